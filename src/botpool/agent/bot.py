@@ -1,0 +1,54 @@
+"""The bot that this container runs, as the control plane tells it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from .errors import AgentError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bot:
+    id: int
+    meeting_url: str
+    bot_display_name: str
+    platform: str
+    correlation_id: str
+    raw: Mapping[str, Any] = field(repr=False, compare=False)
+    """The whole answer, for fields that this client does not know."""
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Self:
+        return cls(
+            id=int(raw["id"]),
+            meeting_url=str(raw["meetingUrl"]),
+            bot_display_name=str(raw["botDisplayName"]),
+            platform=str(raw["platform"]),
+            correlation_id=str(raw["correlationId"]),
+            raw=raw,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """The answer to "who am I?"."""
+
+    bot: Bot
+    bot_data: dict[str, Any]
+    released: bool
+    heartbeat_interval_s: float
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Self:
+        try:
+            return cls(
+                bot=Bot.from_json(raw["bot"]),
+                bot_data=dict(raw.get("botData") or {}),
+                released=bool(raw["released"]),
+                heartbeat_interval_s=float(raw["heartbeatIntervalMs"]) / 1000,
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise AgentError(
+                "The control plane's answer to “who am I” is not understood "
+                f"({type(error).__name__}: {error}). Do its version and this agent's fit?"
+            ) from error

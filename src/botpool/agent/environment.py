@@ -1,0 +1,41 @@
+"""What a backend writes into a container's environment, new for each assignment."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .errors import Misconfigured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    url: str
+    container_id: str
+    token: str = field(repr=False)
+    correlation_id: str | None
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> "Environment":
+        container_id = environ.get("BOTPOOL_CONTAINER_ID") or environ.get("COOLIFY_RESOURCE_UUID")
+        if not container_id:
+            raise Misconfigured("BOTPOOL_CONTAINER_ID", "is not set, nor COOLIFY_RESOURCE_UUID.")
+        return cls(
+            url=_required(environ, "BOTPOOL_URL"),
+            container_id=container_id,
+            token=_required(environ, "BOTPOOL_TOKEN"),
+            correlation_id=_correlation_id(environ.get("BOT_DATA", "")),
+        )
+
+
+def _required(environ: Mapping[str, str], variable: str) -> str:
+    if value := environ.get(variable, "").strip():
+        return value
+    raise Misconfigured(variable, "is not set. Botpool sets it in the containers that it starts.")
+
+
+def _correlation_id(bot_data: str) -> str | None:
+    """The id under which the first call is logged; BOT_DATA may be missing, or not ours."""
+    try:
+        return str(json.loads(bot_data)["correlationId"])
+    except (ValueError, KeyError, TypeError):
+        return None

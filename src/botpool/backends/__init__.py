@@ -1,0 +1,1 @@
+"""Where containers run. One Protocol (`protocol.py`), one conformance suite (`tests/backends`)."""

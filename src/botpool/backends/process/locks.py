@@ -1,0 +1,63 @@
+"""Who runs? A run lasts exactly as long as somebody holds an exclusive flock on its `run.lock`.
+
+The kernel drops the lock with the last process that has it, however that process dies, so it never
+lies after a crash. A process id in a file does: ids are used again. Where the kernel tells (Linux),
+an id is believed only if that very process holds the lock.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+def is_held(lock: str) -> bool:
+    """Test without excluding other testers; a launcher that collides with the test tries again."""
+    fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def is_holder(pid: int, lock: str) -> bool:
+    """Does that process hold the lock? Believed where there is no `/proc` to ask."""
+    if not (PROC / "self/fdinfo").exists():
+        return True
+    try:
+        wanted = os.stat(lock)  # noqa: PTH116 - this runs for every process of a machine
+        return any(_locks_exclusively(pid, fd) for fd in _descriptors(pid, wanted))
+    except OSError:
+        return False
+
+
+def holders(lock: str) -> list[int]:
+    """Every process that holds the lock: also those that left the group of their run."""
+    if not (PROC / "self/fdinfo").exists():
+        return []
+    pids = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
+    return [pid for pid in pids if pid != os.getpid() and is_holder(pid, lock)]
+
+
+def _descriptors(pid: int, wanted: os.stat_result) -> Iterator[str]:
+    with os.scandir(f"/proc/{pid}/fd") as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if os.path.samestat(entry.stat(), wanted):
+                    yield entry.name
+
+
+def _locks_exclusively(pid: int, fd: str) -> bool:
+    """Only a run locks exclusively: a tester that has the file open right now is left alone."""
+    info = (PROC / str(pid) / "fdinfo" / fd).read_text()
+    return any(
+        "FLOCK" in line and "WRITE" in line
+        for line in info.splitlines()
+        if line.startswith("lock:")
+    )

@@ -1,0 +1,112 @@
+"""The whole seam between the engine and a platform.
+
+Rules that every backend keeps, so that the engine may repeat any call after a crash:
+
+- Every call is idempotent and ends within the timeout it was given.
+- A failure is one of four: `ContainerGone` (the platform says 404), `BackendRefused` (set-up is
+  wrong), `StartSuperseded` (the start is out of date) or `BackendUnavailable` (no evidence).
+- `start` never runs one assignment twice, and never runs an assignment that was stopped.
+- `stop` covers a start that is still under way: once it was called for an assignment, a start of
+  that assignment that arrives later does not leave a container running, where the platform allows
+  it; the docs of each backend name what it cannot fence.
+- Containers carry the installation's id. What carries another's, or none, is not ours.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
+from botpool.domain.observation import Observation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerSpec:
+    """The place that a slot wants to have."""
+
+    name: str
+    platform: str
+    image: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartOrder:
+    """One start: which container, for whom, with what in its environment."""
+
+    container_id: ContainerId
+    assignment_id: AssignmentId
+    correlation_id: str
+    environment: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A container of this installation at the platform."""
+
+    container_id: ContainerId
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    ok: bool
+    detail: str = ""
+
+
+class Backend(Protocol):
+    name: str
+    status_lag_s: float
+    """How long the platform may go on showing a state that is over."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None:
+        """Let go of what this process holds; containers go on running."""
+
+    async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
+        """The stopped container of that name: found by name and mark (the oldest), else made.
+
+        One found running is stopped, and seen stopped, before it is handed out.
+        """
+
+    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+        """Write the environment and start the container, at most once for each assignment."""
+
+    async def look(
+        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+    ) -> Mapping[ContainerId, Observation]:
+        """Look at many containers at once. One that the platform says is gone is GONE."""
+
+    async def stop(
+        self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
+    ) -> None:
+        """Cancel the start under way, then ask the container to end, then make it.
+
+        With an assignment, that one can never run here again. It may return before the container
+        has ended: only a look confirms.
+        """
+
+    async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
+        """Remove the container. Already gone is done."""
+
+    async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
+        """Every container that carries this installation's mark."""
+
+    async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
+        """Show the slot's state in the platform's own page. Best effort."""
+
+    def logs(
+        self,
+        container_id: ContainerId,
+        assignment_id: AssignmentId,
+        *,
+        tail: int | None,
+        follow: bool,
+    ) -> AsyncIterator[bytes]:
+        """Output of that assignment's run; nothing when it is no longer kept."""
+
+    def changes(self) -> AsyncIterator[ContainerId]:
+        """Hints that a container changed. May miss and repeat; never evidence by itself."""
+
+    async def check(self, *, timeout_s: float) -> Health:
+        """Does the platform answer, and is the set-up right?"""

@@ -1,0 +1,163 @@
+"""Judgements over evidence, as pure functions: what a look means, what a report may do.
+
+The rule behind all of them: act only on positive evidence. An answer that may describe the past,
+or that says nothing, changes nothing.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from botpool.domain.ids import AssignmentId
+from botpool.domain.observation import DOWN, UNDER_WAY, ContainerState, DeploymentState, Observation
+from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus, may_become
+
+
+def may_claim(status: SlotStatus, *, cordoned: bool) -> bool:
+    """May this slot be given to a bot?"""
+    return status is SlotStatus.IDLE and not cordoned
+
+
+class Verdict(Enum):
+    WAIT = auto()
+    RUNNING = auto()
+    FAILED = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    verdict: Verdict
+    reason: str = ""
+
+
+_WAIT = Judgement(verdict=Verdict.WAIT)
+
+
+def judge_start(
+    seen: Observation,
+    *,
+    assignment_id: AssignmentId,
+    started_at: datetime,
+    now: datetime,
+    grace_s: float,
+    timeout_s: float,
+) -> Judgement:
+    """Is this look at a starting container a success, a failure, or nothing yet?
+
+    `exited` and `stopped` are the state of the past until proven otherwise: while the start's own
+    deployment is under way, and within the grace. A backend that says whose run it shows gives
+    that proof itself.
+    """
+    if seen.assignment_id is not None and seen.assignment_id != assignment_id:
+        return _or_timeout(seen, started_at, now, timeout_s)
+    match seen.state:
+        case ContainerState.RUNNING:
+            return Judgement(verdict=Verdict.RUNNING, reason=seen.detail or "seen running")
+        case ContainerState.ERROR | ContainerState.DEGRADED:
+            return _failed(seen)
+        case ContainerState.GONE:
+            return Judgement(verdict=Verdict.FAILED, reason="the container is gone")
+        case ContainerState.EXITED | ContainerState.STOPPED:
+            ours = seen.assignment_id == assignment_id and seen.state is ContainerState.EXITED
+            in_grace = now - started_at < timedelta(seconds=grace_s)
+            if ours or seen.deployment is DeploymentState.FAILED:
+                return _failed(seen)
+            if seen.deployment not in UNDER_WAY and not in_grace:
+                return _failed(seen)
+    return _or_timeout(seen, started_at, now, timeout_s)
+
+
+def _failed(seen: Observation) -> Judgement:
+    return Judgement(verdict=Verdict.FAILED, reason=f"the container is {seen.detail or seen.state}")
+
+
+def _or_timeout(
+    seen: Observation, started_at: datetime, now: datetime, timeout_s: float
+) -> Judgement:
+    if now - started_at < timedelta(seconds=timeout_s):
+        return _WAIT
+    shown = seen.detail or seen.state
+    return Judgement(
+        verdict=Verdict.FAILED, reason=f"not running {timeout_s:g} s after its start ({shown})"
+    )
+
+
+def has_exited(seen: Observation, *, assignment_id: AssignmentId) -> bool:
+    """Does this look show that a busy slot's container has ended?"""
+    if seen.assignment_id is not None and seen.assignment_id != assignment_id:
+        return False
+    return seen.state in DOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a bot ends, and why."""
+
+    status: BotStatus
+    reason: str
+    failure_code: FailureCode | None = None
+
+
+def ending_of_exit(bot: BotStatus, *, asked_to_leave: bool, detail: str) -> Ending:
+    """What becomes of a bot whose container ended without a last word."""
+    if bot is BotStatus.CALL_ENDED:
+        return Ending(status=BotStatus.DONE, reason="the container ended after the call")
+    if asked_to_leave:
+        return Ending(status=BotStatus.CANCELLED, reason="left when asked")
+    return Ending(
+        status=BotStatus.FAILED,
+        reason=f"The container ended: {detail or 'exited'}.",
+        failure_code=FailureCode.CONTAINER_EXITED,
+    )
+
+
+def ending_of_overstay(bot: BotStatus, *, asked_to_leave: bool, max_duration_s: float) -> Ending:
+    """What becomes of a bot that is stopped because its time is over."""
+    if bot is BotStatus.CALL_ENDED:
+        return Ending(status=BotStatus.DONE, reason="stopped after the call had ended")
+    if asked_to_leave:
+        return Ending(status=BotStatus.CANCELLED, reason="stopped: it did not leave in time")
+    return Ending(
+        status=BotStatus.FAILED,
+        reason=f"The bot ran longer than the maximum of {max_duration_s:g} s.",
+        failure_code=FailureCode.MAX_DURATION,
+    )
+
+
+def is_applicable(reported: BotStatus, *, current: BotStatus) -> bool:
+    """May a report of the current agent change its bot? Late and backward ones may not."""
+    return current not in FINAL and may_become(current, reported)
+
+
+def stop_is_confirmed(
+    seen: Observation,
+    *,
+    seen_running: bool,
+    stop_issued_at: datetime,
+    now: datetime,
+    status_lag_s: float,
+) -> bool:
+    """Is it certain that nothing of this assignment runs, or can still come to run?
+
+    A platform whose status lags may show the state from before the start: it counts if the
+    container was seen running since, or once the lag has passed after the stop.
+    """
+    if seen.deployment in UNDER_WAY:
+        return False
+    if seen.state is ContainerState.GONE:
+        return True
+    if seen.state not in DOWN:
+        return False
+    return seen_running or now - stop_issued_at >= timedelta(seconds=status_lag_s)
+
+
+def estimate_wait_ms(position: int, *, ends: int, exposure_s: float, slots: int) -> int | None:
+    """How long the bot at `position` will wait, from how long bots keep their slots.
+
+    `exposure_s / ends` is the maximum-likelihood mean stay when stays under way count for what
+    they have lasted; `slots` of them end side by side. Nothing measured, nothing said.
+    """
+    if slots == 0 or exposure_s <= 0:
+        return None
+    mean_stay_s = exposure_s / max(ends, 1)
+    return round(position * mean_stay_s / slots * 1000)

@@ -1,0 +1,153 @@
+"""What can go wrong, as values: fields instead of formatted strings.
+
+`api/problems.py` and `cli/errors.py` each hold one table that maps these to an HTTP status or an
+exit code; nothing else translates errors.
+"""
+
+from dataclasses import dataclass
+
+
+class BotpoolError(Exception):
+    """The base of every error that we raise on purpose."""
+
+
+@dataclass(eq=False)
+class NotFound(BotpoolError):
+    kind: str
+    key: object
+
+    def __str__(self) -> str:
+        return f"There is no {self.kind} {self.key}."
+
+
+@dataclass(eq=False)
+class UnknownPlatform(BotpoolError):
+    """No pool can be chosen for the request."""
+
+    detail: str
+    known: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.detail} Pools here: {', '.join(self.known) or 'none'}."
+
+
+@dataclass(eq=False)
+class IdempotencyConflict(BotpoolError):
+    key: str
+
+    def __str__(self) -> str:
+        return (
+            "This Idempotency-Key was used for another request. Send a new key for a new bot, "
+            "or the first request's body to get its bot again."
+        )
+
+
+@dataclass(eq=False)
+class NoSlot(BotpoolError):
+    """The caller does not want to queue and no slot can be had now."""
+
+    platform: str
+    retry_after_s: int
+
+    def __str__(self) -> str:
+        return (
+            f"No slot of pool {self.platform} is free and the request does not queue "
+            f"(queueTimeoutMs is 0). Try again in {self.retry_after_s} s, or let it queue."
+        )
+
+
+@dataclass(eq=False)
+class PoolDrained(BotpoolError):
+    platform: str
+    retry_after_s: int = 60
+
+    def __str__(self) -> str:
+        return f"Pool {self.platform} is drained by an operator and admits no new bots."
+
+
+@dataclass(eq=False)
+class SettingError(BotpoolError):
+    """A setting is wrong: names it, and says what to do."""
+
+    setting: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.setting}: {self.problem}"
+
+
+@dataclass(eq=False)
+class DatabaseUnavailable(BotpoolError):
+    """PostgreSQL does not answer. Whether the last write happened may be unknown."""
+
+    detail: str
+
+    def __str__(self) -> str:
+        return f"The database does not answer: {self.detail}"
+
+
+@dataclass(eq=False)
+class SchemaMismatch(BotpoolError):
+    detail: str
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+@dataclass(eq=False)
+class AlreadyRunning(BotpoolError):
+    data_dir: str
+    pid: int | None
+
+    def __str__(self) -> str:
+        who = f" (process {self.pid})" if self.pid else ""
+        return (
+            f"Botpool already runs on the data directory {self.data_dir}{who}. "
+            "Use it, stop it first, or choose another directory with --data-dir."
+        )
+
+
+class BackendError(BotpoolError):
+    """A call to a backend did not do what was asked."""
+
+
+@dataclass(eq=False)
+class ContainerGone(BackendError):
+    """The platform itself says that the container does not exist: a real 404."""
+
+    container_id: str
+
+    def __str__(self) -> str:
+        return f"Container {self.container_id} does not exist any more."
+
+
+@dataclass(eq=False)
+class BackendRefused(BackendError):
+    """Wrong set-up: trying again cannot help before somebody changes the setting."""
+
+    setting: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.setting}: {self.problem}"
+
+
+@dataclass(eq=False)
+class BackendUnavailable(BackendError):
+    """The platform did not answer, or not sensibly: no evidence. Wait, change nothing."""
+
+    problem: str
+
+    def __str__(self) -> str:
+        return f"The backend does not answer: {self.problem}"
+
+
+@dataclass(eq=False)
+class StartSuperseded(BackendError):
+    """A start came after the stop of its own assignment, or while another one's container runs."""
+
+    container_id: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"Start of container {self.container_id} refused: {self.detail}"

@@ -1,0 +1,31 @@
+"""Which platform a meeting link belongs to."""
+
+from urllib.parse import urlsplit
+
+_HOSTS = {
+    "meet.google.com": "google-meet",
+    "teams.microsoft.com": "teams",
+    "teams.live.com": "teams",
+    "teams.cloud.microsoft": "teams",
+    "zoom.us": "zoom",
+    "zoom.com": "zoom",
+}
+
+
+def host_of(url: str) -> str | None:
+    """The host of an http(s) link; None when it is not one."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return None
+    return host if host and parts.scheme.lower() in ("http", "https") else None
+
+
+def platform_of(url: str) -> str | None:
+    """The platform of a link by its host, or by a parent domain: `us02web.zoom.us` is Zoom."""
+    labels = (host_of(url) or "").rstrip(".").lower().split(".")
+    for start in range(len(labels) - 1):
+        if (platform := _HOSTS.get(".".join(labels[start:]))) is not None:
+            return platform
+    return None

@@ -1,0 +1,27 @@
+"""The times and limits by which the engine acts, as one value. Defaults are the contract's."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    queue_poll_s: float = 1.0
+    deploy_timeout_s: float = 1500.0
+    deploy_grace_s: float = 180.0
+    deploy_wait_timeout_s: float = 1800.0
+    deploy_attempts: int = 2
+    look_interval_s: float = 15.0
+    reset_attempts: int = 3
+    max_duration_s: float = 21600.0
+    leave_grace_s: float = 30.0
+    idempotency_days: int = 7
+    heartbeat_interval_ms: int = 10_000
+
+    call_timeout_s: float = 20.0
+    """The most that one call to a backend may take."""
+    lease_s: float = 60.0
+    """How long a leased slot is ours. A call is sent only if it must end before this does."""
+    stop_tries: int = 8
+    """Stops without confirmation after which the container is deleted instead."""
+    step_backoff_s: float = 0.5
+    step_backoff_max_s: float = 15.0

@@ -1,0 +1,220 @@
+"""What is stored, as plain values. Fields are named as the columns they come from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId, Platform, SlotId
+from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotRequest:
+    """A validated wish for a bot."""
+
+    platform: Platform
+    meeting_url: str = field(repr=False)
+    bot_display_name: str
+    bot_data: Mapping[str, Any] = field(repr=False)
+    priority: int
+    queue_timeout_ms: int
+    correlation_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdempotencyKey:
+    """A caller's mark for a request that it may send again."""
+
+    api_key_id: int
+    key: str
+    body_hash: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bot:
+    """A bot as its user sees it."""
+
+    id: BotId
+    correlation_id: str
+    platform: Platform
+    meeting_url: str = field(repr=False)
+    bot_display_name: str
+    status: BotStatus
+    priority: int
+    slot_name: str | None
+    container_id: ContainerId | None
+    attempts: int
+    failure_reason: str | None
+    failure_code: FailureCode | None
+    created_at: datetime
+    queued_at: datetime | None
+    assigned_at: datetime | None
+    started_at: datetime | None
+    last_heartbeat_at: datetime | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """The answer to a request: the bot and, while it is queued, where it stands."""
+
+    bot: Bot
+    position: int | None = None
+    estimated_wait_ms: int | None = None
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """A slot as its operator sees it."""
+
+    id: SlotId
+    name: str
+    platform: Platform
+    status: SlotStatus
+    phase: SlotPhase | None
+    assigned_bot_id: BotId | None
+    container_id: ContainerId | None
+    image: str
+    last_assigned_at: datetime | None
+    last_released_at: datetime | None
+    last_used_at: datetime | None
+    recovery_attempts: int
+    skipped_recoveries: int
+    error_message: str | None
+    cordoned: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSpec:
+    """A pool as the settings want it."""
+
+    platform: Platform
+    backend: str
+    image: str
+    max_size: int
+    heartbeats: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """A pool with its figures."""
+
+    platform: Platform
+    backend: str
+    image: str
+    max_size: int
+    heartbeats: str
+    drained_at: datetime | None
+    size: int
+    slots_by_status: Mapping[str, int]
+    queue_depth: int
+    oldest_wait_ms: int | None
+    warm_ratio: float | None
+    time_to_running_p50_ms: int | None
+    time_to_running_p95_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueEntry:
+    bot_id: BotId
+    platform: Platform
+    priority: int
+    position: int
+    queued_at: datetime
+    timeout_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRow:
+    at: datetime
+    kind: str
+    from_state: str | None
+    to_state: str | None
+    slot_name: str | None
+    reason: str
+    data: Mapping[str, Any] | None
+    bot_id: BotId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """What may be known of an API key once it was made."""
+
+    id: int
+    name: str
+    scope: str
+    prefix: str
+    created_at: datetime
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentView:
+    """What the assignment in an agent's token leads to."""
+
+    assignment_id: AssignmentId
+    agent_container_id: ContainerId | None
+    slot_status: SlotStatus | None
+    bot_data: Mapping[str, Any] = field(repr=False)
+    leave_by: datetime | None
+    bot: Bot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeasedSlot:
+    """A slot whose next step is ours to make, with everything that the step needs."""
+
+    slot_id: SlotId
+    platform: Platform
+    slot_name: str
+    backend: str
+    image: str
+    """What the pool wants now."""
+    made_from: str
+    """What the container was made from."""
+    container_id: ContainerId | None
+    status: SlotStatus
+    phase: SlotPhase | None
+    phase_at: datetime | None
+    cordoned: bool
+    assigned_bot_id: BotId | None
+    assignment_id: AssignmentId | None
+    deployment_id: DeploymentId | None
+    start_issued_at: datetime | None
+    stop_issued_at: datetime | None
+    recovery_attempts: int
+    error_message: str | None
+    version: int
+    step_tries: int
+    bot_id: BotId | None
+    bot_status: BotStatus | None
+    correlation_id: str | None
+    meeting_url: str | None = field(repr=False)
+    bot_display_name: str | None
+    bot_data: Mapping[str, Any] | None = field(repr=False)
+    attempts: int | None
+    started_at: datetime | None
+    leave_by: datetime | None
+    running_at: datetime | None
+    failure: str | None
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookedAt:
+    """A slot whose container should run, as read before the platform was asked."""
+
+    slot_id: SlotId
+    slot_name: str
+    platform: Platform
+    container_id: ContainerId
+    status: SlotStatus
+    assignment_id: AssignmentId
+    start_issued_at: datetime | None
+    version: int
+    bot_status: BotStatus
+    leave_by: datetime | None
+    now: datetime

@@ -1,0 +1,97 @@
+"""The state machines of bots and slots, each declared in one table.
+
+Code, tests, the drawn state machine and the database's triggers all agree with these tables:
+`tests/store/test_schema.py` compares every pair of states with what PostgreSQL allows.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class BotStatus(StrEnum):
+    PENDING = "PENDING"
+    QUEUED = "QUEUED"
+    DEPLOYING = "DEPLOYING"
+    JOINING_CALL = "JOINING_CALL"
+    IN_WAITING_ROOM = "IN_WAITING_ROOM"
+    IN_CALL = "IN_CALL"
+    LEAVING = "LEAVING"
+    CALL_ENDED = "CALL_ENDED"
+    DONE = "DONE"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+class SlotStatus(StrEnum):
+    IDLE = "idle"
+    DEPLOYING = "deploying"
+    BUSY = "busy"
+    RELEASING = "releasing"
+    ERROR = "error"
+    DELETING = "deleting"
+
+
+class SlotPhase(StrEnum):
+    """Where a deploying slot stands. The order is the order of the steps."""
+
+    CREATING = "creating"
+    WAITING_FOR_IMAGE = "waiting_for_image"
+    WAITING_FOR_START = "waiting_for_start"
+    STARTING = "starting"
+
+
+class FailureCode(StrEnum):
+    QUEUE_TIMEOUT = "queue_timeout"
+    DEPLOY_FAILED = "deploy_failed"
+    HEARTBEAT_LOST = "heartbeat_lost"
+    CONTAINER_EXITED = "container_exited"
+    MAX_DURATION = "max_duration"
+    MEETING_FAILED = "meeting_failed"
+    OPERATOR = "operator"
+    INTERNAL = "internal"
+
+
+_B = BotStatus
+_S = SlotStatus
+
+FINAL = frozenset({_B.DONE, _B.FAILED, _B.CANCELLED})
+"""A bot in one of these never changes again, whatever arrives late."""
+
+RUNNING = frozenset({_B.JOINING_CALL, _B.IN_WAITING_ROOM, _B.IN_CALL, _B.LEAVING, _B.CALL_ENDED})
+"""The bot's container is known to run, so only it or its end can tell what happens next."""
+
+WITH_BOT = frozenset({_S.DEPLOYING, _S.BUSY, _S.RELEASING})
+"""A slot has a bot in exactly these."""
+
+BOT_MOVES: Mapping[BotStatus, frozenset[BotStatus]] = {
+    _B.PENDING: frozenset({_B.QUEUED, _B.DEPLOYING, _B.FAILED, _B.CANCELLED}),
+    _B.QUEUED: frozenset({_B.DEPLOYING, _B.FAILED, _B.CANCELLED}),
+    _B.DEPLOYING: frozenset({_B.QUEUED, _B.JOINING_CALL, _B.FAILED, _B.CANCELLED}),
+    _B.JOINING_CALL: frozenset({_B.IN_WAITING_ROOM, _B.IN_CALL, _B.LEAVING, _B.CALL_ENDED}) | FINAL,
+    _B.IN_WAITING_ROOM: frozenset({_B.IN_CALL, _B.LEAVING, _B.CALL_ENDED}) | FINAL,
+    _B.IN_CALL: frozenset({_B.LEAVING, _B.CALL_ENDED}) | FINAL,
+    _B.LEAVING: frozenset({_B.CALL_ENDED}) | FINAL,
+    _B.CALL_ENDED: FINAL,
+    _B.DONE: frozenset(),
+    _B.FAILED: frozenset(),
+    _B.CANCELLED: frozenset(),
+}
+
+SLOT_MOVES: Mapping[SlotStatus, frozenset[SlotStatus]] = {
+    _S.IDLE: frozenset({_S.DEPLOYING, _S.ERROR, _S.DELETING}),
+    _S.DEPLOYING: frozenset({_S.BUSY, _S.RELEASING}),
+    _S.BUSY: frozenset({_S.RELEASING}),
+    _S.RELEASING: frozenset({_S.IDLE, _S.ERROR}),
+    _S.ERROR: frozenset({_S.IDLE, _S.DELETING}),
+    _S.DELETING: frozenset(),
+}
+"""`releasing → deploying` for the next bot is two moves in one transaction: freed, then claimed."""
+
+
+def may_become(current: BotStatus, wanted: BotStatus) -> bool:
+    return wanted in BOT_MOVES[current]
+
+
+def sources_of(wanted: BotStatus) -> frozenset[BotStatus]:
+    """The states from which a bot may become `wanted`: what an UPDATE puts into its WHERE."""
+    return frozenset(status for status, targets in BOT_MOVES.items() if wanted in targets)

@@ -1,0 +1,143 @@
+"""The steps of a deploying slot: the container exists, the start is issued, the deadline is kept.
+
+What the next worker finds when the process dies, and what it does:
+
+- before the container is made: phase `creating`; the same step again;
+- after it, before the commit: no id yet; finds it by name and mark, and adopts it;
+- before the start: phase `starting`, not issued; starts it;
+- after it, before the commit: the same; a backend does not run one assignment twice;
+- after the commit: the looks, the agent's call or the deadline decide.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from botpool.backends.protocol import Backend, ContainerSpec, StartOrder
+from botpool.domain.errors import BackendRefused, BackendUnavailable, ContainerGone, StartSuperseded
+from botpool.domain.ids import ContainerId
+from botpool.domain.records import LeasedSlot
+from botpool.domain.states import SlotPhase
+from botpool.engine.environment import container_environment
+from botpool.engine.leases import Lease
+from botpool.engine.looking import Looker
+from botpool.engine.moves import Moves
+
+
+class _TakenAway(Exception):
+    """A fenced write found that the slot is no longer this step's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployer:
+    moves: Moves
+    looker: Looker
+    backends: Mapping[str, Backend]
+    public_url: str
+    secret: bytes
+
+    async def step(self, slot: LeasedSlot, lease: Lease) -> None:
+        if slot.start_issued_at is not None:
+            await self._look_at_deadline(slot)
+            return
+        try:
+            if slot.phase is not SlotPhase.STARTING:
+                slot = await self._prepare(slot, lease)
+            await self._start(slot, lease)
+        except _TakenAway:
+            await self.moves.taken_away(slot, wanted="deploy")
+        except (BackendRefused, StartSuperseded) as error:
+            await self._give_up(slot, str(error))
+        except BackendUnavailable as error:
+            await self._wait(slot, error)
+
+    async def _prepare(self, slot: LeasedSlot, lease: Lease) -> LeasedSlot:
+        """See that the container exists, and commit that its start is wanted."""
+        if slot.container_id is not None and slot.made_from == slot.image:
+            return await self._record(slot, lease, slot.container_id, reason="the container exists")
+        return await self._make(slot, lease, reason="the container was made")
+
+    async def _make(self, slot: LeasedSlot, lease: Lease, *, reason: str) -> LeasedSlot:
+        spec = ContainerSpec(name=slot.slot_name, platform=slot.platform, image=slot.image)
+        backend = self.backends[slot.backend]
+        made = await lease.call(lambda timeout_s: backend.ensure(spec, timeout_s=timeout_s))
+        return await self._record(slot, lease, made, reason=reason)
+
+    async def _record(
+        self, slot: LeasedSlot, lease: Lease, container_id: ContainerId, *, reason: str
+    ) -> LeasedSlot:
+        taken_at = time.monotonic()
+        row = await self.moves.database.fetch_one(
+            "record_container",
+            {
+                "slot_id": slot.slot_id,
+                "assignment_id": slot.assignment_id,
+                "version": slot.version,
+                "container_id": container_id,
+                "former_id": slot.container_id,
+                "image": slot.image,
+                "from_phase": slot.phase,
+                "lease_s": self.moves.policy.lease_s,
+                "reason": reason,
+            },
+        )
+        if row is None:
+            raise _TakenAway
+        lease.renewed(taken_at=taken_at, lease_s=self.moves.policy.lease_s)
+        return replace(
+            slot, container_id=container_id, version=row["version"], phase=SlotPhase.STARTING
+        )
+
+    async def _start(self, slot: LeasedSlot, lease: Lease) -> None:
+        try:
+            await self._issue_start(slot, lease)
+        except ContainerGone:
+            slot = await self._make(slot, lease, reason="the container was gone and made again")
+            await self._issue_start(slot, lease)
+
+    async def _issue_start(self, slot: LeasedSlot, lease: Lease) -> None:
+        assert slot.container_id is not None
+        assert slot.assignment_id is not None
+        order = StartOrder(
+            container_id=slot.container_id,
+            assignment_id=slot.assignment_id,
+            correlation_id=slot.correlation_id or "",
+            environment=container_environment(
+                slot, slot.container_id, public_url=self.public_url, secret=self.secret
+            ),
+        )
+        backend = self.backends[slot.backend]
+        deployment_id = await lease.call(
+            lambda timeout_s: backend.start(order, timeout_s=timeout_s)
+        )
+        row = await self.moves.database.fetch_one(
+            "record_start",
+            {
+                "slot_id": slot.slot_id,
+                "assignment_id": slot.assignment_id,
+                "version": slot.version,
+                "deployment_id": deployment_id,
+                "timeout_s": self.moves.policy.deploy_timeout_s,
+            },
+        )
+        if row is None:
+            raise _TakenAway
+
+    async def _look_at_deadline(self, slot: LeasedSlot) -> None:
+        """The timeout of the start has passed: one last look decides."""
+        await self.looker.look(slot.backend, container_id=slot.container_id)
+        # Still ours if the platform did not answer: no evidence, so wait for it.
+        await self.moves.postpone(slot)
+
+    async def _wait(self, slot: LeasedSlot, error: BackendUnavailable) -> None:
+        assert slot.phase_at is not None
+        limit = timedelta(seconds=self.moves.policy.deploy_wait_timeout_s)
+        if slot.now - slot.phase_at >= limit:
+            await self._give_up(slot, str(error))
+        else:
+            await self.moves.postpone(slot)
+
+    async def _give_up(self, slot: LeasedSlot, reason: str) -> None:
+        if not await self.moves.fail_deployment(slot, reason=reason):
+            await self.moves.taken_away(slot, wanted="fail the deployment")

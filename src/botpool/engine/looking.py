@@ -1,0 +1,102 @@
+"""Looking: what the platform shows of the containers that should run, and what follows from it.
+
+One list call serves a whole pool, leased so that replicas do not multiply it. Slots are read before
+the platform is asked, and what was seen is written only if their version still stands: so an
+observation counts only if its call began after the present phase was committed. A look that is
+made twice, or late, changes nothing the second time.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from botpool.backends.protocol import Backend
+from botpool.domain.decisions import Verdict, ending_of_exit, has_exited, judge_start
+from botpool.domain.errors import BackendError
+from botpool.domain.ids import ContainerId, Platform
+from botpool.domain.observation import Observation
+from botpool.domain.records import LookedAt
+from botpool.domain.states import SlotStatus
+from botpool.engine.leases import timed
+from botpool.engine.moves import Moves
+from botpool.store.rows import to_looked_at
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looker:
+    moves: Moves
+    backends: Mapping[str, Backend]
+
+    async def look_at_due_pools(self) -> None:
+        # Leased for a little less than the interval: the replica that holds the rhythm keeps it.
+        interval_s = self.moves.policy.look_interval_s * 0.8
+        for row in await self.moves.database.fetch(
+            "lease_looks", {"interval_s": interval_s, "backends": sorted(self.backends)}
+        ):
+            await self.look(row["backend"], platform=row["platform"])
+
+    async def look(
+        self,
+        backend: str,
+        *,
+        platform: Platform | None = None,
+        container_id: ContainerId | None = None,
+    ) -> None:
+        """Look at the containers of a pool, or at one, and act on what is seen."""
+        rows = await self.moves.database.fetch(
+            "list_looked_at",
+            {"backend": backend, "platform": platform, "container_id": container_id},
+        )
+        slots = [to_looked_at(row) for row in rows]
+        if not slots:
+            return
+        wanted = [slot.container_id for slot in slots]
+        try:
+            seen = await timed(
+                lambda timeout_s: self.backends[backend].look(wanted, timeout_s=timeout_s),
+                self.moves.policy.call_timeout_s,
+            )
+        except BackendError as error:
+            # No evidence of anything: every slot stays as it is until the platform answers.
+            _log.warning("look.unavailable", backend=backend, pool=platform, problem=str(error))
+            return
+        for slot in slots:
+            if (observation := seen.get(slot.container_id)) is not None:
+                await self.judge(slot, observation)
+
+    async def judge(self, slot: LookedAt, seen: Observation) -> None:
+        """Act on one observation of one slot."""
+        if slot.status is SlotStatus.BUSY:
+            await self._judge_busy(slot, seen)
+        else:
+            await self._judge_starting(slot, seen)
+
+    async def _judge_busy(self, slot: LookedAt, seen: Observation) -> None:
+        if not has_exited(seen, assignment_id=slot.assignment_id):
+            return
+        ending = ending_of_exit(
+            slot.bot_status,
+            asked_to_leave=slot.leave_by is not None,
+            detail=seen.detail or str(seen.state),
+        )
+        await self.moves.end_bot(slot.assignment_id, ending, version=slot.version)
+
+    async def _judge_starting(self, slot: LookedAt, seen: Observation) -> None:
+        assert slot.start_issued_at is not None, "only started slots are looked at"
+        judgement = judge_start(
+            seen,
+            assignment_id=slot.assignment_id,
+            started_at=slot.start_issued_at,
+            now=slot.now,
+            grace_s=self.moves.policy.deploy_grace_s,
+            timeout_s=self.moves.policy.deploy_timeout_s,
+        )
+        if judgement.verdict is Verdict.RUNNING:
+            await self.moves.mark_running(
+                slot.assignment_id, version=slot.version, reason="seen running"
+            )
+        elif judgement.verdict is Verdict.FAILED:
+            await self.moves.fail_deployment(slot, reason=judgement.reason)

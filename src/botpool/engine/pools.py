@@ -1,0 +1,118 @@
+"""Pools and slots in an operator's hand: settings written, slots cordoned, removed, drained.
+
+Whatever makes room, a raised maximum, an uncordoned slot, an opened pool, is followed by a match.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from botpool.domain.errors import NotFound
+from botpool.domain.ids import Platform, SlotId
+from botpool.domain.records import PoolSpec
+from botpool.engine.matching import Matcher, lock
+from botpool.engine.moves import Moves
+from botpool.store.database import Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pools:
+    moves: Moves
+    matcher: Matcher
+
+    async def configure(self, specs: Sequence[PoolSpec]) -> None:
+        """Write the pools' settings; a lowered maximum removes idle surplus."""
+        for spec in sorted(specs, key=lambda spec: spec.platform):
+
+            async def work(transaction: Transaction, spec: PoolSpec = spec) -> int:
+                _, _, surplus = await transaction.send(
+                    lock(spec.platform),
+                    ("upsert_pool", asdict(spec)),
+                    ("list_surplus_slots", {"platform": spec.platform}),
+                )
+                reason = f"the pool's maximum is {spec.max_size}"
+                await transaction.send(
+                    *(
+                        ("condemn_slot", self._condemned(row["slot_id"], reason, None))
+                        for row in surplus
+                    )
+                )
+                return len(surplus)
+
+            if await self.moves.database.transact(work):
+                self.moves.wakeups.slots_due()
+            await self.matcher.match_pool(spec.platform)
+
+    async def cordon(
+        self, slot_id: SlotId, *, cordoned: bool, reason: str, correlation_id: str | None = None
+    ) -> None:
+        """Close a slot to further bots, or open it again."""
+        platform = await self._platform_of(slot_id)
+        await self.moves.database.fetch(
+            "cordon_slots",
+            {
+                "slot_id": slot_id,
+                "platform": None,
+                "cordoned": cordoned,
+                "reason": reason,
+                "correlation_id": correlation_id,
+            },
+        )
+        if not cordoned:
+            await self.matcher.match_pool(platform)
+
+    async def drain(
+        self, platform: Platform, *, drained: bool, reason: str, correlation_id: str | None = None
+    ) -> None:
+        """Cordon all slots of a pool and admit nobody new, or end that."""
+
+        async def work(transaction: Transaction) -> None:
+            _, found, _ = await transaction.send(
+                lock(platform),
+                ("drain_pool", {"platform": platform, "drained": drained}),
+                (
+                    "cordon_slots",
+                    {
+                        "slot_id": None,
+                        "platform": platform,
+                        "cordoned": drained,
+                        "reason": reason,
+                        "correlation_id": correlation_id,
+                    },
+                ),
+            )
+            if not found:
+                raise NotFound("pool", platform)
+
+        await self.moves.database.transact(work)
+        if not drained:
+            await self.matcher.match_pool(platform)
+
+    async def remove(
+        self, slot_id: SlotId, *, reason: str, correlation_id: str | None = None
+    ) -> bool:
+        """Delete a slot that has no bot. False: it has one, and stays."""
+        await self._platform_of(slot_id)
+        row = await self.moves.database.fetch_one(
+            "condemn_slot", self._condemned(slot_id, reason, correlation_id)
+        )
+        self.moves.wakeups.slots_due()
+        return row is not None
+
+    def _condemned(
+        self, slot_id: SlotId, reason: str, correlation_id: str | None
+    ) -> dict[str, object]:
+        return {
+            "slot_id": slot_id,
+            "version": None,
+            "reason": reason,
+            "correlation_id": correlation_id,
+            "owner": self.moves.owner,
+        }
+
+    async def _platform_of(self, slot_id: SlotId) -> Platform:
+        rows = await self.moves.database.fetch(
+            "list_slots", {"slot_id": slot_id, "platform": None, "status": None}
+        )
+        if not rows:
+            raise NotFound("slot", slot_id)
+        return Platform(rows[0]["platform"])

@@ -1,0 +1,36 @@
+"""The queue's poll: deadlines, and whatever could be served but no event said so."""
+
+from dataclasses import dataclass
+
+import structlog
+
+from botpool.engine.matching import Matcher
+from botpool.store.database import Database
+
+_log = structlog.get_logger()
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueKeeper:
+    database: Database
+    matcher: Matcher
+
+    async def keep(self) -> None:
+        work = await self.database.fetch_one("find_queue_work", {})
+        assert work is not None, "the statement always has a row"
+        if work["expired"]:
+            await self.expire()
+        for platform in work["servable"]:
+            await self.matcher.match_pool(platform)
+
+    async def expire(self) -> int:
+        """Fail the bots whose time in the queue is over."""
+        expired = 0
+        while rows := await self.database.fetch("expire_queue", {"limit": _BATCH}):
+            expired += len(rows)
+            for row in rows:
+                _log.info(
+                    "bot.queue_timeout", bot=row["bot_id"], correlation_id=row["correlation_id"]
+                )
+        return expired

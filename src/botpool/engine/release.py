@@ -1,0 +1,118 @@
+"""The steps of a releasing slot: stop, see it stopped, then free it and hand it on.
+
+Nothing is handed on before the stop is confirmed. If the process dies before, during or after the
+stop, the slot is still `releasing` and the stop is made again, which is harmless; the freeing and
+the hand-over to the next bot are one transaction. Done twice, the second finds another version.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from botpool.backends.protocol import Backend
+from botpool.domain.decisions import stop_is_confirmed
+from botpool.domain.errors import BackendError, ContainerGone
+from botpool.domain.observation import ContainerState
+from botpool.domain.records import LeasedSlot
+from botpool.domain.states import FINAL, SlotStatus
+from botpool.engine import journal
+from botpool.engine.leases import Lease
+from botpool.engine.matching import Matcher, lock, match_calls
+from botpool.engine.moves import Moves
+from botpool.store.database import Call
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Releaser:
+    moves: Moves
+    matcher: Matcher
+    backends: Mapping[str, Backend]
+
+    async def step(self, slot: LeasedSlot, lease: Lease) -> None:
+        if slot.container_id is None:
+            # A start is only ever issued for a container whose id was committed: nothing runs.
+            await self._free(slot, container_gone=False)
+            return
+        try:
+            state = await self._stop_and_look(slot, lease)
+        except ContainerGone:
+            state = ContainerState.GONE
+        except BackendError as error:
+            _log.warning("release.unavailable", slot=slot.slot_id, problem=str(error))
+            await self.moves.postpone(slot)
+            return
+        if state is None:
+            await self.moves.postpone(slot, stop_issued=True)
+        else:
+            await self._free(slot, container_gone=state is ContainerState.GONE)
+
+    async def _stop_and_look(self, slot: LeasedSlot, lease: Lease) -> ContainerState | None:
+        """The state in which the container was seen ended; None while that is not certain."""
+        backend, container_id = self.backends[slot.backend], slot.container_id
+        assert container_id is not None
+        if slot.step_tries >= self.moves.policy.stop_tries:
+            await lease.call(lambda timeout_s: backend.delete(container_id, timeout_s=timeout_s))
+        else:
+            await lease.call(
+                lambda timeout_s: backend.stop(
+                    container_id, slot.assignment_id, timeout_s=timeout_s
+                )
+            )
+        seen = (
+            await lease.call(lambda timeout_s: backend.look([container_id], timeout_s=timeout_s))
+        )[container_id]
+        confirmed = stop_is_confirmed(
+            seen,
+            seen_running=slot.running_at is not None,
+            stop_issued_at=slot.stop_issued_at or slot.now,
+            now=slot.now,
+            status_lag_s=backend.status_lag_s,
+        )
+        return seen.state if confirmed else None
+
+    async def _free(self, slot: LeasedSlot, *, container_gone: bool) -> None:
+        """Free the slot and serve the queue with it, in one transaction."""
+        status = SlotStatus.ERROR if slot.failure else SlotStatus.IDLE
+        fence = {"slot_id": slot.slot_id, "assignment_id": slot.assignment_id}
+        calls: list[Call] = [
+            lock(slot.platform),
+            (
+                "free_slot",
+                fence
+                | {
+                    "version": slot.version,
+                    "status": status,
+                    "error_message": slot.failure,
+                    "container_gone": container_gone,
+                    "reason": slot.failure or "the stop was confirmed",
+                },
+            ),
+        ]
+        if slot.bot_status not in FINAL:
+            bot = {
+                "bot_id": slot.bot_id,
+                "assignment_id": slot.assignment_id,
+                "reason": slot.failure,
+            }
+            attempts = {"max_attempts": self.moves.policy.deploy_attempts}
+            calls += [("requeue_bot", bot | attempts), ("fail_undeployed_bot", bot)]
+        _, freed, *_, matched = await self.moves.database.atomically(
+            *calls, *match_calls(slot.platform)
+        )
+        self.matcher.matched(matched)
+        if not freed:
+            await self.moves.taken_away(slot, wanted="free")
+            return
+        journal.slot_moved(
+            freed[0],
+            old=SlotStatus.RELEASING,
+            new=status,
+            reason=slot.failure or "the stop was confirmed",
+            bot_status=freed[0]["bot_status"],
+            occupied_s=round(freed[0]["occupied_s"], 3),
+        )
+        if status is SlotStatus.ERROR:
+            self.moves.wakeups.slots_due()

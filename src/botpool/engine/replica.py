@@ -1,0 +1,128 @@
+"""One running control plane: its services, and the loops that carry the work on."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from botpool.backends.protocol import Backend
+from botpool.domain.errors import BotpoolError
+from botpool.domain.policy import Policy
+from botpool.engine.admission import Admission
+from botpool.engine.agents import Agents
+from botpool.engine.deployment import Deployer
+from botpool.engine.estimates import Estimates
+from botpool.engine.keys import Keys
+from botpool.engine.looking import Looker
+from botpool.engine.loop import Loop
+from botpool.engine.matching import Matcher
+from botpool.engine.moves import Moves
+from botpool.engine.pools import Pools
+from botpool.engine.queue_keeper import QueueKeeper
+from botpool.engine.reading import Reading
+from botpool.engine.readiness import Readiness
+from botpool.engine.release import Releaser
+from botpool.engine.reset import Resetter
+from botpool.engine.stepper import Stepper
+from botpool.engine.stopping import Stopping
+from botpool.engine.wakeups import Wakeups
+from botpool.store.database import Database
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who this replica is to the others, and to the containers it starts."""
+
+    owner: str
+    public_url: str
+    secret: bytes
+
+
+class Replica:
+    """Everything the outside may ask for; `start` and `stop` run what happens by itself."""
+
+    def __init__(
+        self,
+        database: Database,
+        backends: Mapping[str, Backend],
+        policy: Policy,
+        identity: Identity,
+    ) -> None:
+        self.policy = policy
+        self.identity = identity
+        self.database = database
+        self.wakeups = Wakeups(database, owner=identity.owner)
+        self.matcher = Matcher(database, self.wakeups)
+        self.moves = Moves(
+            database=database, wakeups=self.wakeups, policy=policy, owner=identity.owner
+        )
+        estimates = Estimates(database)
+        self.admission = Admission(database, self.wakeups, self.matcher, estimates, policy)
+        self.stopping = Stopping(moves=self.moves, admission=self.admission)
+        self.agents = Agents(moves=self.moves)
+        self.pools = Pools(moves=self.moves, matcher=self.matcher)
+        self.keys = Keys(database)
+        self.reading = Reading(database=database, backends=backends, estimates=estimates)
+        self.readiness = Readiness(database, backends, self.wakeups)
+        self.looker = Looker(moves=self.moves, backends=backends)
+        self.queue_keeper = QueueKeeper(database=database, matcher=self.matcher)
+        self.stepper = Stepper(
+            moves=self.moves,
+            deployer=Deployer(
+                moves=self.moves,
+                looker=self.looker,
+                backends=backends,
+                public_url=identity.public_url,
+                secret=identity.secret,
+            ),
+            releaser=Releaser(moves=self.moves, matcher=self.matcher, backends=backends),
+            resetter=Resetter(moves=self.moves, matcher=self.matcher, backends=backends),
+            backends=backends,
+        )
+        self._backends = backends
+        self._loops = (
+            Loop(
+                "steps",
+                self.stepper.make_due_steps,
+                interval_s=policy.queue_poll_s,
+                wake=self.wakeups.slots,
+            ),
+            Loop("queue", self.queue_keeper.keep, interval_s=policy.queue_poll_s),
+            Loop("looks", self.looker.look_at_due_pools, interval_s=policy.look_interval_s),
+        )
+        self._watchers: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        self.wakeups.start()
+        for loop in self._loops:
+            loop.start()
+        self._watchers = [
+            asyncio.create_task(self._watch(name), name=f"watch {name}") for name in self._backends
+        ]
+
+    async def stop(self, *, within_s: float = 10.0) -> None:
+        """End the loops and hand the leases back, so that another replica goes on at once."""
+        for task in self._watchers:
+            task.cancel()
+        await asyncio.gather(*self._watchers, return_exceptions=True)
+        for loop in self._loops:
+            await loop.stop()
+        with contextlib.suppress(BotpoolError):
+            await self.stepper.hand_back(within_s=within_s)
+        await self.wakeups.stop()
+
+    async def _watch(self, backend: str) -> None:
+        """Look at once where a backend hints at a change. The regular looks stand behind it."""
+        while True:
+            try:
+                async for container_id in self._backends[backend].changes():
+                    await self.looker.look(backend, container_id=container_id)
+            except BotpoolError as error:
+                _log.warning("watch.failed", backend=backend, problem=str(error))
+            except Exception:
+                _log.exception("watch.failed", backend=backend)
+            await asyncio.sleep(self.policy.queue_poll_s)

@@ -1,0 +1,128 @@
+"""The steps of slots without a bot that need care: `error` is reset, `deleting` is taken down.
+
+A reset stops the container, sees it stopped, sees that it exists or makes it again, and gives the
+slot back to the queue. Resets are counted until the slot is busy again: after the third in a row
+the slot itself is the problem, and goes. Each step may be repeated after a crash.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from botpool.backends.protocol import Backend, ContainerSpec
+from botpool.domain.errors import BackendError, ContainerGone
+from botpool.domain.observation import DOWN, ContainerState
+from botpool.domain.records import LeasedSlot
+from botpool.domain.states import SlotStatus
+from botpool.engine import journal
+from botpool.engine.leases import Lease
+from botpool.engine.matching import Matcher, lock, match_calls
+from botpool.engine.moves import Moves
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resetter:
+    moves: Moves
+    matcher: Matcher
+    backends: Mapping[str, Backend]
+
+    async def reset(self, slot: LeasedSlot, lease: Lease) -> None:
+        if slot.recovery_attempts >= self.moves.policy.reset_attempts:
+            await self._condemn(slot)
+            return
+        try:
+            if not await self._is_stopped(slot, lease):
+                await self.moves.postpone(slot, problem="its container does not stop")
+                return
+            spec = ContainerSpec(name=slot.slot_name, platform=slot.platform, image=slot.image)
+            backend = self.backends[slot.backend]
+            container_id = await lease.call(
+                lambda timeout_s: backend.ensure(spec, timeout_s=timeout_s)
+            )
+        except BackendError as error:
+            _log.warning("reset.unavailable", slot=slot.slot_id, problem=str(error))
+            await self.moves.postpone(slot, problem=str(error))
+            return
+        _, reset, *_, matched = await self.moves.database.atomically(
+            lock(slot.platform),
+            (
+                "reset_slot",
+                {
+                    "slot_id": slot.slot_id,
+                    "version": slot.version,
+                    "container_id": container_id,
+                    "image": slot.image,
+                },
+            ),
+            *match_calls(slot.platform),
+        )
+        self.matcher.matched(matched)
+        if not reset:
+            await self.moves.taken_away(slot, wanted="reset")
+            return
+        journal.slot_moved(reset[0], old=SlotStatus.ERROR, new=SlotStatus.IDLE, reason="reset")
+
+    async def delete(self, slot: LeasedSlot, lease: Lease) -> None:
+        """Remove the container, see that it is gone by the platform's own word, remove the slot."""
+        backend, container_id = self.backends[slot.backend], slot.container_id
+        try:
+            if container_id is not None and not await self._is_gone(backend, slot, lease):
+                await self.moves.postpone(slot)
+                return
+        except BackendError as error:
+            _log.warning("delete.unavailable", slot=slot.slot_id, problem=str(error))
+            await self.moves.postpone(slot)
+            return
+        _, removed, *_, matched = await self.moves.database.atomically(
+            lock(slot.platform),
+            ("remove_slot", {"slot_id": slot.slot_id, "version": slot.version}),
+            *match_calls(slot.platform),
+        )
+        self.matcher.matched(matched)
+        if removed:
+            journal.slot_moved(
+                removed[0], old=SlotStatus.DELETING, new=None, reason="its container is gone"
+            )
+        else:
+            await self.moves.taken_away(slot, wanted="remove")
+
+    async def _is_stopped(self, slot: LeasedSlot, lease: Lease) -> bool:
+        backend, container_id = self.backends[slot.backend], slot.container_id
+        if container_id is None:
+            return True
+        try:
+            await lease.call(
+                lambda timeout_s: backend.stop(container_id, None, timeout_s=timeout_s)
+            )
+        except ContainerGone:
+            return True
+        seen = await lease.call(lambda timeout_s: backend.look([container_id], timeout_s=timeout_s))
+        return seen[container_id].state in DOWN
+
+    async def _is_gone(self, backend: Backend, slot: LeasedSlot, lease: Lease) -> bool:
+        container_id = slot.container_id
+        assert container_id is not None
+        await lease.call(lambda timeout_s: backend.delete(container_id, timeout_s=timeout_s))
+        seen = await lease.call(lambda timeout_s: backend.look([container_id], timeout_s=timeout_s))
+        return seen[container_id].state is ContainerState.GONE
+
+    async def _condemn(self, slot: LeasedSlot) -> None:
+        reason = f"still failing after {slot.recovery_attempts} resets: {slot.error_message}"
+        row = await self.moves.database.fetch_one(
+            "condemn_slot",
+            {
+                "slot_id": slot.slot_id,
+                "version": slot.version,
+                "reason": reason,
+                "correlation_id": None,
+                "owner": self.moves.owner,
+            },
+        )
+        if row is None:
+            await self.moves.taken_away(slot, wanted="condemn")
+            return
+        journal.slot_moved(row, old=SlotStatus.ERROR, new=SlotStatus.DELETING, reason=reason)
+        self.moves.wakeups.slots_due()

@@ -1,0 +1,132 @@
+"""The directory that embedded mode keeps on this machine: one owner, one process at a time.
+
+It holds the database, the containers of local processes and three secrets (the first API key, the
+installation's secret, the database's socket), so everything in it is closed to other users. The
+lock is the kernel's: `kill -9` releases it, and a file left behind never blocks the next start.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from botpool.domain.errors import AlreadyRunning, SettingError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """What marks all that this installation owns, and what its agents' tokens are made of."""
+
+    id: str
+    secret: str = field(repr=False)
+
+    @classmethod
+    def new(cls) -> Self:
+        return cls(id=f"local-{secrets.token_hex(6)}", secret=secrets.token_urlsafe(32))
+
+
+@dataclass(frozen=True, slots=True)
+class DataDir:
+    """The paths in a data directory that exists and can be written."""
+
+    root: Path
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Make the directory if need be; an unusable one is a wrong setting."""
+        root = path.expanduser().absolute()
+        try:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise SettingError("data_dir", f"{root} is, or lies below, a file") from None
+        except OSError as error:
+            raise SettingError("data_dir", f"{root} cannot be used: {error.strerror}") from None
+        if not os.access(root, os.W_OK | os.X_OK):
+            raise SettingError("data_dir", f"{root} is not writable by this user")
+        return cls(root)
+
+    @property
+    def postgres(self) -> Path:
+        return self.root / "postgres"
+
+    @property
+    def postgres_log(self) -> Path:
+        return self.root / "postgres.log"
+
+    @property
+    def containers(self) -> Path:
+        return self.root / "containers"
+
+    @property
+    def key(self) -> Path:
+        return self.root / "key"
+
+    @property
+    def installation_file(self) -> Path:
+        return self.root / "installation.json"
+
+    @property
+    def lock_file(self) -> Path:
+        return self.root / "lock"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the directory for this process, or say who holds it."""
+        try:
+            descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            problem = f"{self.lock_file} cannot be opened: {error.strerror}"
+            raise SettingError("data_dir", problem) from None
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise AlreadyRunning(str(self.root), self._holder()) from None
+            os.truncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
+            yield
+            os.truncate(descriptor, 0)
+        finally:
+            os.close(descriptor)
+
+    def installation(self) -> Installation:
+        """The identity made at the first start and kept from then on. Call it under the lock."""
+        try:
+            kept = json.loads(self.installation_file.read_text())
+            return Installation(id=kept["id"], secret=kept["secret"])
+        except FileNotFoundError:
+            made = Installation.new()
+            write_private(
+                self.installation_file, json.dumps({"id": made.id, "secret": made.secret}) + "\n"
+            )
+            return made
+        except OSError as error:
+            problem = f"{self.installation_file} cannot be read: {error.strerror}"
+            raise SettingError("data_dir", problem) from None
+        except (ValueError, KeyError, TypeError):
+            raise SettingError(
+                "data_dir",
+                f"{self.installation_file} is damaged: bring it back, or remove it to get a new "
+                "identity (bots that run now are then lost)",
+            ) from None
+
+    def _holder(self) -> int | None:
+        with suppress(OSError, ValueError):
+            return int(self.lock_file.read_text())
+        return None
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner reads: whole or not at all, and there after a power cut."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

@@ -1,0 +1,154 @@
+"""Connections, transactions and the translation of their failures.
+
+Every statement is named: the name is its file, and the one word by which tests put a crash before
+or after it. Single statements commit by themselves. Statements that belong together travel in one
+pipeline, each with a snapshot of its own (READ COMMITTED), which is what makes a lock in one and a
+count in the next correct.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias, TypeVar
+
+import psycopg
+import psycopg_pool
+import stamina
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import JsonDumper
+
+from botpool.domain.errors import DatabaseUnavailable
+from botpool.store.statements import statement
+
+Call: TypeAlias = tuple[str, Mapping[str, Any]]
+Rows: TypeAlias = list[dict[str, Any]]
+Connection: TypeAlias = psycopg.AsyncConnection[DictRow]
+T = TypeVar("T")
+
+_UNAVAILABLE = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg_pool.PoolTimeout,
+    psycopg_pool.PoolClosed,
+)
+# The server has undone these transactions by itself: doing them again is safe.
+_UNDONE = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
+
+
+class Transaction:
+    """Statements that happen together or not at all."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def send(self, *calls: Call) -> list[Rows]:
+        """Run the calls in order, in one round trip, and give the rows of each."""
+        async with self._connection.pipeline():
+            cursors = [await _execute(self._connection, *call) for call in calls]
+        return [await cursor.fetchall() for cursor in cursors]
+
+
+class Database:
+    """A pool of connections to one PostgreSQL."""
+
+    def __init__(self, url: str, *, max_connections: int = 16) -> None:
+        self.url = url
+        self._pool: psycopg_pool.AsyncConnectionPool[Connection] = psycopg_pool.AsyncConnectionPool(
+            url,
+            connection_class=psycopg.AsyncConnection[DictRow],
+            kwargs={
+                "autocommit": True,
+                "row_factory": dict_row,
+                "application_name": "botpool",
+                "connect_timeout": 5,
+            },
+            configure=_prepare_session,
+            min_size=2,
+            max_size=max_connections,
+            timeout=5,
+            reconnect_timeout=10,
+            open=False,
+        )
+
+    async def open(self) -> None:
+        await self._pool.open()
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
+        """Run one statement, committed by itself, and give its rows."""
+
+        async def run() -> Rows:
+            async with self._connection() as connection:
+                cursor = await _execute(connection, name, parameters)
+                return await cursor.fetchall() if cursor.description else []
+
+        return await _again_if_undone(run)
+
+    async def fetch_one(self, name: str, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
+        rows = await self.fetch(name, parameters)
+        return rows[0] if rows else None
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Do the work in one transaction; an exception undoes it. It may be called again."""
+
+        async def run() -> T:
+            async with self._connection() as connection, connection.transaction():
+                return await work(Transaction(connection))
+
+        return await _again_if_undone(run)
+
+    async def atomically(self, *calls: Call) -> list[Rows]:
+        """Run the calls in one transaction and one round trip, its begin and commit included."""
+
+        async def run() -> list[Rows]:
+            async with self._connection() as connection:
+                async with connection.pipeline(), connection.transaction():
+                    cursors = [await _execute(connection, *call) for call in calls]
+                return [await cursor.fetchall() for cursor in cursors]
+
+        return await _again_if_undone(run)
+
+    async def listener(self) -> Connection:
+        """A connection of its own that hears the other replicas. The caller closes it."""
+        try:
+            connection = await psycopg.AsyncConnection[DictRow].connect(
+                self.url, autocommit=True, row_factory=dict_row, connect_timeout=5
+            )
+            await _execute(connection, "listen", {})
+        except _UNAVAILABLE as error:
+            raise DatabaseUnavailable(_first_line(error)) from error
+        return connection
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        try:
+            async with self._pool.connection() as connection:
+                yield connection
+        except _UNDONE:
+            raise
+        except _UNAVAILABLE as error:
+            raise DatabaseUnavailable(_first_line(error)) from error
+
+
+async def _prepare_session(connection: Connection) -> None:
+    connection.adapters.register_dumper(dict, JsonDumper)
+    await _execute(connection, "prepare_session", {})
+
+
+async def _execute(
+    connection: Connection, name: str, parameters: Mapping[str, Any]
+) -> psycopg.AsyncCursor[DictRow]:
+    return await connection.execute(statement(name), parameters)
+
+
+async def _again_if_undone(run: Callable[[], Awaitable[T]]) -> T:
+    async for attempt in stamina.retry_context(on=_UNDONE, attempts=5, wait_initial=0.01):
+        with attempt:
+            return await run()
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

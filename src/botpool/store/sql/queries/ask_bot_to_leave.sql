@@ -1,0 +1,38 @@
+-- Ask a running bot to leave. It is told on its next heartbeat; the slot's next step enforces it
+-- when the grace is over, by the database's clock. Asked again: the first deadline stands.
+WITH held AS MATERIALIZED (
+    SELECT s.id, s.slot_name, s.assignment_id, s.assigned_bot_id
+    FROM bot_pool_slots s
+    WHERE s.assigned_bot_id = %(bot_id)s AND s.status = 'busy'
+    FOR UPDATE
+), former AS MATERIALIZED (
+    SELECT b.id, b.status, b.correlation_id
+    FROM bots b
+    JOIN held ON held.assigned_bot_id = b.id
+    WHERE b.leave_by IS NULL AND b.status = ANY(%(running)s)
+    FOR UPDATE OF b
+), bot AS (
+    UPDATE bots b
+    SET status = CASE WHEN former.status = ANY(%(sources)s) THEN 'LEAVING' ELSE b.status END,
+        leave_by = botpool_now() + make_interval(secs => %(grace_s)s)
+    FROM former
+    WHERE b.id = former.id
+    RETURNING b.id, b.status, b.leave_by
+), slot AS (
+    UPDATE bot_pool_slots s
+    SET next_step_at = least(s.next_step_at, bot.leave_by), version = s.version + 1
+    FROM held
+    JOIN bot ON bot.id = held.assigned_bot_id
+    WHERE s.id = held.id
+), written AS (
+    INSERT INTO history (
+        kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
+        correlation_id)
+    SELECT
+        'bot.status', former.id, held.id, held.assignment_id, held.slot_name, former.status,
+        bot.status, %(reason)s, former.correlation_id
+    FROM former
+    JOIN bot ON bot.id = former.id
+    JOIN held ON held.assigned_bot_id = former.id
+)
+SELECT held.assigned_bot_id AS bot_id FROM held

@@ -1,0 +1,34 @@
+-- A deployment failed. The bot keeps its slot until the stop is confirmed; whether it is tried
+-- again is decided then. Fenced.
+WITH slot AS (
+    UPDATE bot_pool_slots
+    SET status = 'releasing',
+        phase = NULL,
+        phase_at = botpool_now(),
+        next_step_at = botpool_now(),
+        step_tries = 0,
+        lease_owner = NULL,
+        lease_until = NULL,
+        version = version + 1
+    WHERE id = %(slot_id)s
+      AND assignment_id = %(assignment_id)s
+      AND version = %(version)s
+      AND status = 'deploying'
+    RETURNING id, slot_name, assigned_bot_id, assignment_id, container_id
+), assigned AS (
+    UPDATE assignments a SET failure = %(reason)s FROM slot WHERE a.id = slot.assignment_id
+), written AS (
+    INSERT INTO history (
+        kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
+        correlation_id)
+    SELECT
+        'slot.status', slot.assigned_bot_id, slot.id, slot.assignment_id, slot.slot_name,
+        'deploying', 'releasing', %(reason)s, b.correlation_id
+    FROM slot
+    JOIN bots b ON b.id = slot.assigned_bot_id
+)
+SELECT
+    slot.id AS slot_id, slot.slot_name, slot.container_id, slot.assigned_bot_id AS bot_id,
+    b.correlation_id
+FROM slot
+JOIN bots b ON b.id = slot.assigned_bot_id

@@ -1,0 +1,17 @@
+-- What the queue's poll has to do: rows past their deadline, and pools that could serve somebody.
+SELECT
+    EXISTS (SELECT FROM bot_pool_queue q WHERE q.timeout_at <= botpool_now()) AS expired,
+    ARRAY(
+        SELECT p.platform
+        FROM pools p
+        WHERE p.drained_at IS NULL
+          AND EXISTS (SELECT FROM bot_pool_queue q WHERE q.platform = p.platform)
+          AND (
+              EXISTS (
+                  SELECT
+                  FROM bot_pool_slots s
+                  WHERE s.platform = p.platform AND s.status = 'idle' AND NOT s.cordoned)
+              OR (SELECT count(*) FROM bot_pool_slots s WHERE s.platform = p.platform) < p.max_size
+          )
+        ORDER BY p.platform
+    ) AS servable

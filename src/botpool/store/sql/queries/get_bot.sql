@@ -1,0 +1,15 @@
+-- One bot as users see it, with its position while it waits.
+SELECT
+    b.id, b.correlation_id, b.platform, b.meeting_url, b.bot_display_name, b.status, b.priority,
+    b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code, b.created_at,
+    b.queued_at, b.assigned_at, b.started_at, h.last_at AS last_heartbeat_at, b.ended_at,
+    CASE WHEN q.bot_id IS NOT NULL THEN (
+        SELECT count(*)
+        FROM bot_pool_queue ahead
+        WHERE ahead.platform = q.platform
+          AND (ahead.priority, ahead.bot_id) <= (q.priority, q.bot_id)
+    ) END AS position
+FROM bots b
+LEFT JOIN bot_heartbeats h ON h.bot_id = b.id
+LEFT JOIN bot_pool_queue q ON q.bot_id = b.id
+WHERE b.id = %(bot_id)s

@@ -1,0 +1,50 @@
+-- Make as many new slots as bots wait without an idle slot, within the pool's maximum, with the
+-- first free numbers. The pool's lock is held, taken by an earlier statement.
+WITH pool AS MATERIALIZED (
+    SELECT
+        p.platform, p.backend, p.image, p.max_size,
+        p.max_size - (SELECT count(*) FROM bot_pool_slots s WHERE s.platform = p.platform) AS room
+    FROM pools p
+    WHERE p.platform = %(platform)s AND p.drained_at IS NULL
+), wanted AS MATERIALIZED (
+    SELECT (
+        SELECT count(*)
+        FROM (
+            SELECT
+            FROM bot_pool_queue q
+            WHERE q.platform = pool.platform AND q.timeout_at > botpool_now()
+            LIMIT greatest(pool.room, 0) + (
+                SELECT count(*)
+                FROM bot_pool_slots s
+                WHERE s.platform = pool.platform AND s.status = 'idle' AND NOT s.cordoned)
+        ) AS waiting
+    ) - (
+        SELECT count(*)
+        FROM bot_pool_slots s
+        WHERE s.platform = pool.platform AND s.status = 'idle' AND NOT s.cordoned
+    ) AS slots
+    FROM pool
+    WHERE pool.room > 0
+), numbers AS MATERIALIZED (
+    SELECT n.number
+    FROM pool
+    CROSS JOIN generate_series(1, pool.max_size) AS n (number)
+    WHERE NOT EXISTS (
+        SELECT FROM bot_pool_slots s WHERE s.platform = pool.platform AND s.number = n.number)
+    ORDER BY n.number
+    LIMIT (SELECT greatest(least(wanted.slots, pool.room), 0) FROM wanted, pool)
+), made AS (
+    INSERT INTO bot_pool_slots (platform, number, slot_name, backend, image)
+    SELECT
+        pool.platform, numbers.number,
+        'pool-' || pool.platform || '-' || lpad(numbers.number::text, greatest(3, length(numbers.number::text)), '0'),
+        pool.backend, pool.image
+    FROM numbers, pool
+    ORDER BY numbers.number
+    RETURNING id, slot_name
+), written AS (
+    INSERT INTO history (kind, slot_id, slot_name, to_state, reason)
+    SELECT 'slot.status', made.id, made.slot_name, 'idle', 'the pool grew'
+    FROM made
+)
+SELECT made.id, made.slot_name FROM made

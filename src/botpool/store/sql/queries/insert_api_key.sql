@@ -1,0 +1,5 @@
+-- Keep a new API key: its hash, never itself.
+INSERT INTO api_keys (name, scope, prefix, key_hash)
+VALUES (%(name)s, %(scope)s, %(prefix)s, %(key_hash)s)
+ON CONFLICT (key_hash) DO NOTHING
+RETURNING id, name, scope, prefix, created_at, revoked_at

@@ -1,0 +1,32 @@
+-- Lease slots whose next step is due. Another replica's live lease is respected even when the slot
+-- has moved on meanwhile: its call may still be under way.
+WITH due AS (
+    SELECT s.id
+    FROM bot_pool_slots s
+    WHERE s.next_step_at <= botpool_now()
+      AND (s.lease_until IS NULL OR s.lease_until <= botpool_now())
+      AND s.backend = ANY(%(backends)s)
+    ORDER BY s.next_step_at
+    LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+), leased AS (
+    UPDATE bot_pool_slots s
+    SET lease_owner = %(owner)s,
+        lease_until = botpool_now() + make_interval(secs => %(lease_s)s),
+        version = s.version + 1
+    FROM due
+    WHERE s.id = due.id
+    RETURNING
+        s.id AS slot_id, s.platform, s.slot_name, s.backend, s.image AS made_from, s.container_id, s.status, s.phase,
+        s.phase_at, s.cordoned, s.assigned_bot_id, s.assignment_id, s.deployment_id,
+        s.start_issued_at, s.stop_issued_at, s.recovery_attempts, s.error_message, s.version,
+        s.step_tries
+)
+SELECT
+    leased.*, p.image, b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.meeting_url,
+    b.bot_display_name, b.bot_data, b.attempts, b.started_at, b.leave_by, a.running_at, a.failure,
+    botpool_now() AS now
+FROM leased
+JOIN pools p ON p.platform = leased.platform
+LEFT JOIN bots b ON b.id = leased.assigned_bot_id
+LEFT JOIN assignments a ON a.id = leased.assignment_id

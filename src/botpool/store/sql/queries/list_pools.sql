@@ -1,0 +1,43 @@
+-- Pools with their figures. Ratios and times are of the last thousand assignments of each.
+SELECT
+    p.platform, p.backend, p.image, p.max_size, p.heartbeats, p.drained_at,
+    coalesce(slots.size, 0) AS size,
+    coalesce(slots.by_status, '{}') AS slots_by_status,
+    waiting.depth AS queue_depth,
+    waiting.oldest_wait_ms,
+    recent.warm_ratio,
+    recent.p50_ms AS time_to_running_p50_ms,
+    recent.p95_ms AS time_to_running_p95_ms
+FROM pools p
+LEFT JOIN LATERAL (
+    SELECT sum(g.n)::bigint AS size, json_object_agg(g.status, g.n) AS by_status
+    FROM (
+        SELECT s.status, count(*) AS n
+        FROM bot_pool_slots s
+        WHERE s.platform = p.platform
+        GROUP BY s.status
+    ) AS g
+) AS slots ON true
+LEFT JOIN LATERAL (
+    SELECT
+        count(*) AS depth,
+        (extract(epoch FROM botpool_now() - min(q.queued_at)) * 1000)::bigint AS oldest_wait_ms
+    FROM bot_pool_queue q
+    WHERE q.platform = p.platform
+) AS waiting ON true
+LEFT JOIN LATERAL (
+    SELECT
+        avg(CASE WHEN a.warm THEN 1 ELSE 0 END)::float8 AS warm_ratio,
+        (percentile_cont(0.5) WITHIN GROUP (ORDER BY a.took_ms))::bigint AS p50_ms,
+        (percentile_cont(0.95) WITHIN GROUP (ORDER BY a.took_ms))::bigint AS p95_ms
+    FROM (
+        SELECT
+            l.warm, (extract(epoch FROM l.running_at - l.assigned_at) * 1000)::float8 AS took_ms
+        FROM assignments l
+        WHERE l.platform = p.platform AND l.ended_at IS NOT NULL
+        ORDER BY l.ended_at DESC
+        LIMIT 1000
+    ) AS a
+) AS recent ON true
+WHERE %(platform)s::text IS NULL OR p.platform = %(platform)s
+ORDER BY p.platform

@@ -1,0 +1,2 @@
+-- Hear when another replica has work to share.
+LISTEN botpool

@@ -1,0 +1,47 @@
+-- The container is known to run: the slot is busy and its bot joins. Told by a look (fenced by the
+-- version it read) or by an authenticated call of the current agent (no version: the token is the
+-- fence). A slot that is not deploying is left alone.
+WITH slot AS (
+    UPDATE bot_pool_slots
+    SET status = 'busy',
+        phase = NULL,
+        phase_at = botpool_now(),
+        recovery_attempts = 0,
+        skipped_recoveries = 0,
+        next_step_at = CASE WHEN %(max_duration_s)s > 0
+                            THEN botpool_now() + make_interval(secs => %(max_duration_s)s) END,
+        step_tries = 0,
+        version = version + 1
+    WHERE assignment_id = %(assignment_id)s
+      AND status = 'deploying'
+      AND (%(version)s::bigint IS NULL OR version = %(version)s)
+    RETURNING id, slot_name, assigned_bot_id, assignment_id, container_id
+), assigned AS (
+    UPDATE assignments a
+    SET running_at = coalesce(a.running_at, botpool_now()),
+        agent_called_at = CASE WHEN %(by_agent)s THEN coalesce(a.agent_called_at, botpool_now())
+                               ELSE a.agent_called_at END
+    FROM slot
+    WHERE a.id = slot.assignment_id
+), bot AS (
+    UPDATE bots b
+    SET status = 'JOINING_CALL', started_at = coalesce(b.started_at, botpool_now())
+    FROM slot
+    WHERE b.id = slot.assigned_bot_id AND b.status = 'DEPLOYING'
+    RETURNING b.id, b.correlation_id
+), written AS (
+    INSERT INTO history (
+        kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
+        correlation_id)
+    SELECT
+        v.kind, bot.id, slot.id, slot.assignment_id, slot.slot_name, v.from_state, v.to_state,
+        %(reason)s, bot.correlation_id
+    FROM slot
+    JOIN bot ON bot.id = slot.assigned_bot_id
+    CROSS JOIN LATERAL (
+        VALUES ('slot.status', 'deploying', 'busy'), ('bot.status', 'DEPLOYING', 'JOINING_CALL')
+    ) AS v (kind, from_state, to_state)
+)
+SELECT slot.id AS slot_id, slot.slot_name, slot.container_id, bot.id AS bot_id, bot.correlation_id
+FROM slot
+JOIN bot ON bot.id = slot.assigned_bot_id

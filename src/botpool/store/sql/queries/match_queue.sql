@@ -1,0 +1,91 @@
+-- Give the heads of a pool's queue to its idle slots, in order. The pool's lock is held. This is
+-- the only statement that takes bots off the queue for a slot. Rows lock in the order queue, slot,
+-- bot.
+WITH heads AS MATERIALIZED (
+    SELECT q.bot_id, row_number() OVER (ORDER BY q.priority, q.bot_id) AS n
+    FROM (
+        SELECT w.bot_id, w.priority
+        FROM bot_pool_queue w
+        WHERE w.platform = %(platform)s
+          AND w.timeout_at > botpool_now()
+          AND EXISTS (SELECT FROM pools p WHERE p.platform = %(platform)s AND p.drained_at IS NULL)
+        ORDER BY w.priority, w.bot_id
+        LIMIT (
+            SELECT count(*)
+            FROM bot_pool_slots s
+            WHERE s.platform = %(platform)s AND s.status = 'idle' AND NOT s.cordoned)
+        FOR UPDATE
+    ) AS q
+), free AS MATERIALIZED (
+    SELECT
+        f.id, f.slot_name, f.container_id,
+        row_number() OVER (ORDER BY f.last_used_at NULLS FIRST, f.number) AS n
+    FROM (
+        SELECT s.id, s.slot_name, s.container_id, s.last_used_at, s.number
+        FROM bot_pool_slots s
+        WHERE s.platform = %(platform)s AND s.status = 'idle' AND NOT s.cordoned
+        ORDER BY s.last_used_at NULLS FIRST, s.number
+        LIMIT (SELECT count(*) FROM heads)
+        FOR UPDATE SKIP LOCKED
+    ) AS f
+), pair AS MATERIALIZED (
+    SELECT
+        heads.bot_id, b.status AS bot_status, b.correlation_id, b.attempts + 1 AS attempt,
+        free.id AS slot_id, free.slot_name, free.container_id,
+        nextval('assignments_id_seq') AS assignment_id
+    FROM heads
+    JOIN free ON free.n = heads.n
+    JOIN bots b ON b.id = heads.bot_id
+), unqueued AS (
+    DELETE FROM bot_pool_queue q USING pair WHERE q.bot_id = pair.bot_id
+), taken AS (
+    UPDATE bot_pool_slots s
+    SET status = 'deploying',
+        phase = 'creating',
+        phase_at = botpool_now(),
+        assigned_bot_id = pair.bot_id,
+        assignment_id = pair.assignment_id,
+        last_assigned_at = botpool_now(),
+        last_used_at = botpool_now(),
+        error_message = NULL,
+        next_step_at = botpool_now(),
+        step_tries = 0,
+        version = s.version + 1
+    FROM pair
+    WHERE s.id = pair.slot_id
+), deploying AS (
+    UPDATE bots b
+    SET status = 'DEPLOYING',
+        attempts = pair.attempt,
+        assignment_id = pair.assignment_id,
+        assigned_at = botpool_now(),
+        slot_name = pair.slot_name,
+        container_id = pair.container_id
+    FROM pair
+    WHERE b.id = pair.bot_id
+), assigned AS (
+    INSERT INTO assignments (
+        id, bot_id, slot_id, slot_name, platform, attempt, warm, container_id, assigned_at)
+    SELECT
+        pair.assignment_id, pair.bot_id, pair.slot_id, pair.slot_name, %(platform)s, pair.attempt,
+        pair.container_id IS NOT NULL, pair.container_id, botpool_now()
+    FROM pair
+), written AS (
+    INSERT INTO history (
+        kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
+        correlation_id)
+    SELECT
+        v.kind, pair.bot_id, pair.slot_id, pair.assignment_id, pair.slot_name, v.from_state,
+        v.to_state, v.reason, pair.correlation_id
+    FROM pair
+    CROSS JOIN LATERAL (
+        VALUES
+            ('bot.status', pair.bot_status, 'DEPLOYING', 'a slot became free'),
+            ('slot.status', 'idle', 'deploying', 'assigned')
+    ) AS v (kind, from_state, to_state, reason)
+    ORDER BY pair.assignment_id
+)
+SELECT
+    pair.bot_id, pair.correlation_id, pair.slot_id, pair.slot_name, pair.container_id,
+    pair.assignment_id
+FROM pair

@@ -1,0 +1,26 @@
+-- How long bots keep the slots of a pool: time under observation and ends seen, over the newest
+-- hundred finished stays and those under way, and how many slots can serve.
+SELECT
+    done.ends,
+    done.exposure_s + under_way.exposure_s AS exposure_s,
+    under_way.slots
+FROM (
+    SELECT
+        count(*) AS ends,
+        coalesce(sum(extract(epoch FROM a.ended_at - a.assigned_at)), 0)::float8 AS exposure_s
+    FROM (
+        SELECT l.assigned_at, l.ended_at
+        FROM assignments l
+        WHERE l.platform = %(platform)s AND l.ended_at IS NOT NULL
+        ORDER BY l.ended_at DESC
+        LIMIT 100
+    ) AS a
+) AS done
+CROSS JOIN (
+    SELECT
+        count(*) AS slots,
+        coalesce(sum(extract(epoch FROM botpool_now() - s.last_assigned_at)), 0)::float8 AS exposure_s
+    FROM bot_pool_slots s
+    WHERE s.platform = %(platform)s AND s.status IN ('deploying', 'busy', 'releasing')
+      AND NOT s.cordoned
+) AS under_way

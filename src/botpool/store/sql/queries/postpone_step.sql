@@ -1,0 +1,15 @@
+-- A step could not be finished: try again later, and give the lease back. Fenced.
+UPDATE bot_pool_slots
+SET next_step_at = botpool_now() + make_interval(secs => %(delay_s)s),
+    step_tries = step_tries + 1,
+    stop_issued_at = CASE WHEN %(stop_issued)s THEN coalesce(stop_issued_at, botpool_now())
+                          ELSE stop_issued_at END,
+    error_message = CASE WHEN status = 'error' THEN coalesce(%(problem)s, error_message)
+                         ELSE error_message END,
+    lease_owner = NULL,
+    lease_until = NULL,
+    version = version + 1
+WHERE id = %(slot_id)s
+  AND assignment_id IS NOT DISTINCT FROM %(assignment_id)s
+  AND version = %(version)s
+RETURNING version

@@ -1,0 +1,8 @@
+-- What every connection of ours sets. A replica that is paused inside a transaction must not hold a
+-- pool's lock for long; counts made after a lock need a snapshot for each statement.
+SELECT
+    set_config('default_transaction_isolation', 'read committed', false),
+    set_config('idle_in_transaction_session_timeout', '15s', false),
+    set_config('statement_timeout', '30s', false),
+    set_config('lock_timeout', '20s', false),
+    set_config('timezone', 'UTC', false)

@@ -1,0 +1,14 @@
+-- The start was issued: from here on the pool's looks decide, and the deadline when none does.
+UPDATE bot_pool_slots
+SET start_issued_at = botpool_now(),
+    deployment_id = %(deployment_id)s,
+    next_step_at = botpool_now() + make_interval(secs => %(timeout_s)s),
+    step_tries = 0,
+    lease_owner = NULL,
+    lease_until = NULL,
+    version = version + 1
+WHERE id = %(slot_id)s
+  AND assignment_id = %(assignment_id)s
+  AND version = %(version)s
+  AND status = 'deploying'
+RETURNING version

@@ -1,0 +1,12 @@
+-- The container is gone, by the platform's own word: the slot goes too. Fenced; the pool's lock is
+-- held, since the pool may now grow.
+WITH slot AS (
+    DELETE FROM bot_pool_slots
+    WHERE id = %(slot_id)s AND version = %(version)s AND status = 'deleting'
+    RETURNING id, slot_name
+), written AS (
+    INSERT INTO history (kind, slot_id, slot_name, from_state, reason)
+    SELECT 'slot.status', slot.id, slot.slot_name, 'deleting', 'its container is gone'
+    FROM slot
+)
+SELECT slot.id AS slot_id, slot.slot_name FROM slot

@@ -1,0 +1,25 @@
+-- A forward move that the bot's own agent reports. The slot is locked before the bot.
+WITH held AS MATERIALIZED (
+    SELECT s.id, s.slot_name, s.assigned_bot_id, s.assignment_id
+    FROM bot_pool_slots s
+    WHERE s.assignment_id = %(assignment_id)s AND s.status = 'busy'
+    FOR NO KEY UPDATE
+), former AS MATERIALIZED (
+    SELECT b.id, b.status, b.correlation_id
+    FROM bots b
+    JOIN held ON held.assigned_bot_id = b.id
+    WHERE b.status = ANY(%(sources)s)
+    FOR UPDATE OF b
+), bot AS (
+    UPDATE bots b SET status = %(status)s FROM former WHERE b.id = former.id
+), written AS (
+    INSERT INTO history (
+        kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
+        correlation_id)
+    SELECT
+        'bot.status', former.id, held.id, held.assignment_id, held.slot_name, former.status,
+        %(status)s, 'reported by the agent', former.correlation_id
+    FROM former
+    JOIN held ON held.assigned_bot_id = former.id
+)
+SELECT former.status AS former_status FROM former

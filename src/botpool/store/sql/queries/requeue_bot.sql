@@ -1,0 +1,28 @@
+-- A bot whose deployment failed before its agent ever called waits again, under its old priority
+-- and arrival number, with a fresh deadline. Runs after its slot was freed, in that transaction.
+WITH bot AS (
+    UPDATE bots b
+    SET status = 'QUEUED', queued_at = coalesce(b.queued_at, botpool_now())
+    FROM assignments a
+    WHERE b.id = %(bot_id)s
+      AND b.assignment_id = %(assignment_id)s
+      AND b.status = 'DEPLOYING'
+      AND b.attempts < %(max_attempts)s
+      AND a.id = b.assignment_id
+      AND a.agent_called_at IS NULL
+      AND NOT EXISTS (SELECT FROM bot_pool_slots s WHERE s.assigned_bot_id = b.id)
+    RETURNING b.id, b.platform, b.priority, b.queue_timeout_ms, b.correlation_id, b.attempts
+), waiting AS (
+    INSERT INTO bot_pool_queue (bot_id, platform, priority, queued_at, timeout_at)
+    SELECT
+        bot.id, bot.platform, bot.priority, botpool_now(),
+        botpool_now() + make_interval(secs => greatest(bot.queue_timeout_ms, 60000) / 1000.0)
+    FROM bot
+), written AS (
+    INSERT INTO history (kind, bot_id, from_state, to_state, reason, correlation_id, data)
+    SELECT
+        'bot.status', bot.id, 'DEPLOYING', 'QUEUED', %(reason)s, bot.correlation_id,
+        json_build_object('attempts', bot.attempts)
+    FROM bot
+)
+SELECT bot.id AS bot_id FROM bot

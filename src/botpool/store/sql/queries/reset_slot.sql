@@ -1,0 +1,25 @@
+-- A slot in error was reset: its container is stopped and exists, it can be used again. Fenced; the
+-- pool's lock is held. Attempts count until the slot is busy again.
+WITH slot AS (
+    UPDATE bot_pool_slots
+    SET status = 'idle',
+        container_id = %(container_id)s,
+        image = %(image)s,
+        phase_at = botpool_now(),
+        recovery_attempts = recovery_attempts + 1,
+        stop_issued_at = NULL,
+        next_step_at = NULL,
+        step_tries = 0,
+        lease_owner = NULL,
+        lease_until = NULL,
+        version = version + 1
+    WHERE id = %(slot_id)s AND version = %(version)s AND status = 'error'
+    RETURNING id, slot_name, container_id, recovery_attempts
+), written AS (
+    INSERT INTO history (kind, slot_id, slot_name, from_state, to_state, reason, data)
+    SELECT
+        'slot.status', slot.id, slot.slot_name, 'error', 'idle', 'reset',
+        json_build_object('containerId', slot.container_id, 'attempt', slot.recovery_attempts)
+    FROM slot
+)
+SELECT slot.id AS slot_id, slot.slot_name, slot.container_id FROM slot

@@ -1,0 +1,5 @@
+-- End an API key. Ended before: as it was.
+UPDATE api_keys
+SET revoked_at = coalesce(revoked_at, botpool_now())
+WHERE id = %(key_id)s
+RETURNING id, name, scope, prefix, created_at, revoked_at

@@ -1,0 +1,272 @@
+"""The embedded PostgreSQL: private, durable, and back after any kind of end."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import Popen
+
+import psycopg
+import pytest
+from tests.postgres import fastest_place
+
+from botpool.domain.errors import DatabaseUnavailable, SettingError
+from botpool.store.data_dir import DataDir
+from botpool.store.embedded import EmbeddedPostgres
+from botpool.store.postmaster import Postmaster
+from botpool.store.server_account import ServerAccount
+
+START_AND_HANG = """
+import sys, time
+from pathlib import Path
+from botpool.store.data_dir import DataDir
+from botpool.store.embedded import EmbeddedPostgres
+print(EmbeddedPostgres(DataDir.open(Path(sys.argv[1]))).start(), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A short path of its own; pytest's would not leave room for a socket."""
+    with tempfile.TemporaryDirectory(prefix="bp-", dir=fastest_place()) as path:
+        yield Path(path)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Path]:
+    """An initialised data directory to copy, so that most tests need no initdb."""
+    with tempfile.TemporaryDirectory(prefix="bp-", dir=fastest_place()) as path:
+        server = EmbeddedPostgres(DataDir.open(Path(path)))
+        server.start()
+        server.stop()
+        yield Path(path) / "postgres"
+
+
+@pytest.fixture
+def data_dir(place: Path, cluster: Path) -> Iterator[DataDir]:
+    data_dir = DataDir.open(place / "data")
+    copy_cluster(cluster, data_dir)
+    yield data_dir
+    EmbeddedPostgres(data_dir).stop()
+
+
+def copy_cluster(cluster: Path, data_dir: DataDir) -> None:
+    subprocess.run(["cp", "-a", str(cluster), str(data_dir.postgres)], check=True)
+
+
+def postmaster_of(data_dir: DataDir) -> Postmaster:
+    postmaster = Postmaster.read(data_dir.postgres)
+    assert postmaster is not None
+    return postmaster
+
+
+def write_row(url: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
+
+
+def read_row(url: str) -> int:
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT answer FROM kept").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_first_start_keeps_data_for_the_second(place: Path) -> None:
+    data_dir = DataDir.open(place / "data")
+    server = EmbeddedPostgres(data_dir)
+    write_row(server.start())
+    server.stop()
+
+    began = time.monotonic()
+    url = EmbeddedPostgres(data_dir).start()
+    took = time.monotonic() - began
+    try:
+        assert read_row(url) == 42
+        assert took < 5, "an initialised server starts in some 50 ms"
+    finally:
+        EmbeddedPostgres(data_dir).stop()
+
+
+def test_it_is_durable_modest_and_private(data_dir: DataDir) -> None:
+    with psycopg.connect(EmbeddedPostgres(data_dir).start()) as connection:
+
+        def setting(name: str) -> str:
+            row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
+            assert row is not None
+            return str(row[0])
+
+        assert setting("fsync") == setting("synchronous_commit") == "on"
+        assert setting("listen_addresses") == ""
+        assert setting("shared_buffers") == "32MB"
+        assert setting("max_connections") == "100"
+        assert connection.info.dbname == "botpool"
+    socket = data_dir.postgres / ".s.PGSQL.5432"
+    assert socket.stat().st_mode & 0o777 == 0o700
+    assert data_dir.postgres.stat().st_mode & 0o777 == 0o700
+    assert data_dir.root.stat().st_mode & 0o066 == 0
+    assert data_dir.postgres_log.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_environment_does_not_change_it(
+    data_dir: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"PGPORT": "1", "PGUSER": "x", "PGHOST": "x", "PGDATA": "/x"}.items():
+        monkeypatch.setenv(name, value)
+
+    psycopg.connect(EmbeddedPostgres(data_dir).start()).close()
+
+
+def test_a_ctrl_c_in_the_terminal_is_not_its_business(data_dir: DataDir) -> None:
+    EmbeddedPostgres(data_dir).start()
+
+    pid = postmaster_of(data_dir).pid
+    assert os.getsid(pid) == pid != os.getsid(0)
+
+
+def test_attach_finds_a_running_server_only(data_dir: DataDir) -> None:
+    beside = EmbeddedPostgres(data_dir)
+    assert beside.attach() is None
+
+    server = EmbeddedPostgres(data_dir)
+    url = server.start()
+    assert beside.attach() == url
+
+    server.stop()
+    assert beside.attach() is None
+
+
+def test_stop_without_a_server_is_nothing(data_dir: DataDir) -> None:
+    EmbeddedPostgres(data_dir).stop()
+
+
+def test_stop_ends_a_server_with_open_connections(data_dir: DataDir) -> None:
+    server = EmbeddedPostgres(data_dir)
+    with psycopg.connect(server.start()) as connection:
+        server.stop()
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("SELECT 1")
+
+
+def test_the_server_of_a_killed_botpool_is_adopted(data_dir: DataDir) -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", START_AND_HANG, str(data_dir.root)]
+    with Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as botpool:
+        assert botpool.stdout is not None
+        url = botpool.stdout.readline().strip()
+        botpool.send_signal(signal.SIGKILL)
+    pid = postmaster_of(data_dir).pid
+
+    server = EmbeddedPostgres(data_dir)
+
+    assert server.start() == url
+    assert postmaster_of(data_dir).pid == pid
+    server.stop()
+    assert Postmaster.read(data_dir.postgres) is None
+
+
+def test_a_killed_server_recovers_what_was_committed(data_dir: DataDir) -> None:
+    """Started again at once, while backends of the dead server may still be ending."""
+    server = EmbeddedPostgres(data_dir)
+    url = server.start()
+    write_row(url)
+    with psycopg.connect(url) as busy:
+        os.kill(postmaster_of(data_dir).pid, signal.SIGKILL)
+
+        assert read_row(EmbeddedPostgres(data_dir).start()) == 42
+        busy.close()
+
+
+def test_a_file_left_behind_with_a_strangers_number_does_not_matter(data_dir: DataDir) -> None:
+    """After a reboot the number may belong to any process of the same account."""
+    account = ServerAccount.for_data(data_dir.postgres)
+    stranger = account.launch(["/bin/sleep", "600"], subprocess.DEVNULL)
+    try:
+        lines = [stranger.pid, data_dir.postgres, 1, 5432, data_dir.postgres, "", "1 1", "ready"]
+        stale = data_dir.postgres / "postmaster.pid"
+        stale.write_text("\n".join(map(str, lines)) + "\n")
+        os.chown(stale, account.uid, account.gid)
+
+        assert EmbeddedPostgres(data_dir).attach() is None
+        psycopg.connect(EmbeddedPostgres(data_dir).start()).close()
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_start_killed_in_initdb_is_begun_anew(place: Path) -> None:
+    data_dir = DataDir.open(place / "data")
+    half = data_dir.root / "postgres.new"
+    half.mkdir()
+    (half / "PG_VERSION").write_text("18\n")
+
+    server = EmbeddedPostgres(data_dir)
+    psycopg.connect(server.start()).close()
+    server.stop()
+
+    assert not half.exists()
+
+
+@pytest.mark.parametrize("name", ["x" * 150, "with space", "a,b", "100%", 'say "hi"', "ünï"])
+def test_any_path_will_do(place: Path, cluster: Path, name: str) -> None:
+    data_dir = DataDir.open(place / name)
+    copy_cluster(cluster, data_dir)
+    server = EmbeddedPostgres(data_dir)
+
+    psycopg.connect(server.start()).close()
+    socket_dir = postmaster_of(data_dir).socket_dir
+    server.stop()
+
+    if socket_dir != data_dir.postgres:
+        assert socket_dir.stat().st_mode & 0o777 == 0o700
+        shutil.rmtree(socket_dir)
+
+
+def test_a_short_socket_directory_of_somebody_else_is_refused(
+    place: Path, cluster: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    data_dir = DataDir.open(place / ("x" * 150))
+    copy_cluster(cluster, data_dir)
+    server = EmbeddedPostgres(data_dir)
+    server.start()
+    short = postmaster_of(data_dir).socket_dir
+    server.stop()
+    shutil.rmtree(short)
+    short.symlink_to(place)
+
+    with pytest.raises(DatabaseUnavailable, match="belongs to somebody else"):
+        server.start()
+
+
+def test_a_damaged_cluster_is_told_in_the_servers_words(data_dir: DataDir) -> None:
+    (data_dir.postgres / "global" / "pg_control").unlink()
+
+    with pytest.raises(DatabaseUnavailable) as caught:
+        EmbeddedPostgres(data_dir).start()
+
+    assert "pg_control" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert str(data_dir.postgres_log) in str(caught.value)
+
+
+def test_a_cluster_of_another_version_is_refused(data_dir: DataDir) -> None:
+    (data_dir.postgres / "PG_VERSION").write_text("16\n")
+
+    with pytest.raises(SettingError, match=r"^data_dir: .* PostgreSQL 16, Botpool brings 18"):
+        EmbeddedPostgres(data_dir).start()
+
+
+def test_a_directory_without_a_cluster_is_refused(place: Path) -> None:
+    data_dir = DataDir.open(place / "data")
+    data_dir.postgres.mkdir()
+
+    with pytest.raises(SettingError, match=r"^data_dir: .*PG_VERSION"):
+        EmbeddedPostgres(data_dir).start()
