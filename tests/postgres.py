@@ -132,8 +132,8 @@ class TestPostgres:
         self._await_ready(self._server)
 
     def discard(self) -> None:
-        """End it and remove its directory."""
-        self.kill()
+        """End it and remove its directory; in order, as a killed server leaks shared memory."""
+        self.stop()
         shutil.rmtree(self.directory)
 
     @property

@@ -17,7 +17,7 @@ from process_harness import ProcessHarness
 
 from botpool.backends.process.directory import NEVER_AGAIN, Directory
 from botpool.backends.protocol import Backend
-from botpool.domain.errors import ContainerGone, StartSuperseded
+from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
 
@@ -55,20 +55,32 @@ async def test_a_process_id_that_was_used_again_is_not_ours(
         assert stranger.poll() is None
 
 
-async def test_only_the_holder_of_the_lock_is_hit(process_harness: ProcessHarness) -> None:
-    """A stray of a former run has the lock; the record's process id is a stranger's by now."""
+async def test_nobody_is_hit_on_a_guess(process_harness: ProcessHarness) -> None:
+    """Somebody has the lock, but the record's process id is a stranger's by now."""
     backend = await process_harness.control_plane()
     container_id = await ensure(backend)
-    with (process_harness.directory(container_id) / "run.lock").open("r+") as lock:
+    with (
+        (process_harness.directory(container_id) / "run.lock").open("r+") as lock,
+        bystander() as (stranger),
+    ):
         fcntl.flock(lock, fcntl.LOCK_EX)
-        stray = subprocess.Popen(["sleep", "60"], pass_fds=[lock.fileno()], start_new_session=True)
-    with stray, bystander() as stranger:
         write_run(process_harness, container_id, stranger.pid)
+        await backend.stop(container_id, FIRST, timeout_s=1)
         assert (await look(backend, container_id)).state is ContainerState.RUNNING
-        await stop(backend, container_id, FIRST)
-        assert (await look(backend, container_id)).state is ContainerState.STOPPED
-        assert stray.wait() == -signal.SIGTERM
+        with pytest.raises(BackendUnavailable, match="does not end"):
+            await backend.delete(container_id, timeout_s=1)
         assert stranger.poll() is None
+    assert (await look(backend, container_id)).state is ContainerState.STOPPED
+
+
+@pytest.mark.parametrize("pid", [-1, 0, 1])
+def test_a_record_never_names_everybody(tmp_path: Path, pid: int) -> None:
+    directory = Directory(str(tmp_path), ContainerId("pool-teams-001.abcdef"))
+    Path(directory.path).mkdir()
+    run = {"assignment": 1, "pid": 4_000_000, "program": pid, "state": "running"}
+    for record in (run, run | {"pid": pid, "program": None}):
+        (Path(directory.path) / "run.json").write_text(json.dumps(record))
+        assert directory.run() is None
 
 
 async def test_a_late_stop_does_not_hit_the_next_tenant(process_harness: ProcessHarness) -> None:

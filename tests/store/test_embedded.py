@@ -3,9 +3,11 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +68,14 @@ def postmaster_of(data_dir: DataDir) -> Postmaster:
     return postmaster
 
 
+def write_stale_file(data_dir: DataDir, pid: int) -> None:
+    lines = [pid, data_dir.postgres, 1, 5432, data_dir.postgres, "", "1 1", "ready"]
+    stale = data_dir.postgres / "postmaster.pid"
+    stale.write_text("\n".join(map(str, lines)) + "\n")
+    account = ServerAccount.for_data(data_dir.postgres)
+    os.chown(stale, account.uid, account.gid)
+
+
 def write_row(url: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
@@ -107,8 +117,7 @@ def test_it_is_durable_modest_and_private(data_dir: DataDir) -> None:
         assert setting("shared_buffers") == "32MB"
         assert setting("max_connections") == "100"
         assert connection.info.dbname == "botpool"
-    socket = data_dir.postgres / ".s.PGSQL.5432"
-    assert socket.stat().st_mode & 0o777 == 0o700
+    assert (data_dir.postgres / ".s.PGSQL.5432").stat().st_mode & 0o777 == 0o700
     assert data_dir.postgres.stat().st_mode & 0o777 == 0o700
     assert data_dir.root.stat().st_mode & 0o066 == 0
     assert data_dir.postgres_log.stat().st_mode & 0o777 == 0o600
@@ -119,8 +128,13 @@ def test_the_environment_does_not_change_it(
 ) -> None:
     for name, value in {"PGPORT": "1", "PGUSER": "x", "PGHOST": "x", "PGDATA": "/x"}.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PGDATESTYLE", "German")
+    url = EmbeddedPostgres(data_dir).start()
+    monkeypatch.delenv("PGDATESTYLE")
 
-    psycopg.connect(EmbeddedPostgres(data_dir).start()).close()
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT current_setting('datestyle')").fetchone()
+    assert row == ("ISO, MDY",)
 
 
 def test_a_ctrl_c_in_the_terminal_is_not_its_business(data_dir: DataDir) -> None:
@@ -183,15 +197,38 @@ def test_a_killed_server_recovers_what_was_committed(data_dir: DataDir) -> None:
         busy.close()
 
 
+def test_a_server_that_dies_while_it_is_adopted_is_replaced(data_dir: DataDir) -> None:
+    """It still listens and says `ready`, but a connection comes to nothing."""
+    write_stale_file(data_dir, os.getpid())
+    path = data_dir.postgres / ".s.PGSQL.5432"
+    with socket.socket(socket.AF_UNIX) as dying:
+        dying.bind(str(path))
+        dying.listen()
+
+        def die_at_the_third_connection() -> None:
+            for _ in range(3):
+                dying.accept()[0].close()
+            dying.close()
+
+        threading.Thread(target=die_at_the_third_connection).start()
+        psycopg.connect(EmbeddedPostgres(data_dir).start()).close()
+
+
+@pytest.mark.parametrize("number", [0, -1, -4711])
+def test_a_number_that_stands_for_many_processes_is_never_signalled(
+    data_dir: DataDir, number: int
+) -> None:
+    write_stale_file(data_dir, number)
+
+    assert Postmaster.read(data_dir.postgres) is None
+
+
 def test_a_file_left_behind_with_a_strangers_number_does_not_matter(data_dir: DataDir) -> None:
     """After a reboot the number may belong to any process of the same account."""
     account = ServerAccount.for_data(data_dir.postgres)
     stranger = account.launch(["/bin/sleep", "600"], subprocess.DEVNULL)
     try:
-        lines = [stranger.pid, data_dir.postgres, 1, 5432, data_dir.postgres, "", "1 1", "ready"]
-        stale = data_dir.postgres / "postmaster.pid"
-        stale.write_text("\n".join(map(str, lines)) + "\n")
-        os.chown(stale, account.uid, account.gid)
+        write_stale_file(data_dir, stranger.pid)
 
         assert EmbeddedPostgres(data_dir).attach() is None
         psycopg.connect(EmbeddedPostgres(data_dir).start()).close()
@@ -241,6 +278,8 @@ def test_a_short_socket_directory_of_somebody_else_is_refused(
     server.stop()
     shutil.rmtree(short)
     short.symlink_to(place)
+    account = ServerAccount.for_data(data_dir.postgres)
+    os.chown(short, account.uid, account.gid, follow_symlinks=False)
 
     with pytest.raises(DatabaseUnavailable, match="belongs to somebody else"):
         server.start()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from .errors import Misconfigured
 
@@ -15,7 +16,7 @@ class Environment:
     correlation_id: str | None
 
     @classmethod
-    def read(cls, environ: Mapping[str, str]) -> "Environment":
+    def read(cls, environ: Mapping[str, str]) -> Self:
         container_id = environ.get("BOTPOOL_CONTAINER_ID") or environ.get("COOLIFY_RESOURCE_UUID")
         if not container_id:
             raise Misconfigured("BOTPOOL_CONTAINER_ID", "is not set, nor COOLIFY_RESOURCE_UUID.")

@@ -68,7 +68,8 @@ def judge_start(
 
 
 def _failed(seen: Observation) -> Judgement:
-    return Judgement(verdict=Verdict.FAILED, reason=f"the container is {seen.detail or seen.state}")
+    shown = seen.detail or f"is {seen.state}"
+    return Judgement(verdict=Verdict.FAILED, reason=f"the container {shown}")
 
 
 def _or_timeout(
@@ -106,7 +107,7 @@ def ending_of_exit(bot: BotStatus, *, asked_to_leave: bool, detail: str) -> Endi
         return Ending(status=BotStatus.CANCELLED, reason="left when asked")
     return Ending(
         status=BotStatus.FAILED,
-        reason=f"The container ended: {detail or 'exited'}.",
+        reason=f"The container ended by itself: {detail}.",
         failure_code=FailureCode.CONTAINER_EXITED,
     )
 

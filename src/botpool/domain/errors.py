@@ -66,6 +66,16 @@ class PoolDrained(BotpoolError):
 
 
 @dataclass(eq=False)
+class SlotInUse(BotpoolError):
+    """A slot with a live bot is not taken away without a word."""
+
+    slot_id: int
+
+    def __str__(self) -> str:
+        return f"Slot {self.slot_id} has a live bot, or is being deleted already."
+
+
+@dataclass(eq=False)
 class SettingError(BotpoolError):
     """A setting is wrong: names it, and says what to do."""
 

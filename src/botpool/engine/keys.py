@@ -59,6 +59,11 @@ class Keys:
         self._known[key_hash] = (self._monotonic(), key)
         return key
 
+    async def find_by_id(self, key_id: int) -> ApiKey | None:
+        """The key behind a session. Not remembered: sessions are few."""
+        row = await self._database.fetch_one("find_api_key_by_id", {"key_id": key_id})
+        return ApiKey(**row) if row else None
+
     async def list_all(self) -> list[ApiKey]:
         return [ApiKey(**row) for row in await self._database.fetch("list_api_keys", {})]
 

@@ -51,8 +51,8 @@ class Readiness:
     async def _database_problem(self) -> str | None:
         try:
             async with asyncio.timeout(_CHECK_TIMEOUT_S):
-                row = await self._database.fetch_one("check_ready", {})
-            check_schema(row["migrations"] if row else None)
+                applied = await self._database.applied_migrations()
+            check_schema(applied)
         except TimeoutError:
             return f"The database did not answer within {_CHECK_TIMEOUT_S:g} s."
         except (DatabaseUnavailable, SchemaMismatch) as error:

@@ -13,6 +13,7 @@ from botpool.domain.policy import Policy
 from botpool.engine.admission import Admission
 from botpool.engine.agents import Agents
 from botpool.engine.deployment import Deployer
+from botpool.engine.ending import EndingAll
 from botpool.engine.estimates import Estimates
 from botpool.engine.keys import Keys
 from botpool.engine.looking import Looker
@@ -21,8 +22,8 @@ from botpool.engine.matching import Matcher
 from botpool.engine.moves import Moves
 from botpool.engine.pools import Pools
 from botpool.engine.queue_keeper import QueueKeeper
-from botpool.engine.reading import Reading
 from botpool.engine.readiness import Readiness
+from botpool.engine.reading import Reading
 from botpool.engine.release import Releaser
 from botpool.engine.reset import Resetter
 from botpool.engine.stepper import Stepper
@@ -63,6 +64,7 @@ class Replica:
         estimates = Estimates(database)
         self.admission = Admission(database, self.wakeups, self.matcher, estimates, policy)
         self.stopping = Stopping(moves=self.moves, admission=self.admission)
+        self.ending = EndingAll(moves=self.moves)
         self.agents = Agents(moves=self.moves)
         self.pools = Pools(moves=self.moves, matcher=self.matcher)
         self.keys = Keys(database)

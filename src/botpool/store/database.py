@@ -75,6 +75,14 @@ class Database:
     async def close(self) -> None:
         await self._pool.close()
 
+    async def applied_migrations(self) -> list[str] | None:
+        """The schema's migrations; None when the database has no schema of ours."""
+        try:
+            row = await self.fetch_one("check_ready", {})
+        except psycopg.errors.UndefinedTable:
+            return None
+        return row["migrations"] if row else None
+
     async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
         """Run one statement, committed by itself, and give its rows."""
 

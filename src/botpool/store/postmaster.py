@@ -34,6 +34,8 @@ class Postmaster:
             pid, socket_dir, status = int(lines[0]), lines[4], lines[7]
         except (FileNotFoundError, ValueError, IndexError):
             return None
+        if pid <= 1:  # to signal 0, -1 or a negative number is to signal many
+            return None
         return cls(pid=pid, socket_dir=Path(socket_dir), status=status.strip())
 
     @property

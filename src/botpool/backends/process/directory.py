@@ -45,8 +45,8 @@ class Run:
         program, exit_code = fields.get("program"), fields.get("exit_code")
         return cls(
             assignment_id=AssignmentId(int(str(fields["assignment"]))),
-            pid=int(str(fields["pid"])),
-            program_pid=program if isinstance(program, int) else None,
+            pid=_process_id(fields["pid"]),
+            program_pid=_process_id(program) if program is not None else None,
             state=str(fields["state"]),
             exit_code=exit_code if isinstance(exit_code, int) else None,
             detail=str(fields.get("detail") or "ended, and nobody was left to say how"),
@@ -145,6 +145,13 @@ class Directory:
             exit_code=run.exit_code,
             detail=run.detail,
         )
+
+
+def _process_id(value: object) -> int:
+    """To `kill`, 0 means our own group, -1 everybody, 1 is `init`: a record has none of them."""
+    if isinstance(value, int) and value > 1:
+        return value
+    raise ValueError(f"{value!r} is the id of no process of ours")
 
 
 def _digits(number: int) -> str:

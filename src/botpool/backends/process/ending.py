@@ -1,8 +1,9 @@
 """Making a run end, and waiting until it has: ask, then kill, and never hit anybody else.
 
 Process ids come from a file that may be out of date, so before every blow the record is read again
-and the process is asked for the lock. A run that belongs to a later assignment is left alone:
-a stop that comes late must not hit the next tenant.
+and the process is asked for the lock. Nobody else is ever looked for: a daemon of the program whose
+launcher was killed by an outsider stays, is shown as running, and is for an operator to end. A run
+that belongs to a later assignment is left alone: a late stop must not hit the next tenant.
 """
 
 import asyncio
@@ -38,7 +39,8 @@ async def end_run(
         current = directory.run()
         if not directory.is_held() or (current and not current.is_same(run)):
             return
-        blow(directory, current)
+        if current is not None:
+            blow(directory, current)
         await wait_until_free(directory, current, within_s=patience_s)
 
 
@@ -51,7 +53,7 @@ async def wait_until_free(directory: Directory, run: Run | None, *, within_s: fl
 
 
 async def poll_until_free(directory: Directory, *, every_s: float) -> None:
-    """For strays, whose ids nobody knows, and where the kernel has no events for processes."""
+    """For what is left after the launcher, and where the kernel has no events for processes."""
     while directory.is_held():  # noqa: ASYNC110 - no event tells that a lock became free
         await asyncio.sleep(every_s)
 
@@ -76,7 +78,7 @@ async def _identify(directory: Directory, *, within_s: float) -> Run | None:
     """The record of whoever holds the lock.
 
     A launcher holds it for a moment before it writes its record. If it was fenced it lets go; if
-    not, the record comes. Afterwards only strays of the recorded run can be holding it.
+    not, the record comes.
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(within_s):
@@ -89,37 +91,35 @@ async def _identify(directory: Directory, *, within_s: float) -> Run | None:
 
 
 def _living(directory: Directory, run: Run) -> list[int]:
+    """Those of the recorded processes that are still what the record says."""
     recorded = [pid for pid in (run.pid, run.program_pid) if pid is not None]
     return [pid for pid in recorded if locks.is_holder(pid, directory.lock)]
 
 
-def _terminate(directory: Directory, run: Run | None) -> None:
+def _terminate(directory: Directory, run: Run) -> None:
     _signal_run(directory, run, signal.SIGTERM)
 
 
-def _kill_program(directory: Directory, run: Run | None) -> None:
+def _kill_program(directory: Directory, run: Run) -> None:
     """Only the program: its launcher ends what is left of the run, and writes down the end."""
-    if run is not None and run.program_pid in _living(directory, run):
-        _signal(run.program_pid, signal.SIGKILL)
+    if run.program_pid in _living(directory, run):
+        _signal_process(run.program_pid, signal.SIGKILL)
 
 
-def _kill_all(directory: Directory, run: Run | None) -> None:
+def _kill_all(directory: Directory, run: Run) -> None:
     _signal_run(directory, run, signal.SIGKILL)
-    for pid in locks.holders(directory.lock):
-        _signal(pid, signal.SIGKILL)
 
 
-def _signal_run(directory: Directory, run: Run | None, number: signal.Signals) -> None:
+def _signal_run(directory: Directory, run: Run, number: signal.Signals) -> None:
     """The whole group while its leader lives: only then is its number surely not another's."""
-    living = _living(directory, run) if run is not None else []
-    if run is not None and run.pid in living:
+    living = _living(directory, run)
+    if run.pid in living:
         with suppress(ProcessLookupError):
             os.killpg(run.pid, number)
-    else:
-        for pid in living or locks.holders(directory.lock):
-            _signal(pid, number)
+    elif run.program_pid in living:
+        _signal_process(run.program_pid, number)
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
+def _signal_process(pid: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, number)

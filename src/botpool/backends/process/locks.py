@@ -31,18 +31,10 @@ def is_holder(pid: int, lock: str) -> bool:
     if not (PROC / "self/fdinfo").exists():
         return True
     try:
-        wanted = os.stat(lock)  # noqa: PTH116 - this runs for every process of a machine
+        wanted = Path(lock).stat()
         return any(_locks_exclusively(pid, fd) for fd in _descriptors(pid, wanted))
     except OSError:
         return False
-
-
-def holders(lock: str) -> list[int]:
-    """Every process that holds the lock: also those that left the group of their run."""
-    if not (PROC / "self/fdinfo").exists():
-        return []
-    pids = (int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit())
-    return [pid for pid in pids if pid != os.getpid() and is_holder(pid, lock)]
 
 
 def _descriptors(pid: int, wanted: os.stat_result) -> Iterator[str]:

@@ -18,7 +18,7 @@ WITH heads AS MATERIALIZED (
     ) AS q
 ), free AS MATERIALIZED (
     SELECT
-        f.id, f.slot_name, f.container_id,
+        f.id, f.slot_name, f.container_id, f.last_used_at,
         row_number() OVER (ORDER BY f.last_used_at NULLS FIRST, f.number) AS n
     FROM (
         SELECT s.id, s.slot_name, s.container_id, s.last_used_at, s.number
@@ -32,6 +32,8 @@ WITH heads AS MATERIALIZED (
     SELECT
         heads.bot_id, b.status AS bot_status, b.correlation_id, b.attempts + 1 AS attempt,
         free.id AS slot_id, free.slot_name, free.container_id,
+        CASE WHEN free.last_used_at IS NULL THEN 'a new slot was made' ELSE 'a slot became free' END
+            AS reason,
         nextval('assignments_id_seq') AS assignment_id
     FROM heads
     JOIN free ON free.n = heads.n
@@ -80,7 +82,7 @@ WITH heads AS MATERIALIZED (
     FROM pair
     CROSS JOIN LATERAL (
         VALUES
-            ('bot.status', pair.bot_status, 'DEPLOYING', 'a slot became free'),
+            ('bot.status', pair.bot_status, 'DEPLOYING', pair.reason),
             ('slot.status', 'idle', 'deploying', 'assigned')
     ) AS v (kind, from_state, to_state, reason)
     ORDER BY pair.assignment_id

@@ -1,0 +1,51 @@
+# What a person runs here. `make` alone lists it; ARGS="..." is handed on to the command.
+
+PYTHON ?= python3
+BIN := .venv/bin
+RUN := .venv/.installed-run
+DEV := .venv/.installed-dev
+TIERS := $(wildcard $(addprefix tests/,unit store backends acceptance model chaos browser))
+
+# A virtual environment works only where it was made; a copied or moved checkout needs its own.
+MOVED := $(shell test ! -e .venv/.home || test "$$(cat .venv/.home)" = "$$PWD" || echo moved)
+
+export PYTHON
+.DEFAULT_GOAL := help
+.PHONY: help up demo test test-long check bench clean moved
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: $(RUN) ## Start Botpool here: database, API, dashboard and pools of local processes
+	@$(BIN)/botpool up $(ARGS)
+
+demo: $(RUN) ## Watch a busy morning: more bots than slots, a queue, a crash that is recovered
+	@$(BIN)/botpool demo $(ARGS)
+
+test: $(DEV) ## Install what the tests need and run all of them
+	@scripts/install-test-packages
+	@$(MAKE) --no-print-directory check
+	@$(BIN)/python -m pytest -m "not long" --durations=15 $(ARGS) $(TIERS)
+
+test-long: $(DEV) ## Run the tests that take long: soak, chaos, many seeds
+	@scripts/install-test-packages
+	@$(BIN)/python -m pytest -m long --durations=15 $(ARGS) $(TIERS)
+
+check: $(DEV) ## Format, lint, types and import rules
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
+
+bench: $(DEV) ## Measure admission, hand-over and recovery
+	@$(BIN)/python -m bench $(ARGS)
+
+clean: ## Remove the virtual environment and caches; your data in .botpool stays
+	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find src tests bench scripts -name __pycache__ -prune -exec rm -rf {} +
+
+$(RUN): requirements/run.txt scripts/install $(if $(MOVED),moved)
+	@scripts/install run
+
+$(DEV): requirements/run.txt requirements/dev.txt scripts/install $(if $(MOVED),moved)
+	@scripts/install dev

@@ -1,0 +1,1 @@
+"""HTTP: users, agents, operators. Pydantic lives here and nowhere further in."""

@@ -1,0 +1,63 @@
+"""For containers: who am I, I live, this happened."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from botpool.api import schemas
+from botpool.api.auth import AgentAssignment, Service
+from botpool.api.parameters import BotPath
+from botpool.api.problems import described
+from botpool.domain.ids import BotId, ContainerId
+from botpool.domain.states import BotStatus
+
+_ERRORS = described(401, 404, 422, 503)
+_BODY_ERRORS = described(400, 401, 404, 413, 422, 503)
+
+routes = APIRouter(prefix="/v1/agent", tags=["containers"])
+
+
+@routes.get("/slot", responses=_ERRORS)
+async def who_am_i(
+    replica: Service,
+    assignment: AgentAssignment,
+    container_id: Annotated[str, Query(alias="containerId", min_length=1, max_length=255)],
+) -> schemas.AgentSlot:
+    """The agent's own bot. Ask before joining anything; `released` means: exit."""
+    view, released = await replica.agents.who_am_i(assignment, ContainerId(container_id))
+    return schemas.AgentSlot(
+        bot=schemas.Bot.model_validate(view.bot),
+        bot_data=dict(view.bot_data),
+        released=released,
+        heartbeat_interval_ms=replica.policy.heartbeat_interval_ms,
+    )
+
+
+@routes.post("/bots/{id}/heartbeat", responses=_ERRORS)
+async def heartbeat(
+    replica: Service, assignment: AgentAssignment, bot_id: BotPath
+) -> schemas.Heartbeat:
+    """The agent lives. The answer says whether to leave the meeting, and whether to exit."""
+    orders = await replica.agents.heartbeat(assignment, BotId(bot_id))
+    return schemas.Heartbeat(should_leave=orders.should_leave, should_exit=orders.should_exit)
+
+
+@routes.post("/bots/{id}/status", responses=_BODY_ERRORS)
+async def report_status(
+    replica: Service, assignment: AgentAssignment, bot_id: BotPath, body: schemas.StatusReport
+) -> schemas.Applied:
+    """Report a forward move. A late or backward one is answered with `applied: false`."""
+    status = BotStatus("FAILED" if body.status == "FATAL" else body.status)
+    applied = await replica.agents.report(assignment, BotId(bot_id), status, body.failure_reason)
+    found = await replica.admission.find(BotId(bot_id))
+    return schemas.Applied(applied=applied, bot=schemas.Bot.model_validate(found.bot))
+
+
+@routes.post("/bots/{id}/events", responses=_BODY_ERRORS)
+async def record_events(
+    replica: Service, assignment: AgentAssignment, bot_id: BotPath, body: schemas.AgentEvents
+) -> schemas.Recorded:
+    """Write events of the bot's own into its history; none once it was released."""
+    events = [(event.kind, event.data) for event in body.events]
+    recorded = await replica.agents.record(assignment, BotId(bot_id), events)
+    return schemas.Recorded(recorded=recorded)

@@ -1,0 +1,56 @@
+"""The HTTP application, made for one replica."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI
+
+from botpool import __version__
+from botpool.api import agents, health, keys, operators, problems, schemas, sessions, users
+from botpool.api.limits import BodyLimit
+from botpool.engine.replica import Replica
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpSettings:
+    platforms: tuple[str, ...]
+    default_timeout_ms: int
+    max_timeout_ms: int
+
+
+def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
+    app = FastAPI(
+        title="Botpool",
+        version=__version__,
+        description="Send bots into meetings, from a pool of warm slots.",
+        # One name in the document for each shape, whether it is sent or answered.
+        separate_input_output_schemas=False,
+    )
+    app.state.replica = replica
+    bot_create = schemas.bot_create_model(
+        default_timeout_ms=settings.default_timeout_ms, max_timeout_ms=settings.max_timeout_ms
+    )
+    app.include_router(users.router(bot_create, settings.platforms))
+    for part in (sessions, agents, operators, keys, health):
+        app.include_router(part.routes)
+    problems.install(app)
+    app.add_middleware(BodyLimit)
+    _document_problems(app)
+    return app
+
+
+def _document_problems(app: FastAPI) -> None:
+    """Add the shape of errors to the document, which routes refer to by name."""
+    original = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = original()
+        shapes = document.setdefault("components", {}).setdefault("schemas", {})
+        problem = problems.Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+        shapes.update(problem.pop("$defs", {}))
+        shapes["Problem"] = problem
+        for unused in ("HTTPValidationError", "ValidationError"):
+            shapes.pop(unused, None)
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]

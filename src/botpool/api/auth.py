@@ -1,0 +1,123 @@
+"""Who calls: a user by API key or by the dashboard's cookie, an agent by its assignment's token."""
+
+import hashlib
+import hmac
+import time
+from typing import Annotated
+
+from fastapi import Depends, HTTPException, Request
+from fastapi.security import APIKeyCookie, APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
+
+from botpool.domain.ids import AssignmentId
+from botpool.domain.records import ApiKey
+from botpool.domain.tokens import assignment_of
+from botpool.engine.keys import SCOPES
+from botpool.engine.replica import Replica
+
+COOKIE = "botpool_session"
+SESSION_S = 7 * 24 * 3600
+
+_bearer = HTTPBearer(auto_error=False, scheme_name="key", description="An API key.")
+_header = APIKeyHeader(name="X-API-Key", auto_error=False, scheme_name="keyHeader")
+_cookie = APIKeyCookie(name=COOKIE, auto_error=False, scheme_name="session")
+_agent_bearer = HTTPBearer(
+    auto_error=False, scheme_name="agentToken", description="The assignment's token."
+)
+
+
+def replica_of(request: Request) -> Replica:
+    replica = request.app.state.replica
+    assert isinstance(replica, Replica)
+    return replica
+
+
+Service = Annotated[Replica, Depends(replica_of)]
+
+
+def session_cookie(key: ApiKey, secret: bytes) -> str:
+    """A session is a key's id and an end, signed. It dies with the key."""
+    body = f"{key.id}.{int(time.time()) + SESSION_S}"
+    return f"{body}.{_sign(body, secret)}"
+
+
+async def _from_cookie(request: Request, cookie: str, replica: Replica) -> ApiKey | None:
+    body, _, signature = cookie.rpartition(".")
+    expected = _sign(body, replica.identity.secret)
+    if not hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace")):
+        return None
+    key_id, _, ends_at = body.partition(".")
+    if int(ends_at) < time.time():
+        return None
+    if request.method not in ("GET", "HEAD") and not _same_origin(request):
+        raise HTTPException(403, "A request with the session's cookie must come from this origin.")
+    return await replica.keys.find_by_id(int(key_id))
+
+
+def _sign(body: str, secret: bytes) -> str:
+    message = f"botpool session {body}".encode("utf-8", "replace")
+    return hmac.new(secret, message, hashlib.sha256).hexdigest()
+
+
+def _same_origin(request: Request) -> bool:
+    origin = request.headers.get("origin")
+    return origin is not None and origin.partition("://")[2] == request.headers.get("host")
+
+
+async def caller(
+    request: Request,
+    replica: Service,
+    bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    header: Annotated[str | None, Depends(_header)],
+    cookie: Annotated[str | None, Depends(_cookie)],
+) -> ApiKey:
+    key = None
+    if (text := bearer.credentials if bearer else header) is not None:
+        key = await replica.keys.find(text)
+    elif cookie is not None:
+        key = await _from_cookie(request, cookie, replica)
+    if key is None:
+        raise HTTPException(
+            401,
+            "Send a valid API key as 'Authorization: Bearer <key>'. "
+            "Make one with 'botpool key create'.",
+            {"WWW-Authenticate": "Bearer"},
+        )
+    return key
+
+
+class Scope:
+    """Lets callers in whose key has at least this scope."""
+
+    def __init__(self, needed: str) -> None:
+        self._needed = needed
+
+    async def __call__(self, key: Annotated[ApiKey, Depends(caller)]) -> ApiKey:
+        if SCOPES.index(key.scope) < SCOPES.index(self._needed):
+            raise HTTPException(
+                403, f"This needs a key with scope '{self._needed}'; yours has '{key.scope}'."
+            )
+        return key
+
+
+User = Annotated[ApiKey, Depends(Scope("user"))]
+Operator = Annotated[ApiKey, Depends(Scope("operator"))]
+Admin = Annotated[ApiKey, Depends(Scope("admin"))]
+
+
+async def agent(
+    replica: Service,
+    bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_agent_bearer)],
+) -> AssignmentId:
+    assignment_id = None
+    if bearer is not None:
+        assignment_id = assignment_of(bearer.credentials, replica.identity.secret)
+    if assignment_id is None:
+        raise HTTPException(
+            401,
+            "Send the assignment's token (BOTPOOL_TOKEN) as 'Authorization: Bearer <token>'.",
+            {"WWW-Authenticate": "Bearer"},
+        )
+    return assignment_id
+
+
+AgentAssignment = Annotated[AssignmentId, Depends(agent)]

@@ -1,0 +1,128 @@
+"""Every error as `application/problem+json`. One table maps our errors to HTTP."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from botpool.domain import errors
+
+_log = structlog.get_logger()
+_MEDIA_TYPE = "application/problem+json"
+
+_TITLES = {
+    400: "The request could not be read",
+    401: "A key is needed",
+    403: "Not allowed with this key",
+    404: "Not found",
+    405: "No such method here",
+    409: "In conflict with what is",
+    413: "The request is too large",
+    422: "The request is not valid",
+    500: "Something went wrong on our side",
+    503: "Not possible right now",
+}
+
+_STATUS: Mapping[type[BaseException], int] = {
+    errors.NotFound: 404,
+    errors.UnknownPlatform: 422,
+    errors.IdempotencyConflict: 409,
+    errors.SlotInUse: 409,
+    errors.NoSlot: 503,
+    errors.PoolDrained: 503,
+    errors.DatabaseUnavailable: 503,
+    errors.BackendError: 503,
+}
+
+
+class FieldError(BaseModel):
+    field: str
+    message: str
+
+
+class Problem(BaseModel):
+    """What went wrong, in the form of RFC 9457."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldError] | None = None
+
+
+def problem(
+    status: int,
+    detail: str,
+    *,
+    field_errors: Sequence[FieldError] = (),
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    body = Problem(
+        title=_TITLES.get(status, "Error"),
+        status=status,
+        detail=detail,
+        errors=list(field_errors) or None,
+    )
+    return JSONResponse(
+        body.model_dump(exclude_none=True),
+        status_code=status,
+        media_type=_MEDIA_TYPE,
+        headers=dict(headers or {}),
+    )
+
+
+def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The documentation of a route's errors: what `responses=` wants."""
+    content = {_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {
+        status: {"description": _TITLES[status], "content": content} for status in sorted(statuses)
+    }
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(errors.BotpoolError, _ours)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+async def _ours(_: Request, error: Exception) -> JSONResponse:
+    status = next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 500)
+    if status == 500:
+        _log.error("request.failed", exc_info=error)
+    headers = {}
+    if status == 503:
+        headers["Retry-After"] = str(getattr(error, "retry_after_s", 2))
+    field_errors = []
+    if isinstance(error, errors.UnknownPlatform):
+        field_errors.append(FieldError(field="platform", message=str(error)))
+    return problem(status, str(error), field_errors=field_errors, headers=headers)
+
+
+async def _invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    found = [
+        FieldError(
+            field=".".join(str(part) for part in item["loc"][1:]) or "body",
+            message=str(item["msg"]).removeprefix("Value error, "),
+        )
+        for item in error.errors()
+    ]
+    first = found[0]
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return problem(422, f"{first.field}: {first.message}{more}", field_errors=found)
+
+
+async def _http(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, str(error.detail), headers=error.headers)
+
+
+async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    _log.error("request.failed", path=request.url.path, exc_info=error)
+    return problem(500, "The error was logged. Ask again, or ask the operator for the log.")

@@ -1,0 +1,298 @@
+"""The shapes of requests and answers: camelCase, times in UTC with `Z`."""
+
+import json
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    create_model,
+)
+from pydantic.alias_generators import to_camel
+
+from botpool.domain.meeting_links import host_of
+from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
+
+_MAX_BOT_DATA = 64 * 1024
+_MAX_EVENT_DATA = 8 * 1024
+_INT32 = 2**31 - 1
+PLATFORM = r"^[a-z0-9][a-z0-9-]{0,39}$"
+_PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
+_NO_NUL = r"^[^\x00]*$"
+_LINK = r"^[hH][tT][tT][pP][sS]?://[^\x00-\x20\x7f]+$"
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, from_attributes=True, extra="forbid"
+    )
+
+
+def _is_link(url: str) -> str:
+    if host_of(url) is None:
+        raise ValueError("must be an http or https address with a host")
+    return url
+
+
+def _is_storable(data: dict[str, Any], limit: int) -> dict[str, Any]:
+    try:
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        size = len(text.encode())
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+    except ValueError:
+        raise ValueError("must be plain JSON: no NaN, no infinity, no broken Unicode") from None
+    if "\\u0000" in text:
+        raise ValueError("must not contain NUL characters")
+    if size > limit:
+        raise ValueError(f"must be at most {limit} bytes of JSON; it has {size}")
+    return data
+
+
+def _storable_up_to(limit: int) -> AfterValidator:
+    return AfterValidator(lambda data: _is_storable(data, limit))
+
+
+class BotCreate(Model):
+    """A request for a bot. `bot_create_model` adds the queue's settings."""
+
+    meeting_url: Annotated[
+        str,
+        StringConstraints(min_length=8, max_length=2048, pattern=_LINK),
+        AfterValidator(_is_link),
+        Field(description="The meeting's link.", examples=["https://meet.google.com/abc-defg-hij"]),
+    ]
+    bot_display_name: Annotated[
+        str, StringConstraints(min_length=1, max_length=100, pattern=_PRINTABLE)
+    ] = "Botpool"
+    platform: Annotated[
+        str | None, Field(pattern=PLATFORM, description="Default: read from the link's host.")
+    ] = None
+    priority: Annotated[
+        int, Field(strict=True, ge=-_INT32, le=_INT32, description="Lower goes first.")
+    ] = 100
+    bot_data: Annotated[
+        dict[str, Any],
+        _storable_up_to(_MAX_BOT_DATA),
+        Field(description="Any JSON object up to 64 KiB, handed to the container."),
+    ] = {}
+    queue_timeout_ms: int
+
+
+def bot_create_model(*, default_timeout_ms: int, max_timeout_ms: int) -> type[BotCreate]:
+    """The request model of an installation, whose queue limits are in its settings."""
+    limit = Field(
+        default_timeout_ms,
+        strict=True,
+        ge=0,
+        le=max_timeout_ms,
+        description="How long to wait for a slot; 0: not at all.",
+    )
+    return create_model("BotCreate", __base__=BotCreate, queue_timeout_ms=(int, limit))
+
+
+class Bot(Model):
+    id: int
+    correlation_id: str
+    platform: str
+    meeting_url: str
+    bot_display_name: str
+    status: BotStatus
+    priority: int
+    slot_name: str | None
+    container_id: str | None
+    attempts: int
+    failure_reason: str | None
+    failure_code: FailureCode | None
+    created_at: datetime
+    queued_at: datetime | None
+    assigned_at: datetime | None
+    started_at: datetime | None
+    last_heartbeat_at: datetime | None
+    ended_at: datetime | None
+
+
+class BotAnswer(Model):
+    bot: Bot
+    queue_position: Annotated[int | None, Field(ge=1, description="Only while QUEUED.")] = None
+    estimated_wait_ms: Annotated[int | None, Field(ge=0, description="Only while QUEUED.")] = None
+
+
+class BotPage(Model):
+    bots: list[Bot]
+    next_cursor: str | None = None
+
+
+class Event(Model):
+    at: datetime
+    kind: str
+    from_state: Annotated[str | None, Field(alias="from")]
+    to_state: Annotated[str | None, Field(alias="to")]
+    slot_name: str | None
+    reason: str
+    data: dict[str, Any] | None
+
+
+class SlotEvent(Event):
+    bot_id: int | None
+
+
+class Events(Model):
+    events: list[Event]
+
+
+class SlotHistory(Model):
+    events: list[SlotEvent]
+
+
+class QueueEntry(Model):
+    bot_id: int
+    platform: str
+    priority: int
+    position: int
+    queued_at: datetime
+    timeout_at: datetime
+    estimated_wait_ms: int | None
+
+
+class Queue(Model):
+    queue: list[QueueEntry]
+
+
+class Slot(Model):
+    id: int
+    name: str
+    platform: str
+    status: SlotStatus
+    phase: SlotPhase | None
+    assigned_bot_id: int | None
+    container_id: str | None
+    image: str
+    last_assigned_at: datetime | None
+    last_released_at: datetime | None
+    last_used_at: datetime | None
+    recovery_attempts: int
+    skipped_recoveries: int
+    error_message: str | None
+    cordoned: bool
+    created_at: datetime
+
+
+class Slots(Model):
+    slots: list[Slot]
+
+
+class SlotAnswer(Model):
+    slot: Slot
+
+
+class BackendHealth(Model):
+    ok: bool
+    detail: str
+
+
+class Pool(Model):
+    platform: str
+    backend: str
+    backend_health: BackendHealth
+    image: str
+    size: int
+    max_size: int
+    slots_by_status: dict[SlotStatus, int]
+    queue_depth: int
+    oldest_wait_ms: int | None
+    warm_hit_ratio: float | None
+    time_to_running_p50_ms: int | None
+    time_to_running_p95_ms: int | None
+    drained: bool
+
+
+class Pools(Model):
+    pools: list[Pool]
+
+
+class PoolAnswer(Model):
+    pool: Pool
+
+
+class KeyCreate(Model):
+    name: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=_PRINTABLE)]
+    scope: Literal["user", "operator", "admin"] = "user"
+
+
+class Key(Model):
+    id: int
+    name: str
+    scope: str
+    prefix: str
+    created_at: datetime
+    revoked_at: datetime | None
+
+
+class NewKey(Model):
+    key: Key
+    secret: Annotated[str, Field(description="The key itself. It is shown this once.")]
+
+
+class Keys(Model):
+    keys: list[Key]
+
+
+class Session(Model):
+    name: str
+    scope: str
+
+
+class AgentSlot(Model):
+    bot: Bot
+    bot_data: dict[str, Any]
+    released: bool
+    heartbeat_interval_ms: int
+
+
+class Heartbeat(Model):
+    should_leave: bool
+    should_exit: bool
+
+
+class StatusReport(Model):
+    status: Annotated[
+        Literal[
+            "JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "CALL_ENDED", "DONE", "FAILED", "FATAL"
+        ],
+        Field(description="FATAL is another word for FAILED."),
+    ]
+    failure_reason: Annotated[
+        str | None, Field(max_length=2000, pattern=_NO_NUL, description="Why it FAILED.")
+    ] = None
+
+
+class Applied(Model):
+    applied: Annotated[bool, Field(description="False: late or backward, and nothing changed.")]
+    bot: Bot
+
+
+class AgentEvent(Model):
+    kind: Annotated[
+        str, StringConstraints(min_length=1, max_length=64, pattern=r"^[a-zA-Z0-9._-]+$")
+    ]
+    data: Annotated[dict[str, Any], _storable_up_to(_MAX_EVENT_DATA)] = {}
+
+
+class AgentEvents(Model):
+    events: Annotated[list[AgentEvent], Field(max_length=100)]
+
+
+class Recorded(Model):
+    recorded: int
+
+
+class Ready(Model):
+    ready: bool
+    problem: str | None
+    listening: Annotated[bool, Field(description="False: other replicas are heard by polling.")]
+    backends: dict[str, BackendHealth]

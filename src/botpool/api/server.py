@@ -1,0 +1,102 @@
+"""The HTTP server: its socket, its signals, and the order in which it stops."""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from botpool.domain.errors import SettingError
+
+_GRACEFUL_S = 5
+
+
+@contextmanager
+def bound_socket(host: str, port: int) -> Iterator[socket.socket]:
+    """The listening socket, taken before anything is started: a taken port stops the start."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+            # Listening at once: of two starts at the same moment, only one may go on.
+            listener.listen(1024)
+        except OSError as error:
+            name = "server.host" if isinstance(error, socket.gaierror) else "server.port"
+            problem = f"{host}:{port} cannot be used: {(error.strerror or str(error)).lower()}"
+            raise SettingError(name, f"{problem}; choose another with --host or --port") from error
+        yield listener
+
+
+async def _nothing() -> None:
+    return None
+
+
+class HttpServer:
+    """Serves until SIGTERM or SIGINT. A second signal does not wait any longer."""
+
+    def __init__(
+        self, app: FastAPI, listener: socket.socket, *, trusted_proxies: Sequence[str] = ()
+    ) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=bool(trusted_proxies),
+            forwarded_allow_ips=list(trusted_proxies),
+            timeout_graceful_shutdown=_GRACEFUL_S,
+            lifespan="off",
+        )
+        self._listener = listener
+        self._server = _Server(config)
+        self._stop = asyncio.Event()
+
+    async def serve(
+        self,
+        *,
+        on_ready: Callable[[], None] = lambda: None,
+        before_stop: Callable[[], Awaitable[None]] = _nothing,
+    ) -> None:
+        """`before_stop` runs when the end was asked for, while requests are still answered."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop_asked)
+        serving = asyncio.create_task(self._server.serve(sockets=[self._listener]))
+        started = asyncio.create_task(self._server.ready.wait())
+        asked = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait({started, serving}, return_when=asyncio.FIRST_COMPLETED)
+            on_ready()
+            await asyncio.wait({asked, serving}, return_when=asyncio.FIRST_COMPLETED)
+            await before_stop()
+        finally:
+            self._server.should_exit = True
+            for waiting in (started, asked):
+                waiting.cancel()
+            await serving
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    def _stop_asked(self) -> None:
+        self._server.force_exit = self._stop.is_set()
+        self._stop.set()
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to us: the order in which things stop matters."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()

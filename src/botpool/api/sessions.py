@@ -1,0 +1,31 @@
+"""The dashboard's session: a key exchanged for a cookie that scripts cannot read."""
+
+from fastapi import APIRouter, Request, Response
+
+from botpool.api import schemas
+from botpool.api.auth import COOKIE, SESSION_S, Service, User, session_cookie
+from botpool.api.problems import described
+
+routes = APIRouter(prefix="/v1", tags=["users"])
+
+
+@routes.post("/session", responses=described(401, 403, 503))
+async def open_session(
+    replica: Service, key: User, request: Request, response: Response
+) -> schemas.Session:
+    """Exchange a key for the dashboard's cookie."""
+    response.set_cookie(
+        COOKIE,
+        session_cookie(key, replica.identity.secret),
+        max_age=SESSION_S,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return schemas.Session(name=key.name, scope=key.scope)
+
+
+@routes.delete("/session", status_code=204)
+async def close_session(response: Response) -> None:
+    """End the dashboard's session in this browser."""
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")

@@ -1,0 +1,184 @@
+"""For users: send a bot, see it, ask it to leave."""
+
+import hashlib
+import json
+import uuid
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from botpool.api import schemas
+from botpool.api.auth import Service, User
+from botpool.api.parameters import BotPath, PlatformQuery
+from botpool.api.problems import described
+from botpool.domain.errors import UnknownPlatform
+from botpool.domain.ids import BotId, Platform
+from botpool.domain.meeting_links import platform_of
+from botpool.domain.records import Admitted, BotRequest, IdempotencyKey
+from botpool.domain.states import BotStatus
+
+_VISIBLE = r"^[\x21-\x7e]+$"
+_ERRORS = described(401, 403, 404, 422, 503)
+
+
+def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> APIRouter:
+    """The users' routes, with the request model and the pools of this installation."""
+    routes = APIRouter(prefix="/v1", tags=["users"])
+
+    @routes.post(
+        "/bots",
+        status_code=201,
+        response_model=schemas.BotAnswer,
+        responses={
+            200: {"model": schemas.BotAnswer, "description": "The same request again: its bot."},
+            **described(400, 401, 403, 409, 413, 422, 503),
+        },
+    )
+    async def create_bot(
+        replica: Service,
+        key: User,
+        body: bot_create,  # type: ignore[valid-type]
+        idempotency_key: Annotated[
+            str | None, Header(min_length=1, max_length=255, pattern=_VISIBLE)
+        ] = None,
+        x_correlation_id: Annotated[
+            str | None,
+            Header(alias="X-Correlation-ID", min_length=1, max_length=128, pattern=_VISIBLE),
+        ] = None,
+    ) -> Response:
+        """Send a bot into a meeting. The reply never waits for the platform."""
+        wanted: schemas.BotCreate = body
+        request = BotRequest(
+            platform=_choose_platform(wanted, platforms),
+            meeting_url=wanted.meeting_url,
+            bot_display_name=wanted.bot_display_name,
+            bot_data=wanted.bot_data,
+            priority=wanted.priority,
+            queue_timeout_ms=wanted.queue_timeout_ms,
+            correlation_id=x_correlation_id or uuid.uuid4().hex,
+        )
+        mark = None
+        if idempotency_key is not None:
+            mark = IdempotencyKey(
+                api_key_id=key.id, key=idempotency_key, body_hash=_hash_body(wanted)
+            )
+        admitted = await replica.admission.admit(request, mark)
+        headers = {"X-Correlation-ID": admitted.bot.correlation_id}
+        if admitted.replayed:
+            headers["Idempotency-Replayed"] = "true"
+        return _answer(admitted, status=200 if admitted.replayed else 201, headers=headers)
+
+    @routes.get("/bots", responses=described(401, 403, 422, 503))
+    async def list_bots(
+        replica: Service,
+        _: User,
+        status: BotStatus | None = None,
+        platform: PlatformQuery = None,
+        limit: Annotated[int, Query(ge=1, le=500)] = 50,
+        cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$")] = None,
+    ) -> schemas.BotPage:
+        """Bots, newest first. Follow `nextCursor` for more."""
+        bots = await replica.reading.bots(
+            status=status,
+            platform=platform,
+            before=BotId(int(cursor)) if cursor else None,
+            limit=limit + 1,
+        )
+        shown = [schemas.Bot.model_validate(bot) for bot in bots[:limit]]
+        more = str(bots[limit - 1].id) if len(bots) > limit else None
+        return schemas.BotPage(bots=shown, next_cursor=more)
+
+    @routes.get("/bots/{id}", response_model=schemas.BotAnswer, responses=_ERRORS)
+    async def get_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
+        """A bot as it is now, with its place in the queue while it waits."""
+        return _answer(await replica.admission.find(BotId(bot_id)), status=200)
+
+    @routes.delete(
+        "/bots/{id}",
+        status_code=202,
+        response_model=schemas.BotAnswer,
+        responses={
+            200: {"model": schemas.BotAnswer, "description": "It had ended already."},
+            **_ERRORS,
+        },
+    )
+    async def stop_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
+        """Stop a bot: cancelled while it waits or deploys, asked to leave once it runs."""
+        stopped, changed = await replica.stopping.stop(BotId(bot_id))
+        return _answer(stopped, status=202 if changed else 200)
+
+    @routes.get(
+        "/bots/{id}/logs",
+        response_class=StreamingResponse,
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **_ERRORS},
+    )
+    async def bot_logs(
+        replica: Service,
+        _: User,
+        bot_id: BotPath,
+        tail: Annotated[int | None, Query(ge=0, le=100_000)] = None,
+        follow: bool = False,
+    ) -> Response:
+        """Output of the bot's container; `follow` streams until it ends."""
+        lines = await replica.reading.bot_logs(BotId(bot_id), tail=tail, follow=follow)
+        return StreamingResponse(lines, media_type="text/plain; charset=utf-8")
+
+    @routes.get("/bots/{id}/events", responses=_ERRORS)
+    async def bot_events(replica: Service, _: User, bot_id: BotPath) -> schemas.Events:
+        """A bot's history, oldest first."""
+        rows = await replica.reading.bot_history(BotId(bot_id))
+        return schemas.Events(events=[schemas.Event.model_validate(row) for row in rows])
+
+    @routes.get("/queue", responses=described(401, 403, 422, 503))
+    async def queue(replica: Service, _: User, platform: PlatformQuery = None) -> schemas.Queue:
+        """Who waits, in the order of service; the first thousand."""
+        entries = await replica.reading.queue(platform)
+        return schemas.Queue(
+            queue=[
+                schemas.QueueEntry(
+                    bot_id=entry.bot_id,
+                    platform=entry.platform,
+                    priority=entry.priority,
+                    position=entry.position,
+                    queued_at=entry.queued_at,
+                    timeout_at=entry.timeout_at,
+                    estimated_wait_ms=wait_ms,
+                )
+                for entry, wait_ms in entries
+            ]
+        )
+
+    return routes
+
+
+def _answer(
+    admitted: Admitted, *, status: int, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    body = schemas.BotAnswer(
+        bot=schemas.Bot.model_validate(admitted.bot),
+        queue_position=admitted.position,
+        estimated_wait_ms=admitted.estimated_wait_ms,
+    )
+    shown: dict[str, Any] = body.model_dump(mode="json", by_alias=True)
+    for only_while_queued in ("queuePosition", "estimatedWaitMs"):
+        if shown[only_while_queued] is None:
+            del shown[only_while_queued]
+    return JSONResponse(shown, status_code=status, headers=headers)
+
+
+def _choose_platform(body: schemas.BotCreate, platforms: tuple[str, ...]) -> Platform:
+    platform = body.platform or platform_of(body.meeting_url)
+    if platform is None:
+        raise UnknownPlatform(
+            "The platform cannot be read from this meetingUrl: name it in 'platform'.", platforms
+        )
+    if platform not in platforms:
+        raise UnknownPlatform(f"There is no pool for '{platform}'.", platforms)
+    return Platform(platform)
+
+
+def _hash_body(body: schemas.BotCreate) -> bytes:
+    """What makes two requests the same: their validated contents, however they were written."""
+    text = json.dumps(body.model_dump(mode="json"), sort_keys=True)
+    return hashlib.sha256(text.encode()).digest()

@@ -1,0 +1,132 @@
+"""The one place where parts are put together."""
+
+import contextlib
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from fastapi import FastAPI
+
+from botpool.api.app import HttpSettings, create_app
+from botpool.backends.process import ProcessBackend
+from botpool.backends.protocol import Backend
+from botpool.dashboard import page
+from botpool.domain.ids import Platform
+from botpool.domain.policy import Policy
+from botpool.domain.records import PoolSpec
+from botpool.engine.replica import Identity, Replica
+from botpool.settings import Settings
+from botpool.store.data_dir import DataDir
+from botpool.store.database import Database
+from botpool.store.migrations import check_schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """What a replica needs besides its settings: where its database is, and who it is."""
+
+    database_url: str = field(repr=False)
+    installation_id: str
+    secret: str = field(repr=False)
+    data_dir: DataDir
+
+
+def policy_of(settings: Settings) -> Policy:
+    return Policy(
+        queue_poll_s=settings.queue.poll_interval_ms / 1000,
+        deploy_timeout_s=settings.deploy.timeout_s,
+        deploy_grace_s=settings.deploy.grace_s,
+        deploy_wait_timeout_s=settings.deploy.wait_timeout_s,
+        deploy_attempts=settings.deploy.attempts,
+        look_interval_s=settings.deploy.poll_interval_s,
+        reset_attempts=settings.recovery.max_attempts,
+        max_duration_s=settings.bots.max_duration_s,
+        leave_grace_s=settings.agent.leave_grace_s,
+        idempotency_days=settings.retention.idempotency_days,
+        heartbeat_interval_ms=settings.agent.heartbeat_interval_ms,
+    )
+
+
+def pools_of(settings: Settings) -> list[PoolSpec]:
+    return [
+        PoolSpec(
+            platform=Platform(platform),
+            backend=pool.backend,
+            image=pool.image,
+            max_size=pool.max_size,
+            heartbeats=pool.heartbeats,
+        )
+        for platform, pool in settings.pools.items()
+    ]
+
+
+def backends_of(settings: Settings, installed: Installed) -> Mapping[str, Backend]:
+    """One backend of each kind that some pool uses."""
+    process = settings.backends.process
+    makers: Mapping[str, Callable[[], Backend]] = {
+        "process": lambda: ProcessBackend(
+            installed.data_dir.containers,
+            installed.installation_id,
+            process.command,
+            first_start_s=process.first_start_s,
+            start_s=process.start_s,
+        )
+    }
+    used = sorted({pool.backend for pool in settings.pools.values()})
+    return {name: makers[name]() for name in used}
+
+
+@asynccontextmanager
+async def replica_running(
+    settings: Settings, installed: Installed, *, public_url: str
+) -> AsyncIterator[Replica]:
+    """A replica at work, from a checked schema to leases handed back."""
+    backends = backends_of(settings, installed)
+    database = Database(installed.database_url)
+    async with contextlib.AsyncExitStack() as stack:
+        await database.open()
+        stack.push_async_callback(database.close)
+        check_schema(await database.applied_migrations())
+        for backend in backends.values():
+            await backend.open()
+            stack.push_async_callback(backend.close)
+        replica = Replica(
+            database,
+            backends,
+            policy_of(settings),
+            Identity(
+                owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
+                public_url=public_url,
+                secret=installed.secret.encode(),
+            ),
+        )
+        await replica.pools.configure(pools_of(settings))
+        await replica.start()
+        stack.push_async_callback(replica.stop)
+        yield replica
+
+
+def http_app(replica: Replica, settings: Settings) -> FastAPI:
+    app = create_app(
+        replica,
+        HttpSettings(
+            platforms=tuple(settings.pools),
+            default_timeout_ms=settings.queue.default_timeout_ms,
+            max_timeout_ms=settings.queue.max_timeout_ms,
+        ),
+    )
+    page.install(app)
+    return app
+
+
+def public_url_of(settings: Settings, listener: socket.socket) -> str:
+    """What containers call: as set, else this machine's own address of the listener."""
+    if settings.server.public_url is not None:
+        return settings.server.public_url
+    host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,104 @@
+"""`up`, `serve` and `migrate`: running Botpool on this machine."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from botpool.cli.failures import told_in_one_line
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", envvar="BOTPOOL_CONFIG", help="The settings' file.")
+]
+DataDirOption = Annotated[
+    Path | None, typer.Option(help="Where embedded mode keeps its data. Default: .botpool/")
+]
+HostOption = Annotated[str | None, typer.Option(help="The address to listen on.")]
+PortOption = Annotated[int | None, typer.Option(help="The port to listen on. Default: 8700")]
+
+
+def up(
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    host: HostOption = None,
+    port: PortOption = None,
+) -> None:
+    """Run everything on this machine: database, control plane, dashboard, pools.
+
+    Nothing needs to be installed or set up. The dashboard's address is printed with its key, and a
+    request to paste. Ctrl-C stops all of it; bots that run or wait then are ended.
+    """
+    _serve(config, _overrides(data_dir, host, port), friendly=True)
+
+
+def serve(
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    host: HostOption = None,
+    port: PortOption = None,
+) -> None:
+    """Run one replica of the control plane, for a supervisor such as systemd or Docker.
+
+    The schema must be up to date ('botpool migrate'). SIGTERM hands the work over to the other
+    replicas; bots go on running.
+    """
+    _serve(config, _overrides(data_dir, host, port), friendly=False)
+
+
+def migrate(config: ConfigOption = None, data_dir: DataDirOption = None) -> None:
+    """Bring the database's schema up to date. Safe to run again, and from many at once."""
+    from botpool.settings import load_settings
+    from botpool.store.migrations import migrate as apply
+
+    with told_in_one_line():
+        settings = load_settings(config, _overrides(data_dir, None, None))
+        with database_url(settings) as url:
+            applied = apply(url)
+    for name in applied:
+        typer.echo(f"applied {name}")
+    if not applied:
+        typer.echo("The schema is up to date.")
+
+
+def _overrides(data_dir: Path | None, host: str | None, port: int | None) -> dict[str, object]:
+    return {"data_dir": data_dir, "server": {"host": host, "port": port}}
+
+
+@contextmanager
+def database_url(settings: Any) -> Iterator[str]:
+    """The database of the settings; an embedded one that does not run is started meanwhile."""
+    from botpool.store.data_dir import DataDir
+    from botpool.store.embedded import EmbeddedPostgres
+
+    if not settings.database.embedded:
+        yield settings.database.url.get_secret_value()
+        return
+    data_dir = DataDir.open(settings.data_dir)
+    server = EmbeddedPostgres(data_dir)
+    if (url := server.attach()) is not None:
+        yield url
+        return
+    with data_dir.locked():
+        try:
+            yield server.start()
+        finally:
+            server.stop()
+
+
+def _serve(config: Path | None, overrides: dict[str, object], *, friendly: bool) -> None:
+    with told_in_one_line():
+        from botpool import logs
+        from botpool.cli.running import run
+        from botpool.settings import load_settings
+
+        settings = load_settings(config, overrides)
+        logs.configure()
+        try:
+            import uvloop
+        except ImportError:
+            asyncio.run(run(settings, friendly=friendly))
+        else:
+            uvloop.run(run(settings, friendly=friendly))
