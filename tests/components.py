@@ -1,6 +1,6 @@
 """What tests need besides Python, and what happens where it is missing: nothing is skipped silently.
 
-A pytest plugin (`pytest_plugins = ["tests.components"]` in conftest.py). A test that cannot run
+Its hooks are conftest.py's. A test that cannot run
 calls `missing`; the last lines of the run say what was left out and why. Where `CI` is true there
 is no excuse: the test fails.
 """

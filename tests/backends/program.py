@@ -1,8 +1,8 @@
 """The program in a container of the conformance suite. `PROGRAM` says what it does.
 
 `run` until SIGTERM, `exit <code>`, `stubborn` (ignores SIGTERM), `print <lines>` and then run,
-`daemon` (leaves a grandchild in a session of its own, then exits). Each run leaves one witness
-file with what it saw, once it is ready for signals.
+`daemon` (leaves a child in a session of its own, then exits), `stubborn daemon` (both). Each run
+leaves one witness file with what it saw, once it is ready for signals.
 """
 
 # Started many times by each test, so its imports are few:
@@ -20,7 +20,7 @@ if behaviour == "stubborn":
 if behaviour == "print":
     for number in range(1, int(argument) + 1):
         print(f"line {number}", flush=True)
-if behaviour == "daemon" and os.fork() == 0:
+if "daemon" in (behaviour, argument) and os.fork() == 0:
     os.setsid()
     behaviour = "run"
     os.environ["ASSIGNMENT"] += "-daemon"

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 from conformance import FIRST, SECOND, ensure, stop
-from harness import SPEC, TIMEOUT_S, eventually, look, order, running, seen, seen_down
+from harness import TIMEOUT_S, eventually, look, order, running, seen, seen_down
 from process_harness import ProcessHarness
 
 from botpool.backends.process.directory import NEVER_AGAIN, Directory
-from botpool.backends.protocol import Backend
 from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded
-from botpool.domain.ids import AssignmentId, ContainerId
+from botpool.domain.ids import ContainerId
 from botpool.domain.observation import ContainerState
 
 
@@ -118,6 +117,28 @@ async def test_nothing_outlives_the_program(process_harness: ProcessHarness) -> 
     assert not is_alive(daemon.pid)
 
 
+async def test_a_killed_program_takes_its_daemons_along(process_harness: ProcessHarness) -> None:
+    """Its launcher is spared for that, and so can tell how the run ended."""
+    backend = await process_harness.control_plane()
+    container_id = await running(process_harness, backend, FIRST, "stubborn daemon")
+    await eventually(lambda: process_harness.runs(f"{FIRST}-daemon"))
+    (daemon,) = process_harness.runs(f"{FIRST}-daemon")
+    await stop(backend, container_id, FIRST)
+    observation = await look(backend, container_id)
+    assert (observation.exit_code, observation.detail) == (137, "killed by SIGKILL")
+    assert daemon.pid is not None
+    assert not is_alive(daemon.pid)
+
+
+async def test_a_program_is_asked_before_it_is_killed(process_harness: ProcessHarness) -> None:
+    backend = await process_harness.control_plane(stop_grace_s=TIMEOUT_S)
+    container_id = await running(process_harness, backend, FIRST)
+    await stop(backend, container_id, None)
+    observation = await look(backend, container_id)
+    assert observation.state is ContainerState.STOPPED
+    assert (observation.exit_code, observation.detail) == (143, "killed by SIGTERM")
+
+
 async def test_no_zombies_are_left(process_harness: ProcessHarness) -> None:
     backend = await process_harness.control_plane()
     container_id = await running(process_harness, backend, FIRST, "exit 0")
@@ -198,18 +219,15 @@ async def test_the_fence_never_falls(process_harness: ProcessHarness) -> None:
     assert not process_harness.runs(SECOND)
 
 
-async def test_looks_do_not_disturb_a_start(process_harness: ProcessHarness) -> None:
-    """A look tests the lock that a launcher wants to take."""
-    backend, replica = [await process_harness.control_plane() for _ in range(2)]
-    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
-    looking = asyncio.create_task(look_for_ever(replica, container_id))
-    for number in range(1, 11):
-        await backend.start(order(process_harness, container_id, number), timeout_s=TIMEOUT_S)
-        await stop(backend, container_id, number)
-    looking.cancel()
-    assert AssignmentId(10) == (await look(backend, container_id)).assignment_id
-
-
-async def look_for_ever(backend: Backend, container_id: ContainerId) -> None:
-    while True:
-        await look(backend, container_id)
+async def test_a_look_does_not_disturb_a_start(process_harness: ProcessHarness) -> None:
+    """A look tests the very lock that a launcher wants to take; this one takes its time."""
+    backend = await process_harness.control_plane()
+    container_id = await ensure(backend)
+    with (process_harness.directory(container_id) / "run.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        starting = asyncio.create_task(
+            backend.start(order(process_harness, container_id, FIRST), timeout_s=TIMEOUT_S)
+        )
+        await asyncio.sleep(0.2)
+    await starting
+    assert (await look(backend, container_id)).assignment_id == FIRST

@@ -11,7 +11,9 @@ from harness import SPEC, TIMEOUT_S, eventually, look, order, output, running, s
 from process_harness import ProcessHarness
 
 from botpool.backends.process import launcher
-from botpool.domain.errors import BackendRefused, BackendUnavailable
+from botpool.backends.process.directory import Directory
+from botpool.backends.process.start import judge
+from botpool.domain.errors import BackendRefused, BackendUnavailable, StartSuperseded
 from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState
 
@@ -130,6 +132,18 @@ async def test_a_launcher_that_cannot_write_is_an_outage(process_harness: Proces
         await backend.start(order(process_harness, container_id, FIRST), timeout_s=TIMEOUT_S)
     obstacle.rmdir()
     assert not process_harness.runs(FIRST)
+
+
+async def test_a_launcher_that_a_stop_silenced_was_superseded(
+    process_harness: ProcessHarness,
+) -> None:
+    backend = await process_harness.control_plane()
+    directory = Directory(str(process_harness.root), await ensure(backend))
+    with pytest.raises(BackendUnavailable, match="broke"):
+        judge("", directory, FIRST)
+    directory.raise_fence(FIRST)
+    with pytest.raises(StartSuperseded):
+        judge("", directory, FIRST)
 
 
 async def test_a_full_disk_is_an_outage(

@@ -1,0 +1,61 @@
+"""What all tiers share: a server, and for each test a migrated database of its own."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from clock import Clock
+from components import missing, pytest_configure, pytest_terminal_summary
+from invariants import assert_invariants
+from postgres import TestPostgres, debian_programs
+from replicas import Stage
+
+from botpool.store.migrations import migrate
+
+
+__all__ = ["pytest_configure", "pytest_terminal_summary"]  # hooks, by their names
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[TestPostgres]:
+    """The wheel's PostgreSQL."""
+    with TestPostgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def debian_postgres() -> Iterator[TestPostgres]:
+    """Debian's PostgreSQL: an older one, as users have."""
+    programs = debian_programs()
+    if programs is None:
+        missing("Debian's PostgreSQL", "install the package postgresql")
+    with TestPostgres(programs) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def template(postgres: TestPostgres) -> str:
+    """A migrated database whose clock can be moved."""
+    url = postgres.create_database()
+    migrate(url)
+    Clock(url).install()
+    return url
+
+
+@pytest.fixture
+def database_url(postgres: TestPostgres, template: str) -> Iterator[str]:
+    url = postgres.create_database(template)
+    yield url
+    postgres.drop_database(url)
+
+
+@pytest.fixture
+def clock(database_url: str) -> Clock:
+    return Clock(database_url)
+
+
+@pytest.fixture
+async def stage(database_url: str, clock: Clock) -> AsyncIterator[Stage]:
+    """Replicas on one database with a scripted backend; the invariants hold afterwards."""
+    async with Stage.set(database_url, clock) as stage:
+        yield stage
+    assert_invariants(database_url)

@@ -1,0 +1,175 @@
+"""A backend whose platform does what a test says, and which remembers every call.
+
+It keeps the Protocol's promises (one run for each assignment, none after its stop), and can break
+them on purpose. It serves tests of the engine; containers for real are in `tests/backends`.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
+from botpool.domain.errors import BotpoolError, ContainerGone, StartSuperseded
+from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
+from botpool.domain.observation import ContainerState, Observation
+
+
+@dataclass
+class Container:
+    name: str
+    state: ContainerState = ContainerState.STOPPED
+    assignment_id: AssignmentId | None = None
+    stopped_through: int = 0
+    runs: list[AssignmentId] = field(default_factory=list)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class ScriptedBackend:
+    name = "process"
+    status_lag_s = 0.0
+
+    def __init__(self) -> None:
+        self.containers: dict[ContainerId, Container] = {}
+        self.calls: list[tuple[str, object]] = []
+        self.state_after_start = ContainerState.RUNNING
+        self.stops_work = True
+        self._failures: dict[str, list[BotpoolError]] = defaultdict(list)
+        self._gates: dict[str, tuple[asyncio.Event, asyncio.Event]] = {}
+        self._hints: asyncio.Queue[ContainerId] = asyncio.Queue()
+        self._made = 0
+
+    # What a test says.
+
+    def fail(self, call: str, *errors: BotpoolError) -> None:
+        """The next calls of that name fail with these, one each."""
+        self._failures[call] += errors
+
+    def hold(self, call: str) -> tuple[asyncio.Event, asyncio.Event]:
+        """Stop the next call of that name before it acts: (it has come, let it go on)."""
+        self._gates[call] = (asyncio.Event(), asyncio.Event())
+        return self._gates[call]
+
+    def show(self, container_id: str, state: ContainerState) -> None:
+        """The platform now shows this state."""
+        self.containers[ContainerId(container_id)].state = state
+
+    def lose(self, container_id: str) -> None:
+        """Somebody deleted the container behind our back."""
+        del self.containers[ContainerId(container_id)]
+
+    def hint(self, container_id: str) -> None:
+        self._hints.put_nowait(ContainerId(container_id))
+
+    def made(self, call: str) -> list[object]:
+        return [about for name, about in self.calls if name == call]
+
+    @property
+    def runs(self) -> list[AssignmentId]:
+        return [run for container in self.containers.values() for run in container.runs]
+
+    @property
+    def running(self) -> list[str]:
+        return [
+            container.name
+            for container in self.containers.values()
+            if container.state is ContainerState.RUNNING
+        ]
+
+    # The Protocol.
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
+        await self._called("ensure", spec.name)
+        for container_id, container in self.containers.items():
+            if container.name == spec.name:
+                container.state = ContainerState.STOPPED
+                return container_id
+        self._made += 1
+        container_id = ContainerId(f"{spec.name}.{self._made}")
+        self.containers[container_id] = Container(name=spec.name)
+        return container_id
+
+    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+        await self._called("start", order.assignment_id)
+        container = self._find(order.container_id)
+        if order.assignment_id <= container.stopped_through:
+            raise StartSuperseded(order.container_id, "it was stopped already")
+        if order.assignment_id not in container.runs:
+            container.runs.append(order.assignment_id)
+            container.assignment_id = order.assignment_id
+            container.environment = order.environment
+            container.state = self.state_after_start
+        return None
+
+    async def look(
+        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+    ) -> Mapping[ContainerId, Observation]:
+        await self._called("look", tuple(container_ids))
+        return {container_id: self._observe(container_id) for container_id in container_ids}
+
+    async def stop(
+        self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
+    ) -> None:
+        await self._called("stop", assignment_id)
+        container = self._find(container_id)
+        if assignment_id is not None:
+            container.stopped_through = max(container.stopped_through, assignment_id)
+        if self.stops_work:
+            container.state = ContainerState.STOPPED
+
+    async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
+        await self._called("delete", container_id)
+        self.containers.pop(container_id, None)
+
+    async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
+        await self._called("list_owned", None)
+        return [
+            Found(container_id=container_id, name=container.name)
+            for container_id, container in self.containers.items()
+        ]
+
+    async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
+        await self._called("describe", text)
+
+    async def logs(
+        self,
+        container_id: ContainerId,
+        assignment_id: AssignmentId,
+        *,
+        tail: int | None,
+        follow: bool,
+    ) -> AsyncIterator[bytes]:
+        yield f"output of {assignment_id}\n".encode()
+
+    async def changes(self) -> AsyncIterator[ContainerId]:
+        while True:
+            yield await self._hints.get()
+
+    async def check(self, *, timeout_s: float) -> Health:
+        return Health(ok=True)
+
+    async def _called(self, call: str, about: object) -> None:
+        self.calls.append((call, about))
+        if gate := self._gates.pop(call, None):
+            come, go_on = gate
+            come.set()
+            await go_on.wait()
+        if self._failures[call]:
+            raise self._failures[call].pop(0)
+
+    def _find(self, container_id: ContainerId) -> Container:
+        if container_id not in self.containers:
+            raise ContainerGone(container_id)
+        return self.containers[container_id]
+
+    def _observe(self, container_id: ContainerId) -> Observation:
+        container = self.containers.get(container_id)
+        return Observation(
+            container_id=container_id,
+            state=container.state if container else ContainerState.GONE,
+            assignment_id=container.assignment_id if container else None,
+        )
