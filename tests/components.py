@@ -1,4 +1,4 @@
-"""What tests need besides Python, and what happens where it is missing: nothing is skipped silently.
+"""What tests need besides Python, and what happens where it is missing: no silent skips.
 
 Its hooks are conftest.py's. A test that cannot run
 calls `missing`; the last lines of the run say what was left out and why. Where `CI` is true there
@@ -30,12 +30,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: takes minutes; run by `make test-long`")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Said here and not in the terminal's summary, so that they are the last words."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
     notes = NOT_INSTALLED.read_text().splitlines() if NOT_INSTALLED.exists() else []
-    if not (_left_out or notes):
+    if reporter is None or not (_left_out or notes):
         return
-    terminalreporter.section("not run", yellow=True)
+    reporter.section("not run", yellow=True)
     for (component, reason), count in sorted(_left_out.items()):
-        terminalreporter.line(f"{count} tests without {component}: {reason}")
+        reporter.line(f"tests without {component}: {count} ({reason})")
     for note in notes:
-        terminalreporter.line(f"package {note}")
+        reporter.line(f"package {note}")

@@ -3,16 +3,16 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+
+from botpool.store.migrations import migrate
+
 from clock import Clock
-from components import missing, pytest_configure, pytest_terminal_summary
+from components import missing, pytest_configure, pytest_unconfigure
 from invariants import assert_invariants
 from postgres import TestPostgres, debian_programs
 from replicas import Stage
 
-from botpool.store.migrations import migrate
-
-
-__all__ = ["pytest_configure", "pytest_terminal_summary"]  # hooks, by their names
+__all__ = ["pytest_configure", "pytest_unconfigure"]  # hooks, by their names
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,8 @@ RULES = {
         SELECT p.platform, p.max_size, count(*)
         FROM pools p JOIN bot_pool_slots s USING (platform)
         GROUP BY 1, 2 HAVING count(*) > max(p.max_size) AND NOT EXISTS (
-            SELECT FROM bot_pool_slots d WHERE d.platform = p.platform AND d.number > p.max_size)""",
+            SELECT FROM bot_pool_slots d
+            WHERE d.platform = p.platform AND d.number > p.max_size)""",
     "5. QUEUED exactly while there is a queue row, never also assigned": """
         SELECT b.id, b.status FROM bots b LEFT JOIN bot_pool_queue q ON q.bot_id = b.id
         WHERE (b.status = 'QUEUED') <> (q.bot_id IS NOT NULL)
@@ -71,7 +72,8 @@ RULES = {
           AND NOT EXISTS (SELECT FROM bot_pool_slots s WHERE s.assigned_bot_id = b.id)""",
     "every slot with work to do has its next step": """
         SELECT id, status FROM bot_pool_slots
-        WHERE next_step_at IS NULL AND (status IN ('releasing', 'error', 'deleting', 'deploying'))""",
+        WHERE next_step_at IS NULL
+          AND status IN ('releasing', 'error', 'deleting', 'deploying')""",
 }
 
 

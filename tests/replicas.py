@@ -12,9 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
-from clock import Clock
 from psycopg.rows import dict_row
-from scripted_backend import ScriptedBackend
 
 from botpool.domain.ids import AssignmentId, BotId, Platform
 from botpool.domain.policy import Policy
@@ -22,6 +20,9 @@ from botpool.domain.records import Admitted, BotRequest, IdempotencyKey, PoolSpe
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Identity, Replica
 from botpool.store.database import Database
+
+from clock import Clock
+from scripted_backend import ScriptedBackend
 
 MEET = Platform("google-meet")
 TEAMS = Platform("teams")
@@ -76,9 +77,7 @@ class Stage:
         identity = Identity(
             owner=f"replica-{next(_owners)}", public_url="http://127.0.0.1:1", secret=b"secret"
         )
-        replica = Replica(
-            database, {"process": self.backend}, policy or Policy(), identity
-        )
+        replica = Replica(database, {"process": self.backend}, policy or Policy(), identity)
         await replica.pools.configure(pools)
         self.replicas.append(replica)
         return replica
@@ -91,12 +90,12 @@ class Stage:
         return len(tasks)
 
     async def settle(self, replica: Replica) -> None:
-        """Step and look until nothing is due any more."""
-        while await self.step(replica):
+        """Step and look until nothing changes any more."""
+        before = None
+        while before != (before := self.slots()):
+            while await self.step(replica):
+                pass
             await replica.looker.look("process")
-        await replica.looker.look("process")
-        while await self.step(replica):
-            pass
 
     async def run_bot(self, replica: Replica, **changes: Any) -> Admitted:
         """Admit a bot and see it run."""

@@ -1,14 +1,15 @@
-"""Admission, in the order of invariant 6: queue behind others, else claim, else grow, else queue."""
+"""Admission, in the order of invariant 6: behind others, else claim, else grow, else queue."""
 
 import asyncio
 
 import pytest
-from replicas import MEET, TEAMS, Stage, key, pool, wish
 
 from botpool.domain.errors import IdempotencyConflict, NoSlot, PoolDrained, UnknownPlatform
 from botpool.domain.ids import Platform
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Replica
+
+from replicas import MEET, TEAMS, Stage, key, pool, wish
 
 
 async def idle_slots(stage: Stage, replica: Replica, count: int) -> list[str]:

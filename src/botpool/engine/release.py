@@ -102,8 +102,8 @@ class Releaser:
         _, freed, *_, matched = await self.moves.database.atomically(
             *calls, *match_calls(slot.platform)
         )
-        self.matcher.matched(matched)
         if not freed:
+            self.matcher.matched(matched)
             await self.moves.taken_away(slot, wanted="free")
             return
         journal.slot_moved(
@@ -114,5 +114,6 @@ class Releaser:
             bot_status=freed[0]["bot_status"],
             occupied_s=round(freed[0]["occupied_s"], 3),
         )
+        self.matcher.matched(matched)
         if status is SlotStatus.ERROR:
             self.moves.wakeups.slots_due()

@@ -59,11 +59,11 @@ class Resetter:
             ),
             *match_calls(slot.platform),
         )
-        self.matcher.matched(matched)
-        if not reset:
+        if reset:
+            journal.slot_moved(reset[0], old=SlotStatus.ERROR, new=SlotStatus.IDLE, reason="reset")
+        else:
             await self.moves.taken_away(slot, wanted="reset")
-            return
-        journal.slot_moved(reset[0], old=SlotStatus.ERROR, new=SlotStatus.IDLE, reason="reset")
+        self.matcher.matched(matched)
 
     async def delete(self, slot: LeasedSlot, lease: Lease) -> None:
         """Remove the container, see that it is gone by the platform's own word, remove the slot."""
@@ -81,13 +81,13 @@ class Resetter:
             ("remove_slot", {"slot_id": slot.slot_id, "version": slot.version}),
             *match_calls(slot.platform),
         )
-        self.matcher.matched(matched)
         if removed:
             journal.slot_moved(
                 removed[0], old=SlotStatus.DELETING, new=None, reason="its container is gone"
             )
         else:
             await self.moves.taken_away(slot, wanted="remove")
+        self.matcher.matched(matched)
 
     async def _is_stopped(self, slot: LeasedSlot, lease: Lease) -> bool:
         backend, container_id = self.backends[slot.backend], slot.container_id

@@ -1,0 +1,137 @@
+"""A user's stop wins at every stage; time limits are kept by the database's clock."""
+
+import asyncio
+
+import pytest
+
+from botpool.domain.ids import AssignmentId
+from botpool.domain.observation import ContainerState
+from botpool.domain.policy import Policy
+from botpool.domain.states import BotStatus
+
+from replicas import Stage, pool, wish
+
+
+async def test_in_the_queue(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    first = await stage.run_bot(replica)
+    waiting = (await replica.admission.admit(wish())).bot.id
+    stopped, changed = await replica.stopping.stop(waiting)
+    assert (stopped.bot.status, changed) == (BotStatus.CANCELLED, True)
+    assert stage.rows("SELECT bot_id FROM bot_pool_queue") == []
+    await stage.end(replica, first.bot.id)
+    await stage.settle(replica)
+    assert stage.backend.runs == [1], "the queue later deployed the cancelled bot"
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+async def test_while_deploying(stage: Stage, steps: int) -> None:
+    replica = await stage.replica(pool(1))
+    stage.backend.state_after_start = ContainerState.STARTING
+    bot = (await replica.admission.admit(wish())).bot.id
+    for _ in range(steps):
+        await stage.step(replica)
+    stopped, _ = await replica.stopping.stop(bot)
+    assert stopped.bot.status is BotStatus.CANCELLED
+    await stage.settle(replica)
+    assert stage.slots()[0]["status"] == "idle"
+    assert stage.backend.running == []
+
+
+async def test_while_a_failed_deployment_is_cleared_away(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    stage.backend.state_after_start = ContainerState.ERROR
+    bot = (await replica.admission.admit(wish())).bot.id
+    await stage.step(replica)
+    await replica.looker.look("process")
+    stopped, changed = await replica.stopping.stop(bot)
+    assert (stopped.bot.status, changed) == (BotStatus.CANCELLED, True)
+    await stage.settle(replica)
+    assert len(stage.backend.runs) == 1, "a cancelled bot was tried again"
+
+
+async def test_a_running_bot_is_asked_and_ends_by_its_own_report(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = (await stage.run_bot(replica)).bot.id
+    assignment = AssignmentId(stage.slots()[0]["assignment_id"])
+    assert not (await replica.agents.heartbeat(assignment, bot)).should_leave
+    stopped, changed = await replica.stopping.stop(bot)
+    assert (stopped.bot.status, changed) == (BotStatus.LEAVING, True)
+    orders = await replica.agents.heartbeat(assignment, bot)
+    assert (orders.should_leave, orders.should_exit) == (True, False)
+    assert await replica.agents.report(assignment, bot, BotStatus.CALL_ENDED, None)
+    assert await replica.agents.report(assignment, bot, BotStatus.DONE, None)
+    await stage.settle(replica)
+    assert stage.statuses(bot) == ["DONE"]
+
+
+async def test_a_bot_that_does_not_leave_is_stopped_after_the_grace(stage: Stage) -> None:
+    """Also across a restart: the deadline is in the database, not in a timer."""
+    replica = await stage.replica(pool(1))
+    bot = (await stage.run_bot(replica)).bot.id
+    await replica.stopping.stop(bot)
+    restarted = await stage.replica(pool(1))
+    stage.clock.move(29)
+    await stage.settle(restarted)
+    assert stage.statuses(bot) == ["LEAVING"]
+    stage.clock.move(2)
+    await stage.settle(restarted)
+    assert stage.statuses(bot) == ["CANCELLED"]
+    assert stage.backend.running == []
+
+
+async def test_asked_twice_the_first_deadline_stands(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = (await stage.run_bot(replica)).bot.id
+    await replica.stopping.stop(bot)
+    stage.clock.move(20)
+    _, changed = await replica.stopping.stop(bot)
+    assert changed
+    stage.clock.move(11)
+    await stage.settle(replica)
+    assert stage.statuses(bot) == ["CANCELLED"]
+
+
+async def test_a_stop_races_the_hand_over(stage: Stage) -> None:
+    """The bot is on its way from the queue into a slot while its user stops it."""
+    replicas = [await stage.replica(pool(1)) for _ in range(2)]
+    for _ in range(20):
+        first = await stage.run_bot(replicas[0])
+        waiting = (await replicas[0].admission.admit(wish())).bot.id
+        await stage.end(replicas[0], first.bot.id)
+        await asyncio.gather(stage.step(replicas[0]), replicas[1].stopping.stop(waiting))
+        await stage.settle(replicas[0])
+        assert stage.statuses(waiting) == ["CANCELLED"]
+        assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_the_maximum_duration_ends_what_nobody_ends(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = (await stage.run_bot(replica)).bot.id
+    stage.clock.move(21_599)
+    await stage.settle(replica)
+    assert stage.statuses(bot) == ["JOINING_CALL"]
+    stage.clock.move(2)
+    await stage.settle(replica)
+    assert stage.bot(bot)["failure_code"] == "max_duration"
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_a_maximum_duration_of_zero_is_off(stage: Stage) -> None:
+    replica = await stage.replica(pool(1), policy=Policy(max_duration_s=0))
+    bot = (await stage.run_bot(replica)).bot.id
+    stage.clock.move(100 * 86_400)
+    await stage.settle(replica)
+    assert stage.statuses(bot) == ["JOINING_CALL"]
+
+
+async def test_ending_everything_starts_nobody_who_waited(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    running = (await stage.run_bot(replica)).bot.id
+    waiting = (await replica.admission.admit(wish())).bot.id
+    ending = asyncio.create_task(replica.ending.end_all(reason="test"))
+    while not ending.done():
+        await stage.step(replica)
+        await asyncio.sleep(0.01)
+    assert stage.statuses(running, waiting) == ["CANCELLED", "CANCELLED"]
+    assert stage.backend.running == []
