@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
-TIERS := $(wildcard $(addprefix tests/,unit store backends acceptance model chaos browser))
+TIERS := $(wildcard $(addprefix tests/,unit store engine backends acceptance chaos browser))
 
 # A virtual environment works only where it was made; a copied or moved checkout needs its own.
 MOVED := $(shell test ! -e .venv/.home || test "$$(cat .venv/.home)" = "$$PWD" || echo moved)

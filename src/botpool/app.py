@@ -104,7 +104,8 @@ async def replica_running(
             ),
         )
         await replica.pools.configure(pools_of(settings))
-        await replica.start()
+        # The embedded database's directory is locked for this process.
+        await replica.start(alone=settings.database.embedded)
         stack.push_async_callback(replica.stop)
         yield replica
 

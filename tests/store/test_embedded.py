@@ -15,13 +15,14 @@ from subprocess import Popen
 
 import psycopg
 import pytest
-from tests.postgres import fastest_place
 
 from botpool.domain.errors import DatabaseUnavailable, SettingError
 from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
 from botpool.store.postmaster import Postmaster
 from botpool.store.server_account import ServerAccount
+
+from postgres import fastest_place
 
 START_AND_HANG = """
 import sys, time

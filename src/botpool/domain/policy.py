@@ -17,9 +17,9 @@ class Policy:
     idempotency_days: int = 7
     heartbeat_interval_ms: int = 10_000
 
-    call_timeout_s: float = 20.0
+    call_timeout_s: float = 8.0
     """The most that one call to a backend may take."""
-    lease_s: float = 60.0
+    lease_s: float = 20.0
     """How long a leased slot is ours. A call is sent only if it must end before this does."""
     stop_tries: int = 8
     """Stops without confirmation after which the container is deleted instead."""

@@ -98,7 +98,10 @@ class Replica:
         )
         self._watchers: list[asyncio.Task[None]] = []
 
-    async def start(self) -> None:
+    async def start(self, *, alone: bool = False) -> None:
+        """`alone`: no other replica can be at work, so leases still out are a dead one's."""
+        if alone:
+            await self.database.fetch("return_leases", {"owner": None})
         self.wakeups.start()
         for loop in self._loops:
             loop.start()

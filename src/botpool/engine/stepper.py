@@ -15,6 +15,7 @@ import structlog
 from botpool.backends.protocol import Backend
 from botpool.domain.decisions import ending_of_overstay
 from botpool.domain.errors import DatabaseUnavailable
+from botpool.domain.ids import SlotId
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
 from botpool.engine.deployment import Deployer
@@ -36,9 +37,12 @@ class Stepper:
     resetter: Resetter
     backends: Mapping[str, Backend]
     under_way: set[asyncio.Task[None]] = field(default_factory=set)
+    owed: set[SlotId] = field(default_factory=set)
+    """Slots whose step lost the database: their calls have ended, only the lease is still out."""
 
     async def make_due_steps(self) -> None:
         """Take as much due work as there is room for. A step that ends makes room, and wakes us."""
+        await self._return_owed()
         room = _AT_ONCE - len(self.under_way)
         if room <= 0:
             return
@@ -70,6 +74,13 @@ class Stepper:
             await asyncio.gather(*late, return_exceptions=True)
         await self.moves.database.fetch("return_leases", {"owner": self.moves.owner})
 
+    async def _return_owed(self) -> None:
+        for slot_id in sorted(self.owed):
+            await self.moves.database.fetch(
+                "return_lease", {"slot_id": slot_id, "owner": self.moves.owner}
+            )
+            self.owed.discard(slot_id)
+
     def _ended(self, task: asyncio.Task[None]) -> None:
         was_full = len(self.under_way) >= _AT_ONCE
         self.under_way.discard(task)
@@ -81,10 +92,9 @@ class Stepper:
             try:
                 await self._dispatch(slot, lease)
             except LeaseTooShort:
-                await self.moves.postpone(slot)
+                await self._postpone_quietly(slot)
             except DatabaseUnavailable as error:
-                # The lease ends by itself, and whoever takes it next makes the step again.
-                _log.warning("step.database_unavailable", slot=slot.slot_id, problem=error.detail)
+                self._lost_the_database(slot, error)
             except Exception:
                 _log.exception("step.failed", slot=slot.slot_id, status=str(slot.status))
                 await self._postpone_quietly(slot)
@@ -93,7 +103,11 @@ class Stepper:
         try:
             await self.moves.postpone(slot)
         except DatabaseUnavailable as error:
-            _log.warning("step.database_unavailable", slot=slot.slot_id, problem=error.detail)
+            self._lost_the_database(slot, error)
+
+    def _lost_the_database(self, slot: LeasedSlot, error: DatabaseUnavailable) -> None:
+        _log.warning("step.database_unavailable", slot=slot.slot_id, problem=error.detail)
+        self.owed.add(slot.slot_id)
 
     async def _dispatch(self, slot: LeasedSlot, lease: Lease) -> None:
         match slot.status:

@@ -1,4 +1,4 @@
--- Hand every lease of a replica back: it stops, or it starts under the same name again.
+-- Hand leases back: those of one replica that stops, or all, by one that knows it is alone.
 UPDATE bot_pool_slots
 SET lease_owner = NULL, lease_until = NULL, version = version + 1
-WHERE lease_owner = %(owner)s
+WHERE lease_owner IS NOT NULL AND (%(owner)s::text IS NULL OR lease_owner = %(owner)s)

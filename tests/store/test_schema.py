@@ -1,0 +1,193 @@
+"""The database keeps what it can: moves, constraints, versions. And every statement is in order."""
+
+import re
+from itertools import product
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from botpool.domain.states import BOT_MOVES, SLOT_MOVES, BotStatus, SlotPhase, SlotStatus
+from botpool.store import statements
+from botpool.store.migrations import check_schema, known_migrations, migrate
+
+QUERIES = Path(statements.__file__).parent / "sql" / "queries"
+NAMES = sorted(path.stem for path in QUERIES.glob("*.sql"))
+
+
+@pytest.fixture
+def connection(database_url: str):  # type: ignore[no-untyped-def]
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO pools (platform, backend, image, max_size, heartbeats) "
+            "VALUES ('google-meet', 'process', 'demo', 5, 'required')"
+        )
+        yield connection
+
+
+def allowed(connection: psycopg.Connection, machine: str, old: str, new: str) -> bool:
+    row = connection.execute(f"SELECT botpool_{machine}_move_allowed(%s, %s)", [old, new])  # noqa: S608
+    return bool(row.fetchone()[0])  # type: ignore[index]
+
+
+def test_the_databases_moves_are_the_domains(connection: psycopg.Connection) -> None:
+    for old, new in product(BotStatus, BotStatus):
+        assert allowed(connection, "bot", old, new) == (new in BOT_MOVES[old]), (old, new)
+    for slot_old, slot_new in product(SlotStatus, SlotStatus):
+        expected = slot_new in SLOT_MOVES[slot_old]
+        assert allowed(connection, "slot", slot_old, slot_new) == expected, (slot_old, slot_new)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "values"),
+    [
+        ("bots", "status", BotStatus),
+        ("bot_pool_slots", "status", SlotStatus),
+        ("bot_pool_slots", "phase", SlotPhase),
+    ],
+)
+def test_the_databases_states_are_the_domains(
+    connection: psycopg.Connection, table: str, column: str, values: type
+) -> None:
+    rows = connection.execute(
+        "SELECT pg_get_constraintdef(oid) FROM pg_constraint "
+        "WHERE conrelid = %s::regclass AND conname = %s",
+        [table, f"{table}_{column}_check"],
+    ).fetchall()
+    assert set(re.findall(r"'([A-Za-z_]+)'", rows[0][0])) == {str(value) for value in values}
+
+
+def insert_bot(connection: psycopg.Connection, status: str = "DEPLOYING") -> int:
+    row = connection.execute(
+        "INSERT INTO bots (platform, status, meeting_url, bot_display_name, bot_data, priority, "
+        "queue_timeout_ms, correlation_id, created_at, ended_at, failure_code) "
+        "VALUES ('google-meet', %s, 'u', 'n', '{}', 100, 0, 'c', now(), "
+        "CASE WHEN %s IN ('DONE', 'FAILED', 'CANCELLED') THEN now() END, "
+        "CASE WHEN %s = 'FAILED' THEN 'internal' END) RETURNING id",
+        [status, status, status],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def insert_slot(connection: psycopg.Connection, number: int, bot: int | None = None) -> int:
+    row = connection.execute(
+        "INSERT INTO bot_pool_slots (platform, number, slot_name, backend, image, status, phase, "
+        "assigned_bot_id, assignment_id) VALUES ('google-meet', %s, 's' || %s, 'process', 'demo', "
+        "%s, %s, %s, %s) RETURNING id",
+        [number, number, "deploying" if bot else "idle", "creating" if bot else None, bot, bot],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.mark.parametrize("final", ["DONE", "FAILED", "CANCELLED"])
+def test_a_final_bot_is_kept_final_by_the_database(
+    connection: psycopg.Connection, final: str
+) -> None:
+    bot = insert_bot(connection, final)
+    with pytest.raises(psycopg.errors.CheckViolation, match="may not go"):
+        connection.execute(
+            "UPDATE bots SET status = 'IN_CALL', ended_at = NULL, failure_code = NULL "
+            "WHERE id = %s",
+            [bot],
+        )
+
+
+def test_a_bot_is_in_at_most_one_slot(connection: psycopg.Connection) -> None:
+    bot = insert_bot(connection)
+    insert_slot(connection, 1, bot)
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        insert_slot(connection, 2, bot)
+
+
+def test_who_has_a_bot_follows_from_the_status(connection: psycopg.Connection) -> None:
+    slot = insert_slot(connection, 1)
+    bot = insert_bot(connection)
+    with pytest.raises(psycopg.errors.CheckViolation):
+        connection.execute(
+            "UPDATE bot_pool_slots SET assigned_bot_id = %s, assignment_id = 1, "
+            "version = version + 1 WHERE id = %s",
+            [bot, slot],
+        )
+
+
+def test_a_slot_is_not_written_without_raising_its_version(connection: psycopg.Connection) -> None:
+    slot = insert_slot(connection, 1)
+    with pytest.raises(psycopg.errors.CheckViolation, match="without raising"):
+        connection.execute("UPDATE bot_pool_slots SET cordoned = true WHERE id = %s", [slot])
+
+
+def test_queued_without_a_queue_row_cannot_be_committed(connection: psycopg.Connection) -> None:
+    bot = insert_bot(connection)
+    with pytest.raises(psycopg.errors.CheckViolation, match="queue row"):
+        connection.execute("UPDATE bots SET status = 'QUEUED' WHERE id = %s", [bot])
+
+
+def test_a_queue_row_without_a_queued_bot_cannot_be_committed(
+    connection: psycopg.Connection,
+) -> None:
+    bot = insert_bot(connection)
+    with pytest.raises(psycopg.errors.CheckViolation, match="queue row"):
+        connection.execute(
+            "INSERT INTO bot_pool_queue (bot_id, platform, queued_at, timeout_at) "
+            "VALUES (%s, 'google-meet', now(), now())",
+            [bot],
+        )
+
+
+def test_numbers_are_unique_in_their_pool(connection: psycopg.Connection) -> None:
+    insert_slot(connection, 1)
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        insert_slot(connection, 1)
+
+
+def test_one_place_assigns_and_one_frees() -> None:
+    """`assigned_bot_id` is the one source of truth: these files write it, and no other."""
+    writing = re.compile(r"assigned_bot_id\s*=\s*(\w+(?:\.\w+)?)\s*,")
+    found = {name: writing.findall(statements.statement(name)) for name in NAMES}
+    assert {name: values for name, values in found.items() if values} == {
+        "admit_to_idle_slot": ["admitted.bot_id"],
+        "match_queue": ["pair.bot_id"],
+        "free_slot": ["NULL"],
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_statement_says_what_it_is_for_and_stands_alone(name: str) -> None:
+    text = statements.statement(name)
+    assert text.startswith("-- "), "its purpose is its first line"
+    body = re.sub(r"--[^\n]*", "", text)
+    assert ";" not in body, "one statement a file"
+    assert not re.search(r"select\s+\*|\b\w+\.\*", body, re.IGNORECASE) or re.search(
+        r"\b(ids|leased|bot)\.\*", body
+    ), "explicit columns"
+
+
+def test_every_write_to_a_slot_raises_its_version() -> None:
+    for name in NAMES:
+        for update in re.findall(
+            r"UPDATE bot_pool_slots\b.*?(?:RETURNING|WHERE)", statements.statement(name), re.DOTALL
+        ):
+            assert re.search(r"version = (s\.)?version \+ 1", update), name
+
+
+def test_no_sql_hides_in_python() -> None:
+    sources = Path(statements.__file__).parents[1].rglob("*.py")
+    hidden = re.compile(r'["\'](SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH|CREATE) ')
+    offenders = [path.name for path in sources if hidden.search(path.read_text())]
+    assert offenders == []
+
+
+def test_a_database_without_schema_is_told_to_migrate() -> None:
+    with pytest.raises(Exception, match="botpool migrate"):
+        check_schema(None)
+
+
+def test_a_newer_schema_is_refused() -> None:
+    with pytest.raises(Exception, match="newer schema"):
+        check_schema([*known_migrations(), "9999-from-the-future"])
+
+
+def test_migrating_twice_changes_nothing(postgres, database_url: str) -> None:  # type: ignore[no-untyped-def]
+    assert migrate(database_url) == []

@@ -1,0 +1,33 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botpool.domain.meeting_links import host_of, platform_of
+
+
+@pytest.mark.parametrize(
+    ("url", "platform"),
+    [
+        ("https://meet.google.com/abc-defg-hij", "google-meet"),
+        ("https://teams.microsoft.com/l/meetup-join/1", "teams"),
+        ("https://teams.live.com/meet/1", "teams"),
+        ("https://zoom.us/j/1", "zoom"),
+        ("https://us02web.zoom.us/j/1?pwd=x", "zoom"),
+        ("HTTPS://MEET.GOOGLE.COM./abc", "google-meet"),
+        ("https://example.org/meet.google.com", None),
+        ("https://notzoom.us/j/1", None),
+        ("https://zoom.us.example.org/j/1", None),
+        ("ftp://zoom.us/j/1", None),
+        ("zoom.us/j/1", None),
+        ("https://", None),
+        ("https://[zoom.us/", None),
+    ],
+)
+def test_platform_of(url: str, platform: str | None) -> None:
+    assert platform_of(url) == platform
+
+
+@given(st.text())
+def test_any_text_can_be_asked(text: str) -> None:
+    host_of(text)
+    platform_of(text)
