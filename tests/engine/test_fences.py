@@ -31,7 +31,7 @@ async def test_a_release_that_comes_twice(stage: Stage) -> None:
     late = asyncio.create_task(stage.step(slow))
     await come.wait()
     # The slow worker's lease has run out; another makes the step, and the slot is given on.
-    stage.clock.move(61)
+    stage.clock.move(21)
     present = (await replica.admission.admit(wish())).bot.id
     await stage.settle(replica)
     assert stage.statuses(present) == ["JOINING_CALL"]
@@ -70,7 +70,7 @@ async def test_a_deployment_that_ends_after_its_slot_went_to_another_bot(stage: 
     late = asyncio.create_task(stage.step(slow))
     await come.wait()
     await replica.stopping.stop(cancelled)
-    stage.clock.move(61)
+    stage.clock.move(21)
     present = (await replica.admission.admit(wish())).bot.id
     await stage.settle(replica)
     assert stage.statuses(cancelled, present) == ["CANCELLED", "JOINING_CALL"]

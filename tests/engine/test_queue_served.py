@@ -4,6 +4,7 @@ import asyncio
 
 import psycopg
 
+from botpool.domain.errors import BackendUnavailable
 from botpool.domain.ids import BotId
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
@@ -45,19 +46,18 @@ async def test_after_a_failed_deployment_at_its_head(stage: Stage) -> None:
 
 
 async def test_after_a_slot_comes_back_from_error(stage: Stage) -> None:
-    replica = await stage.replica(pool(1))
-    first = await stage.run_bot(replica)
-    await stage.end(replica, first.bot.id)
-    await stage.settle(replica)
-    stage.rows(
-        "UPDATE bot_pool_slots SET status = 'error', error_message = 'test', "
-        "next_step_at = botpool_now(), version = version + 1 RETURNING id"
-    )
-    stage.rows(
-        "INSERT INTO history (kind, slot_id, from_state, to_state, reason) "
-        "SELECT 'slot.status', id, 'idle', 'error', 'test' FROM bot_pool_slots RETURNING id"
-    )
+    replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
+    stage.backend.state_after_start = ContainerState.ERROR
+    await replica.admission.admit(wish())
+    await stage.step(replica)
+    await replica.looker.look("process")
+    stage.backend.state_after_start = ContainerState.RUNNING
+    stage.backend.fail("ensure", BackendUnavailable("down"))
+    await stage.step(replica)
+    await stage.step(replica)
+    assert stage.slots()[0]["status"] == "error"
     waiting = await queued(replica)
+    stage.clock.move(16)
     await stage.step(replica)
     assert stage.statuses(waiting) == ["DEPLOYING"]
 

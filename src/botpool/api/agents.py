@@ -12,7 +12,7 @@ from botpool.domain.ids import BotId, ContainerId
 from botpool.domain.states import BotStatus
 
 _ERRORS = described(401, 404, 422, 503)
-_BODY_ERRORS = described(400, 401, 404, 413, 422, 503)
+_BODY_ERRORS = described(400, 401, 404, 413, 415, 422, 503)
 
 routes = APIRouter(prefix="/v1/agent", tags=["containers"])
 

@@ -6,7 +6,17 @@ from typing import Any
 from fastapi import FastAPI
 
 from botpool import __version__
-from botpool.api import agents, health, keys, operators, problems, schemas, sessions, users
+from botpool.api import (
+    agents,
+    health,
+    keys,
+    operators,
+    problems,
+    refusals,
+    schemas,
+    sessions,
+    users,
+)
 from botpool.api.limits import BodyLimit
 from botpool.engine.replica import Replica
 
@@ -25,15 +35,19 @@ def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
         description="Send bots into meetings, from a pool of warm slots.",
         # One name in the document for each shape, whether it is sent or answered.
         separate_input_output_schemas=False,
+        redirect_slashes=False,
     )
     app.state.replica = replica
     bot_create = schemas.bot_create_model(
-        default_timeout_ms=settings.default_timeout_ms, max_timeout_ms=settings.max_timeout_ms
+        settings.platforms,
+        default_timeout_ms=settings.default_timeout_ms,
+        max_timeout_ms=settings.max_timeout_ms,
     )
     app.include_router(users.router(bot_create, settings.platforms))
     for part in (sessions, agents, operators, keys, health):
         app.include_router(part.routes)
     problems.install(app)
+    refusals.install(app)
     app.add_middleware(BodyLimit)
     _document_problems(app)
     return app

@@ -10,7 +10,7 @@ from botpool.api.problems import described
 routes = APIRouter(prefix="/v1/keys", tags=["admins"])
 
 
-@routes.post("", status_code=201, responses=described(400, 401, 403, 413, 422, 503))
+@routes.post("", status_code=201, responses=described(400, 401, 403, 413, 415, 422, 503))
 async def create_key(replica: Service, _: Admin, body: schemas.KeyCreate) -> schemas.NewKey:
     """Make an API key. It is shown this once."""
     key, text = await replica.keys.create(body.name, body.scope)

@@ -1,14 +1,14 @@
 """A bound on what a request may send, kept before anything reads it."""
 
+from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from botpool.api.problems import problem
 
 MAX_BODY_BYTES = 1024 * 1024
 
-
-class _TooLarge(Exception):
-    pass
+_DETAIL = f"A request may have at most {MAX_BODY_BYTES} bytes."
+_HEADERS = {"Connection": "close"}
 
 
 class BodyLimit:
@@ -23,34 +23,17 @@ class BodyLimit:
             return
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
-            await self._refuse(scope, receive, send)
+            await problem(413, _DETAIL, headers=_HEADERS)(scope, receive, send)
             return
         seen = 0
-        answered = False
 
         async def counted() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > MAX_BODY_BYTES:
-                raise _TooLarge
+                # The one exception that the framework lets through where it reads a body.
+                raise HTTPException(413, _DETAIL, _HEADERS)
             return message
 
-        async def noted(message: Message) -> None:
-            nonlocal answered
-            answered = True
-            await send(message)
-
-        try:
-            await self._app(scope, counted, noted)
-        except _TooLarge:
-            if not answered:
-                await self._refuse(scope, receive, send)
-
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = problem(
-            413,
-            f"A request may have at most {MAX_BODY_BYTES} bytes.",
-            headers={"Connection": "close"},
-        )
-        await answer(scope, receive, send)
+        await self._app(scope, counted, send)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends, Header
 from botpool.api import schemas
 from botpool.api.auth import Operator, Service
 from botpool.api.parameters import PlatformQuery, PoolPath, SlotPath
+from botpool.api.patterns import VISIBLE
 from botpool.api.problems import described
 from botpool.domain.errors import SlotInUse
 from botpool.domain.ids import Platform, SlotId
@@ -21,7 +22,7 @@ routes = APIRouter(prefix="/v1", tags=["operators"])
 
 def _correlation(
     x_correlation_id: Annotated[
-        str | None, Header(alias="X-Correlation-ID", max_length=128, pattern=r"^[\x21-\x7e]+$")
+        str | None, Header(alias="X-Correlation-ID", max_length=128, pattern=VISIBLE)
     ] = None,
 ) -> str | None:
     return x_correlation_id

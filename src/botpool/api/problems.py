@@ -5,10 +5,8 @@ from typing import Any
 
 import structlog
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
-from starlette.exceptions import HTTPException
 
 from botpool.domain import errors
 
@@ -23,9 +21,16 @@ _TITLES = {
     405: "No such method here",
     409: "In conflict with what is",
     413: "The request is too large",
+    415: "The request is not JSON",
     422: "The request is not valid",
+    431: "The request's headers are too large",
     500: "Something went wrong on our side",
     503: "Not possible right now",
+}
+
+_HEADERS = {
+    401: {"WWW-Authenticate": {"schema": {"type": "string"}}},
+    503: {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}},
 }
 
 _STATUS: Mapping[type[BaseException], int] = {
@@ -80,14 +85,17 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The documentation of a route's errors: what `responses=` wants."""
     content = {_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
-        status: {"description": _TITLES[status], "content": content} for status in sorted(statuses)
+        status: {
+            "description": _TITLES[status],
+            "headers": _HEADERS.get(status, {}),
+            "content": content,
+        }
+        for status in sorted(statuses)
     }
 
 
 def install(app: FastAPI) -> None:
     app.add_exception_handler(errors.BotpoolError, _ours)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -102,25 +110,6 @@ async def _ours(_: Request, error: Exception) -> JSONResponse:
     if isinstance(error, errors.UnknownPlatform):
         field_errors.append(FieldError(field="platform", message=str(error)))
     return problem(status, str(error), field_errors=field_errors, headers=headers)
-
-
-async def _invalid(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
-    found = [
-        FieldError(
-            field=".".join(str(part) for part in item["loc"][1:]) or "body",
-            message=str(item["msg"]).removeprefix("Value error, "),
-        )
-        for item in error.errors()
-    ]
-    first = found[0]
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return problem(422, f"{first.field}: {first.message}{more}", field_errors=found)
-
-
-async def _http(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    return problem(error.status_code, str(error.detail), headers=error.headers)
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -1,6 +1,5 @@
 """The shapes of requests and answers: camelCase, times in UTC with `Z`."""
 
-import json
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -14,16 +13,14 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from botpool.api.free_json import storable_up_to
+from botpool.api.patterns import EVENT_KIND, LINK, NO_NUL, PLATFORM, PRINTABLE
 from botpool.domain.meeting_links import host_of
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
 
 _MAX_BOT_DATA = 64 * 1024
 _MAX_EVENT_DATA = 8 * 1024
 _INT32 = 2**31 - 1
-PLATFORM = r"^[a-z0-9][a-z0-9-]{0,39}$"
-_PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
-_NO_NUL = r"^[^\x00]*$"
-_LINK = r"^[hH][tT][tT][pP][sS]?://[^\x00-\x20\x7f]+$"
 
 
 class Model(BaseModel):
@@ -34,57 +31,44 @@ class Model(BaseModel):
 
 def _is_link(url: str) -> str:
     if host_of(url) is None:
-        raise ValueError("must be an http or https address with a host")
+        raise ValueError("should be an http or https address with a host")
     return url
 
 
-def _is_storable(data: dict[str, Any], limit: int) -> dict[str, Any]:
-    try:
-        text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        size = len(text.encode())
-    except RecursionError:
-        raise ValueError("is nested too deeply") from None
-    except ValueError:
-        raise ValueError("must be plain JSON: no NaN, no infinity, no broken Unicode") from None
-    if "\\u0000" in text:
-        raise ValueError("must not contain NUL characters")
-    if size > limit:
-        raise ValueError(f"must be at most {limit} bytes of JSON; it has {size}")
-    return data
-
-
-def _storable_up_to(limit: int) -> AfterValidator:
-    return AfterValidator(lambda data: _is_storable(data, limit))
-
-
 class BotCreate(Model):
-    """A request for a bot. `bot_create_model` adds the queue's settings."""
+    """A request for a bot. `bot_create_model` adds what depends on the settings."""
 
     meeting_url: Annotated[
         str,
-        StringConstraints(min_length=8, max_length=2048, pattern=_LINK),
+        StringConstraints(min_length=8, max_length=2048, pattern=LINK),
         AfterValidator(_is_link),
         Field(description="The meeting's link.", examples=["https://meet.google.com/abc-defg-hij"]),
     ]
     bot_display_name: Annotated[
-        str, StringConstraints(min_length=1, max_length=100, pattern=_PRINTABLE)
+        str, StringConstraints(min_length=1, max_length=100, pattern=PRINTABLE)
     ] = "Botpool"
-    platform: Annotated[
-        str | None, Field(pattern=PLATFORM, description="Default: read from the link's host.")
-    ] = None
+    platform: str | None
     priority: Annotated[
         int, Field(strict=True, ge=-_INT32, le=_INT32, description="Lower goes first.")
     ] = 100
     bot_data: Annotated[
         dict[str, Any],
-        _storable_up_to(_MAX_BOT_DATA),
+        storable_up_to(_MAX_BOT_DATA),
         Field(description="Any JSON object up to 64 KiB, handed to the container."),
     ] = {}
     queue_timeout_ms: int
 
 
-def bot_create_model(*, default_timeout_ms: int, max_timeout_ms: int) -> type[BotCreate]:
-    """The request model of an installation, whose queue limits are in its settings."""
+def bot_create_model(
+    platforms: tuple[str, ...], *, default_timeout_ms: int, max_timeout_ms: int
+) -> type[BotCreate]:
+    """The request model of an installation, whose pools and queue limits are in its settings."""
+    platform = Field(
+        None,
+        pattern=PLATFORM,
+        description="Default: read from the link's host.",
+        json_schema_extra={"enum": [*platforms, None]},
+    )
     limit = Field(
         default_timeout_ms,
         strict=True,
@@ -92,7 +76,12 @@ def bot_create_model(*, default_timeout_ms: int, max_timeout_ms: int) -> type[Bo
         le=max_timeout_ms,
         description="How long to wait for a slot; 0: not at all.",
     )
-    return create_model("BotCreate", __base__=BotCreate, queue_timeout_ms=(int, limit))
+    return create_model(
+        "BotCreate",
+        __base__=BotCreate,
+        platform=(str | None, platform),
+        queue_timeout_ms=(int, limit),
+    )
 
 
 class Bot(Model):
@@ -220,7 +209,7 @@ class PoolAnswer(Model):
 
 
 class KeyCreate(Model):
-    name: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=_PRINTABLE)]
+    name: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=PRINTABLE)]
     scope: Literal["user", "operator", "admin"] = "user"
 
 
@@ -267,7 +256,7 @@ class StatusReport(Model):
         Field(description="FATAL is another word for FAILED."),
     ]
     failure_reason: Annotated[
-        str | None, Field(max_length=2000, pattern=_NO_NUL, description="Why it FAILED.")
+        str | None, Field(max_length=2000, pattern=NO_NUL, description="Why it FAILED.")
     ] = None
 
 
@@ -277,10 +266,8 @@ class Applied(Model):
 
 
 class AgentEvent(Model):
-    kind: Annotated[
-        str, StringConstraints(min_length=1, max_length=64, pattern=r"^[a-zA-Z0-9._-]+$")
-    ]
-    data: Annotated[dict[str, Any], _storable_up_to(_MAX_EVENT_DATA)] = {}
+    kind: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=EVENT_KIND)]
+    data: Annotated[dict[str, Any], storable_up_to(_MAX_EVENT_DATA)] = {}
 
 
 class AgentEvents(Model):

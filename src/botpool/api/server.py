@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from botpool.api.heads import HttpProtocol
 from botpool.domain.errors import SettingError
 
 _GRACEFUL_S = 5
@@ -43,6 +44,8 @@ class HttpServer:
     ) -> None:
         config = uvicorn.Config(
             app,
+            http=HttpProtocol,
+            ws="none",
             log_config=None,
             access_log=False,
             server_header=False,

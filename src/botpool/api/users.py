@@ -10,7 +10,8 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from botpool.api import schemas
 from botpool.api.auth import Service, User
-from botpool.api.parameters import BotPath, PlatformQuery
+from botpool.api.parameters import BotPath, PlatformQuery, WrittenPlainly
+from botpool.api.patterns import CURSOR, VISIBLE
 from botpool.api.problems import described
 from botpool.domain.errors import UnknownPlatform
 from botpool.domain.ids import BotId, Platform
@@ -18,7 +19,6 @@ from botpool.domain.meeting_links import platform_of
 from botpool.domain.records import Admitted, BotRequest, IdempotencyKey
 from botpool.domain.states import BotStatus
 
-_VISIBLE = r"^[\x21-\x7e]+$"
 _ERRORS = described(401, 403, 404, 422, 503)
 
 
@@ -32,7 +32,7 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
         response_model=schemas.BotAnswer,
         responses={
             200: {"model": schemas.BotAnswer, "description": "The same request again: its bot."},
-            **described(400, 401, 403, 409, 413, 422, 503),
+            **described(400, 401, 403, 409, 413, 415, 422, 503),
         },
     )
     async def create_bot(
@@ -40,11 +40,12 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
         key: User,
         body: bot_create,  # type: ignore[valid-type]
         idempotency_key: Annotated[
-            str | None, Header(min_length=1, max_length=255, pattern=_VISIBLE)
+            str | None,
+            Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern=VISIBLE),
         ] = None,
         x_correlation_id: Annotated[
             str | None,
-            Header(alias="X-Correlation-ID", min_length=1, max_length=128, pattern=_VISIBLE),
+            Header(alias="X-Correlation-ID", min_length=1, max_length=128, pattern=VISIBLE),
         ] = None,
     ) -> Response:
         """Send a bot into a meeting. The reply never waits for the platform."""
@@ -75,8 +76,8 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
         _: User,
         status: BotStatus | None = None,
         platform: PlatformQuery = None,
-        limit: Annotated[int, Query(ge=1, le=500)] = 50,
-        cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$")] = None,
+        limit: Annotated[int, Query(ge=1, le=500), WrittenPlainly] = 50,
+        cursor: Annotated[str | None, Query(pattern=CURSOR)] = None,
     ) -> schemas.BotPage:
         """Bots, newest first. Follow `nextCursor` for more."""
         bots = await replica.reading.bots(
@@ -117,7 +118,7 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
         replica: Service,
         _: User,
         bot_id: BotPath,
-        tail: Annotated[int | None, Query(ge=0, le=100_000)] = None,
+        tail: Annotated[int | None, Query(ge=0, le=100_000), WrittenPlainly] = None,
         follow: bool = False,
     ) -> Response:
         """Output of the bot's container; `follow` streams until it ends."""

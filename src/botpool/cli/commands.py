@@ -1,15 +1,78 @@
 """All commands, under their names."""
 
+from collections.abc import Callable
+from typing import Any
+
 import typer
 
-from botpool.cli import serving
+from botpool.cli import bots, keys, pools, serving, slots
 
-app = typer.Typer(
-    name="botpool",
-    help="The control plane for pools of slow-to-start bot containers.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+# Plain help: to import what draws boxes takes longer than everything else that help does.
+_PLAIN: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
+
+
+def _help_if_alone(context: typer.Context) -> None:
+    """A command without its verb is answered with what there is."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
+
+
+def _group(help_text: str, **commands: Callable[..., None]) -> typer.Typer:
+    group = typer.Typer(help=help_text, **_PLAIN)
+    group.callback(invoke_without_command=True)(_help_if_alone)
+    for name, command in commands.items():
+        group.command(name)(command)
+    return group
+
+
+app = _group(
+    "The control plane for pools of slow-to-start bot containers.",
+    up=serving.up,
+    serve=serving.serve,
+    migrate=serving.migrate,
+    demo=serving.demo,
+    queue=pools.queue,
 )
-app.command()(serving.up)
-app.command()(serving.serve)
-app.command()(serving.migrate)
+app.add_typer(
+    _group(
+        "Bots: send them into meetings, see them, end them.",
+        create=bots.create,
+        list=bots.list_,
+        show=bots.show,
+        stop=bots.stop,
+        events=bots.events,
+        logs=bots.logs,
+    ),
+    name="bot",
+)
+app.add_typer(
+    _group(
+        "Slots: the places where bots run.",
+        list=slots.list_,
+        show=slots.show,
+        cordon=slots.cordon,
+        uncordon=slots.uncordon,
+        delete=slots.delete,
+    ),
+    name="slot",
+)
+app.add_typer(
+    _group(
+        "Pools: the slots of one platform.",
+        list=pools.list_,
+        show=pools.show,
+        drain=pools.drain,
+        undrain=pools.undrain,
+    ),
+    name="pool",
+)
+app.add_typer(
+    _group(
+        "API keys, made in the database: the server need not run.",
+        create=keys.create,
+        list=keys.list_,
+        revoke=keys.revoke,
+    ),
+    name="key",
+)

@@ -1,21 +1,17 @@
-"""`up`, `serve` and `migrate`: running Botpool on this machine."""
+"""`up`, `serve`, `migrate` and `demo`: running Botpool on this machine."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from botpool.cli.failures import told_in_one_line
+from botpool.cli.connection import ConfigOption, DataDirOption
 
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", envvar="BOTPOOL_CONFIG", help="The settings' file.")
-]
-DataDirOption = Annotated[
-    Path | None, typer.Option(help="Where embedded mode keeps its data. Default: .botpool/")
-]
+if TYPE_CHECKING:
+    from botpool.settings import Settings
+
 HostOption = Annotated[str | None, typer.Option(help="The address to listen on.")]
 PortOption = Annotated[int | None, typer.Option(help="The port to listen on. Default: 8700")]
 
@@ -26,7 +22,7 @@ def up(
     host: HostOption = None,
     port: PortOption = None,
 ) -> None:
-    """Run everything on this machine: database, control plane, dashboard, pools.
+    """Run everything here: database, server, dashboard, pools.
 
     Nothing needs to be installed or set up. The dashboard's address is printed with its key, and a
     request to paste. Ctrl-C stops all of it; bots that run or wait then are ended.
@@ -40,7 +36,7 @@ def serve(
     host: HostOption = None,
     port: PortOption = None,
 ) -> None:
-    """Run one replica of the control plane, for a supervisor such as systemd or Docker.
+    """Run one replica, for a supervisor such as systemd or Docker.
 
     The schema must be up to date ('botpool migrate'). SIGTERM hands the work over to the other
     replicas; bots go on running.
@@ -53,14 +49,24 @@ def migrate(config: ConfigOption = None, data_dir: DataDirOption = None) -> None
     from botpool.settings import load_settings
     from botpool.store.migrations import migrate as apply
 
-    with told_in_one_line():
-        settings = load_settings(config, _overrides(data_dir, None, None))
-        with database_url(settings) as url:
-            applied = apply(url)
+    settings = load_settings(config, _overrides(data_dir, None, None))
+    with database_url(settings) as url:
+        applied = apply(url)
     for name in applied:
         typer.echo(f"applied {name}")
     if not applied:
         typer.echo("The schema is up to date.")
+
+
+def demo() -> None:
+    """Watch a busy morning: a full pool, a queue, a crash.
+
+    Everything is real but the meetings: database, server, processes and requests over HTTP. It
+    takes about half a minute, in a directory of its own that is removed at the end.
+    """
+    from botpool.cli.demo import run
+
+    raise typer.Exit(run())
 
 
 def _overrides(data_dir: Path | None, host: str | None, port: int | None) -> dict[str, object]:
@@ -68,7 +74,7 @@ def _overrides(data_dir: Path | None, host: str | None, port: int | None) -> dic
 
 
 @contextmanager
-def database_url(settings: Any) -> Iterator[str]:
+def database_url(settings: "Settings") -> Iterator[str]:
     """The database of the settings; an embedded one that does not run is started meanwhile."""
     from botpool.store.data_dir import DataDir
     from botpool.store.embedded import EmbeddedPostgres
@@ -89,16 +95,17 @@ def database_url(settings: Any) -> Iterator[str]:
 
 
 def _serve(config: Path | None, overrides: dict[str, object], *, friendly: bool) -> None:
-    with told_in_one_line():
-        from botpool import logs
-        from botpool.cli.running import run
-        from botpool.settings import load_settings
+    import asyncio
 
-        settings = load_settings(config, overrides)
-        logs.configure()
-        try:
-            import uvloop
-        except ImportError:
-            asyncio.run(run(settings, friendly=friendly))
-        else:
-            uvloop.run(run(settings, friendly=friendly))
+    from botpool import logs
+    from botpool.cli.running import run
+    from botpool.settings import load_settings
+
+    settings = load_settings(config, overrides)
+    logs.configure()
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(run(settings, friendly=friendly))
+    else:
+        uvloop.run(run(settings, friendly=friendly))

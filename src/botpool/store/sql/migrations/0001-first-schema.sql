@@ -195,7 +195,7 @@ $$;
 CREATE FUNCTION botpool_slot_move_allowed(old text, new text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE old
-        WHEN 'idle' THEN new IN ('deploying', 'error', 'deleting')
+        WHEN 'idle' THEN new IN ('deploying', 'deleting')
         WHEN 'deploying' THEN new IN ('busy', 'releasing')
         WHEN 'busy' THEN new = 'releasing'
         WHEN 'releasing' THEN new IN ('idle', 'error')

@@ -1,0 +1,42 @@
+"""JSON whose contents are the sender's affair: taken only if it can be kept and given back."""
+
+import json
+import re
+from typing import Any
+
+from pydantic import AfterValidator
+
+_MAX_DEPTH = 64  # pydantic writes some 250 levels: what was taken deeper could not be answered
+_TOO_DEEP = f"should be nested at most {_MAX_DEPTH} deep"
+
+# After an even number of backslashes; after an odd one it is the plain text `\u0000`.
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def storable_up_to(limit: int) -> AfterValidator:
+    """Validates an object of at most so many bytes, counted as compact UTF-8."""
+    return AfterValidator(lambda data: _require_storable(data, limit))
+
+
+def _require_storable(data: dict[str, Any], limit: int) -> dict[str, Any]:
+    try:
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        size = len(text.encode())
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except ValueError:
+        raise ValueError("should be plain JSON: no NaN, no infinity, no broken Unicode") from None
+    if size > limit:
+        raise ValueError(f"should be at most {limit} bytes of JSON; it has {size}")
+    if _is_deeper(data, _MAX_DEPTH):
+        raise ValueError(_TOO_DEEP)
+    if _ESCAPED_NUL.search(text):
+        raise ValueError("should have no NUL characters")
+    return data
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return depth == 0 or any(_is_deeper(item, depth - 1) for item in inner)

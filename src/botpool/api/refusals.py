@@ -1,0 +1,99 @@
+"""Why a request was refused, in words for whoever sent it.
+
+FastAPI and pydantic speak of dictionaries, patterns and parsing; a caller knows JSON. What is said
+back is bounded: a request of a million unknown fields gets no answer of a million complaints.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from botpool.api.patterns import WORDS
+from botpool.api.problems import FieldError, problem
+
+_MAX_ERRORS = 20
+_MAX_NAME = 100
+_METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
+
+_MESSAGES = {
+    "missing": "is required",
+    "extra_forbidden": "is not a field of this request",
+    "model_attributes_type": "should be a JSON object",
+    "dict_type": "should be a JSON object",
+    "list_type": "should be a JSON array",
+    "string_unicode": "should be text without broken Unicode",
+    "int_parsing_size": "has too many digits",
+}
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _refused)
+
+
+async def _invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    found = error.errors()
+    first = found[0]
+    if first["type"] == "json_invalid":
+        where = f"{first['ctx']['error']} at character {first['loc'][-1]}"
+        return problem(400, f"The body is not valid JSON: {where}.")
+    # The framework parses a body only when it is declared to be JSON.
+    if first["loc"] == ("body",) and isinstance(first["input"], bytes):
+        return problem(415, "Send the body as JSON, with 'Content-Type: application/json'.")
+    shown = [_field_error(item) for item in found[:_MAX_ERRORS]]
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return problem(422, f"{shown[0].field}: {shown[0].message}{more}", field_errors=shown)
+
+
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    """What the framework refuses by itself, and what dependencies refuse."""
+    assert isinstance(error, HTTPException)
+    detail, headers = str(error.detail), dict(error.headers or {})
+    if error.status_code == 405:
+        # Several routes may share an address; the framework names the methods of one only.
+        headers["Allow"] = ", ".join(_methods_at(request))
+        detail = f"This address takes {headers['Allow']}, not {request.method}."
+    elif error.status_code == 404:
+        detail = "There is nothing at this address."
+    elif error.status_code == 400 and error.__cause__ is not None:
+        detail = _unreadable(error.__cause__)
+    return problem(error.status_code, detail, headers=headers)
+
+
+def _field_error(item: Mapping[str, Any]) -> FieldError:
+    name = ".".join(str(part) for part in item["loc"][1:]) or "body"
+    message = _MESSAGES.get(item["type"]) or WORDS.get(item.get("ctx", {}).get("pattern"))
+    if message is None:
+        message = str(item["msg"])
+        for prefix in ("Value error, ", "Input ", "String ", "List "):
+            message = message.removeprefix(prefix)
+    return FieldError(field=name[:_MAX_NAME], message=message)
+
+
+def _unreadable(cause: BaseException) -> str:
+    match cause:
+        case UnicodeDecodeError():
+            return "The body is not UTF-8."
+        case RecursionError():
+            return "The body is nested too deeply."
+        case ValueError():
+            return "The body has a number with too many digits."
+        case _:
+            return "The body could not be read to its end."
+
+
+def _methods_at(request: Request) -> list[str]:
+    return [
+        method
+        for method in _METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.routes
+        )
+    ]

@@ -1,0 +1,223 @@
+"""`botpool bot`: send bots into meetings, see them, end them."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from botpool.cli.connection import JsonOption, connected
+from botpool.cli.errors import RequestNotValid, UsedWrongly
+from botpool.domain.states import BotStatus
+
+if TYPE_CHECKING:
+    from botpool.cli.client import Client
+
+BotArgument = Annotated[int, typer.Argument(metavar="BOT", min=1, help="The bot's number.")]
+
+_NAMES_HERE = {
+    "meetingUrl": "MEETING_URL",
+    "botDisplayName": "--name",
+    "platform": "--platform",
+    "queueTimeoutMs": "--queue-timeout-ms",
+    "priority": "--priority",
+    "botData": "--data",
+    "idempotency-key": "--idempotency-key",
+}
+"""What the API calls a field, as the user of this command wrote it."""
+
+
+@connected
+def create(
+    client: "Client",
+    meeting_url: Annotated[str, typer.Argument(metavar="MEETING_URL", help="The meeting's link.")],
+    name: Annotated[
+        str | None, typer.Option(help="The name that the meeting sees. Default: Botpool")
+    ] = None,
+    platform: Annotated[
+        str | None, typer.Option(help="The pool to use. Default: read from the link")
+    ] = None,
+    queue_timeout_ms: Annotated[
+        int | None,
+        typer.Option(
+            metavar="MS", help="How long to wait for a slot; 0: not at all. Default: 300000"
+        ),
+    ] = None,
+    priority: Annotated[
+        int | None, typer.Option(metavar="N", help="Lower goes first. Default: 100")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="JSON|@FILE", help="A JSON object for the bot: itself, @file, or @- for stdin."
+        ),
+    ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="With the same text again, no second bot is made."),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Follow the bot to its end; exit 1 unless it is DONE.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Send a bot into a meeting.
+
+    \b
+    botpool bot create https://meet.google.com/abc-defg-hij --name Scribe
+    botpool bot create https://meet.google.com/abc-defg-hij --wait \\
+        --data '{"staySeconds": 3}'
+    """
+    from botpool.cli import details, following, output
+
+    wanted: dict[str, Any] = {
+        "meetingUrl": meeting_url,
+        "botDisplayName": name,
+        "platform": platform,
+        "queueTimeoutMs": queue_timeout_ms,
+        "priority": priority,
+        "botData": _read_data(data) if data is not None else None,
+    }
+    if idempotency_key is not None and not all("!" <= each <= "~" for each in idempotency_key):
+        raise UsedWrongly("--idempotency-key", "may have visible ASCII characters only")
+    try:
+        answer = client.create_bot(
+            {field: value for field, value in wanted.items() if value is not None}, idempotency_key
+        )
+    except RequestNotValid as error:
+        raise error.in_words_of(_NAMES_HERE) from None
+    if wait:
+        answer = following.to_its_end(client, answer)
+    if as_json:
+        output.write_json(answer.content)
+    else:
+        output.show(details.bot_line(answer.body))
+    if wait and answer.body["bot"]["status"] != BotStatus.DONE:
+        raise typer.Exit(1)
+
+
+@connected
+def list_(
+    client: "Client",
+    status: Annotated[
+        BotStatus | None, typer.Option(case_sensitive=False, help="Only bots in this status.")
+    ] = None,
+    platform: Annotated[str | None, typer.Option(help="Only bots of this pool.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, metavar="N", help="How many.")] = 50,
+    cursor: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Go on where the last list ended.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List bots, newest first.
+
+    \b
+    botpool bot list --status FAILED
+    botpool bot list --json | jq '.bots[].id'
+    """
+    from botpool.cli import output, tables
+
+    answer = client.bots(status=status, platform=platform, limit=limit, cursor=cursor)
+    if as_json:
+        output.write_json(answer.content)
+    elif answer.body["bots"]:
+        output.show(tables.bots(answer.body["bots"], answer.at))
+        if more := answer.body["nextCursor"]:
+            output.show(f"Older ones: --cursor {more}")
+    else:
+        output.show("No bots. Send one with 'botpool bot create <meeting link>'.")
+
+
+@connected
+def show(client: "Client", bot: BotArgument, as_json: JsonOption = False) -> None:
+    """Show all about a bot, with its place in the queue while it waits.
+
+    \b
+    botpool bot show 7
+    """
+    from botpool.cli import details, output
+
+    answer = client.bot(bot)
+    if as_json:
+        output.write_json(answer.content)
+    else:
+        output.show(details.bot(answer.body, answer.at))
+
+
+@connected
+def stop(client: "Client", bot: BotArgument, as_json: JsonOption = False) -> None:
+    """End a bot.
+
+    It is cancelled while it waits or deploys, and asked to leave once it runs.
+
+    \b
+    botpool bot stop 7
+    """
+    from botpool.cli import details, output
+
+    answer = client.stop_bot(bot)
+    if as_json:
+        output.write_json(answer.content)
+    else:
+        line = details.bot_line(answer.body)
+        output.show(line.append(" (it had ended already)") if answer.status == 200 else line)
+
+
+@connected
+def events(client: "Client", bot: BotArgument, as_json: JsonOption = False) -> None:
+    """Show what happened to a bot, oldest first.
+
+    \b
+    botpool bot events 7
+    """
+    from botpool.cli import output, tables
+
+    answer = client.bot_events(bot)
+    if as_json:
+        output.write_json(answer.content)
+    else:
+        output.show(tables.bot_history(answer.body["events"]))
+
+
+@connected
+def logs(
+    client: "Client",
+    bot: BotArgument,
+    tail: Annotated[
+        int | None, typer.Option(min=0, max=100_000, metavar="N", help="Only the last N lines.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the bot's container ends.")
+    ] = False,
+) -> None:
+    """Print the output of a bot's container.
+
+    \b
+    botpool bot logs 7 --tail 20
+    botpool bot logs 7 --follow
+    """
+    with client.bot_logs(bot, tail=tail, follow=follow) as chunks:
+        for chunk in chunks:
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+
+
+def _read_data(data: str) -> dict[str, Any]:
+    try:
+        if data == "@-":
+            text = sys.stdin.read()
+        else:
+            text = Path(data[1:]).read_text() if data.startswith("@") else data
+        found = json.loads(text, parse_constant=_refuse_constant)
+    except OSError as error:
+        raise UsedWrongly("--data", f"{data[1:]} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsedWrongly("--data", f"is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise UsedWrongly("--data", """must be a JSON object, such as '{"staySeconds": 3}'""")
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

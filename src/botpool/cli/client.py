@@ -1,0 +1,216 @@
+"""Botpool's HTTP API, as the command line calls it: every call bounded, every answer judged."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Generic, Self, TypeVar
+
+import httpx
+
+from botpool.cli import shapes
+from botpool.cli.connection import Target
+from botpool.cli.errors import (
+    KeyRefused,
+    NotBotpool,
+    Refused,
+    RequestNotValid,
+    ServerSilent,
+    ServerUnreachable,
+    Unavailable,
+)
+from botpool.domain.errors import NotFound
+
+T = TypeVar("T")
+_TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Generic[T]):
+    """What the server said: its own bytes, for `--json`, and what they mean."""
+
+    content: bytes
+    body: T
+    at: datetime
+    """The server's clock, by which ages are told."""
+    status: int
+
+
+class Client:
+    """One server and one key. Errors come as the command line's own, ready to be said."""
+
+    def __init__(self, target: Target, *, transport: httpx.BaseTransport | None = None) -> None:
+        self._target = target
+        self._http = httpx.Client(
+            base_url=target.url,
+            headers={"Authorization": f"Bearer {target.key}", "Accept": "application/json"},
+            timeout=_TIMEOUT,
+            # A proxy for the outside world must not stand between this machine and itself.
+            trust_env=not target.local,
+            transport=transport,
+        )
+
+    @property
+    def url(self) -> str:
+        return self._target.url
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def create_bot(
+        self, wanted: Mapping[str, Any], idempotency_key: str | None = None
+    ) -> Answer[shapes.BotAnswer]:
+        headers = {"Content-Type": "application/json"}
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
+        # In ASCII: whatever Unicode the data holds, the server judges it, not our encoder.
+        body = json.dumps(wanted).encode()
+        return self._ask("POST", "/v1/bots", shapes.BotAnswer, content=body, headers=headers)
+
+    def bots(self, **filters: str | int | None) -> Answer[shapes.BotPage]:
+        return self._ask("GET", "/v1/bots", shapes.BotPage, params=_given(filters))
+
+    def bot(self, bot_id: int) -> Answer[shapes.BotAnswer]:
+        return self._ask("GET", f"/v1/bots/{bot_id}", shapes.BotAnswer)
+
+    def stop_bot(self, bot_id: int) -> Answer[shapes.BotAnswer]:
+        return self._ask("DELETE", f"/v1/bots/{bot_id}", shapes.BotAnswer)
+
+    def bot_events(self, bot_id: int) -> Answer[shapes.Events]:
+        return self._ask("GET", f"/v1/bots/{bot_id}/events", shapes.Events)
+
+    def queue(self, platform: str | None = None) -> Answer[shapes.Queue]:
+        return self._ask("GET", "/v1/queue", shapes.Queue, params=_given({"platform": platform}))
+
+    def slots(self, **filters: str | None) -> Answer[shapes.Slots]:
+        return self._ask("GET", "/v1/slots", shapes.Slots, params=_given(filters))
+
+    def slot(self, slot_id: int) -> Answer[shapes.SlotAnswer]:
+        return self._ask("GET", f"/v1/slots/{slot_id}", shapes.SlotAnswer)
+
+    def slot_history(self, slot_id: int) -> Answer[shapes.SlotHistory]:
+        return self._ask("GET", f"/v1/slots/{slot_id}/history", shapes.SlotHistory)
+
+    def change_slot(self, slot_id: int, verb: str) -> Answer[shapes.SlotAnswer]:
+        return self._ask("POST", f"/v1/slots/{slot_id}/{verb}", shapes.SlotAnswer)
+
+    def delete_slot(self, slot_id: int) -> Answer[shapes.SlotAnswer]:
+        return self._ask("DELETE", f"/v1/slots/{slot_id}", shapes.SlotAnswer)
+
+    def pools(self) -> Answer[shapes.Pools]:
+        return self._ask("GET", "/v1/pools", shapes.Pools)
+
+    def pool(self, platform: str) -> Answer[shapes.PoolAnswer]:
+        return self._ask("GET", _pool(platform), shapes.PoolAnswer)
+
+    def change_pool(self, platform: str, verb: str) -> Answer[shapes.PoolAnswer]:
+        return self._ask("POST", f"{_pool(platform)}/{verb}", shapes.PoolAnswer)
+
+    @contextmanager
+    def bot_logs(self, bot_id: int, *, tail: int | None, follow: bool) -> Iterator[Iterator[bytes]]:
+        """The output as it comes. A followed container may be quiet for as long as it likes."""
+        params = _given({"tail": tail, "follow": "true" if follow else None})
+        timeout = httpx.Timeout(_TIMEOUT, read=None) if follow else _TIMEOUT
+        path = f"/v1/bots/{bot_id}/logs"
+        with (
+            self._outcome(),
+            self._http.stream("GET", path, params=params, timeout=timeout) as response,
+        ):
+            if not response.is_success:
+                response.read()
+                self._refuse(response)
+            yield response.iter_bytes()
+
+    def _ask(self, method: str, path: str, shape: type[T], **request: Any) -> Answer[T]:
+        with self._outcome():
+            response = self._http.request(method, path, **request)
+        if not response.is_success:
+            self._refuse(response)
+        body = _json(response)
+        if (lacking := shapes.missing_part(body, shape)) is not None:
+            raise NotBotpool(self.url, f"HTTP {response.status_code} without {lacking}")
+        return Answer(
+            content=response.content,
+            body=body,  # type: ignore[arg-type] # its shape was checked above
+            at=_clock(response),
+            status=response.status_code,
+        )
+
+    @contextmanager
+    def _outcome(self) -> Iterator[None]:
+        """What can happen to a request on its way."""
+        try:
+            yield
+        except httpx.ConnectTimeout:
+            raise ServerUnreachable(self.url, "no connection within 5 s") from None
+        except httpx.ConnectError as error:
+            raise ServerUnreachable(self.url, _reason(error)) from None
+        except httpx.TimeoutException:
+            raise ServerSilent(self.url, "none within 30 s") from None
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise ServerSilent(self.url, _reason(error)) from None
+
+    def _refuse(self, response: httpx.Response) -> None:
+        """The problem that the server states, as the error that says it best."""
+        problem = _json(response)
+        status = response.status_code
+        if not isinstance(problem, dict) or not isinstance(detail := problem.get("detail"), str):
+            kind = response.headers.get("content-type", "no content type")
+            raise NotBotpool(self.url, f"HTTP {status}, {kind}")
+        if status == 401:
+            raise KeyRefused(self.url, self._target.key_from)
+        if status in (400, 422):
+            raise RequestNotValid(status, detail, _fields(problem))
+        if status == 503:
+            wait = response.headers.get("retry-after", "")
+            if wait.isdigit() and f"{wait} s" not in detail:
+                detail = f"{detail} Try again in {wait} s."
+            raise Unavailable(status, detail)
+        raise Refused(status, detail)
+
+
+def _fields(problem: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    found = problem.get("errors") or []
+    return tuple((str(each.get("field")), str(each.get("message"))) for each in found)
+
+
+def _json(response: httpx.Response) -> object:
+    try:
+        return response.json()
+    except ValueError:
+        return None
+
+
+def _clock(response: httpx.Response) -> datetime:
+    """The server's time, so that the ages shown do not depend on two clocks being equal."""
+    try:
+        return parsedate_to_datetime(response.headers["date"])
+    except (KeyError, ValueError):
+        return datetime.now(UTC)
+
+
+def _pool(platform: str) -> str:
+    """The path of a pool. What cannot be a name must not become another path."""
+    if not re.fullmatch(r"[A-Za-z0-9-]+", platform):
+        raise NotFound("pool", repr(platform))
+    return f"/v1/pools/{platform}"
+
+
+def _given(parameters: Mapping[str, str | int | None]) -> dict[str, str | int]:
+    return {name: value for name, value in parameters.items() if value is not None}
+
+
+def _reason(error: Exception) -> str:
+    """The system's own word where there is one: httpx wraps it twice."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror.lower()
+        cause = cause.__cause__ or cause.__context__
+    return str(error) or type(error).__name__

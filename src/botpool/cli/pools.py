@@ -1,0 +1,99 @@
+"""`botpool pool` and `botpool queue`: how the pools stand, and who waits for them."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from botpool.cli.connection import JsonOption, connected
+
+if TYPE_CHECKING:
+    from botpool.cli.client import Answer, Client
+    from botpool.cli.shapes import PoolAnswer
+
+PoolArgument = Annotated[
+    str, typer.Argument(metavar="PLATFORM", help="The pool's platform: google-meet.")
+]
+
+
+@connected
+def list_(client: "Client", as_json: JsonOption = False) -> None:
+    """List pools: slots, queue, share of warm starts, time to running (P50, P95).
+
+    \b
+    botpool pool list
+    """
+    from botpool.cli import output, tables
+
+    answer = client.pools()
+    if as_json:
+        output.write_json(answer.content)
+    else:
+        output.show(tables.pools(answer.body["pools"]))
+
+
+@connected
+def show(client: "Client", platform: PoolArgument, as_json: JsonOption = False) -> None:
+    """Show all about a pool.
+
+    \b
+    botpool pool show google-meet
+    """
+    from botpool.cli import details, output
+
+    answer = client.pool(platform)
+    if as_json:
+        output.write_json(answer.content)
+    else:
+        output.show(details.pool(answer.body["pool"]))
+
+
+@connected
+def drain(client: "Client", platform: PoolArgument, as_json: JsonOption = False) -> None:
+    """Cordon all slots of a pool and admit nobody new. Bots that run stay; the queue waits.
+
+    \b
+    botpool pool drain google-meet
+    """
+    answer = client.change_pool(platform, "drain")
+    _tell(answer, "is drained: it admits no new bots", as_json)
+
+
+@connected
+def undrain(client: "Client", platform: PoolArgument, as_json: JsonOption = False) -> None:
+    """Open a drained pool again.
+
+    \b
+    botpool pool undrain google-meet
+    """
+    _tell(client.change_pool(platform, "undrain"), "is open again", as_json)
+
+
+@connected
+def queue(
+    client: "Client",
+    platform: Annotated[str | None, typer.Option(help="Only the queue of this pool.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show who waits for a slot, in the order of service.
+
+    \b
+    botpool queue --platform google-meet
+    """
+    from botpool.cli import output, tables
+
+    answer = client.queue(platform)
+    if as_json:
+        output.write_json(answer.content)
+    elif answer.body["queue"]:
+        output.show(tables.queue(answer.body["queue"], answer.at))
+    else:
+        output.show("Nobody waits.")
+
+
+def _tell(answer: "Answer[PoolAnswer]", news: str, as_json: bool) -> None:
+    from botpool.cli import cells, output
+
+    if as_json:
+        output.write_json(answer.content)
+    else:
+        output.show(cells.said(f"Pool {answer.body['pool']['platform']} {news}."))

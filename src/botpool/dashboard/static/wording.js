@@ -1,0 +1,34 @@
+/** How figures read: short, for people, and a dash where there is nothing to tell. */
+
+export const NONE = "–";
+const UNITS = [["d", 86_400], ["h", 3_600], ["min", 60], ["s", 1]];
+
+/** A length of time in its two largest units: `0 s`, `4 min 5 s`, `2 h`, `3 d 4 h`. */
+export function duration(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const first = UNITS.findIndex(([, size]) => seconds >= size);
+  if (first < 0) return "0 s";
+  const [[name, size], next] = [UNITS[first], UNITS[first + 1]];
+  const rest = next ? Math.floor((seconds % size) / next[1]) : 0;
+  return `${Math.floor(seconds / size)} ${name}${rest ? ` ${rest} ${next[0]}` : ""}`;
+}
+
+/** A measured time, where tenths matter: `420 ms`, `1.4 s`, then as `duration`. */
+export function measured(ms) {
+  if (ms < 1000) return `${ms} ms`;
+  return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms);
+}
+
+/** Only the host: the rest of a meeting's link may hold its password. */
+export function hostOf(link) {
+  return URL.canParse(link) ? new URL(link).host : NONE;
+}
+
+/** A request to paste into a shell, for a bot of this pool. */
+export function commandFor(platform) {
+  const body = JSON.stringify({ platform, meetingUrl: "https://meet.example.org/demo" });
+  return `curl ${new URL("v1/bots", document.baseURI)} \\
+  -H "Authorization: Bearer $BOTPOOL_KEY" \\
+  -H 'Content-Type: application/json' \\
+  -d '${body}'`;
+}

@@ -1,0 +1,153 @@
+"""The OpenAPI document tells the truth: schemathesis sends what it allows, and what it does not.
+
+The whole document of a served Botpool is gone through with an admin's key, and with an agent's
+token where containers call, so that both what is taken and what is refused is seen. The run is the
+same each time.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from http_server import Server, bearer, environment, served
+from postgres import TestPostgres
+
+SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
+PROBLEM = "application/problem+json"
+ALLOWED_S = 90
+
+# The positive check is for answers to what the document allows. Three rules it cannot express: a
+# link whose host says no platform needs one, JSON may hold no NUL, and its size counts bytes.
+CONFIGURATION = """
+continue-on-failure = true
+request-timeout = 20
+
+[generation]
+deterministic = true
+max-examples = {examples}
+no-shrink = true
+
+[checks]
+not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", 503]
+use_after_free.enabled = false  # DELETE stops a bot; what happened to it can still be read
+positive_data_acceptance.expected-statuses = ["2xx", 404, 409, 503]
+
+[dictionaries.ids]
+values = [1, 2, 3, 4]
+
+[dictionaries.pools]
+values = ["google-meet", "teams", "zoom"]
+
+[parameters]
+"path.id" = {{ dictionary = "ids", probability = 0.6 }}
+"path.platform" = {{ dictionary = "pools", probability = 0.6 }}
+
+[headers]
+Authorization = "Bearer {admin}"
+
+# It must not end its own key.
+[[operations]]
+include-operation-id = "{revoke_key}"
+parameters = {{ "path.id" = {spare_key} }}
+
+# A stream that ends only with its bot.
+[[operations]]
+include-operation-id = "{bot_logs}"
+parameters = {{ "query.follow" = false }}
+
+[[operations]]
+include-operation-id = ["{create_bot}", "{record_events}"]
+checks.positive_data_acceptance.expected-statuses = ["2xx", 404, 409, 422, 503]
+
+[[operations]]
+include-path = "/v1/agent/slot"
+headers = {{ Authorization = "Bearer {agent}" }}
+parameters = {{ "query.containerId" = "{container}" }}
+
+[[operations]]
+include-path-regex = "^/v1/agent/bots/"
+headers = {{ Authorization = "Bearer {agent}" }}
+parameters = {{ "path.id" = {bot} }}
+"""
+
+
+@pytest.fixture(scope="module")
+def server(
+    postgres: TestPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    url = postgres.create_database(template)
+    with served(url, tmp_path_factory.mktemp("served")) as server:
+        yield server
+    postgres.drop_database(url)
+
+
+@pytest.fixture(scope="module")
+def document(server: Server) -> dict[str, Any]:
+    document: dict[str, Any] = httpx.get(f"{server.url}/openapi.json").json()
+    return document
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def test_no_request_finds_the_document_wrong(
+    server: Server, document: dict[str, Any], tmp_path: Path
+) -> None:
+    spare_key, admin = server.new_key("user"), server.new_key("admin")
+    bot = a_running_bot(server, admin)
+    for name in ("teams", "zoom"):
+        send_bot(server, admin, platform=name)
+    names = {
+        operation["operationId"].partition("_v1_")[0]: operation["operationId"]
+        for _, _, operation in operations(document)
+    }
+    listed = httpx.get(f"{server.url}/v1/keys", headers=bearer(admin)).json()["keys"]
+    configuration = tmp_path / "schemathesis.toml"
+    configuration.write_text(
+        CONFIGURATION.format(
+            examples=8,
+            admin=admin,
+            agent=server.token(bot["id"]),
+            bot=bot["id"],
+            container=bot["containerId"],
+            spare_key=next(key["id"] for key in listed if spare_key.startswith(key["prefix"])),
+            **{name: names[name] for name in ("revoke_key", "bot_logs", "create_bot", "record_events")},
+        )
+    )
+    before = time.monotonic()
+    run = subprocess.run(
+        [SCHEMATHESIS, f"--config-file={configuration}", "run", f"{server.url}/openapi.json"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=ALLOWED_S,
+    )
+    print(run.stdout, time.monotonic() - before)
+    assert run.returncode == 0, run.stdout[-20_000:]
+
+
+def a_running_bot(server: Server, key: str) -> dict[str, Any]:
+    bot = send_bot(server, key)
+    while bot["status"] in ("QUEUED", "DEPLOYING"):
+        time.sleep(0.05)
+        bot = httpx.get(f"{server.url}/v1/bots/{bot['id']}", headers=bearer(key)).json()["bot"]
+    assert bot["status"] == "JOINING_CALL"
+    return bot
+
+
+def send_bot(server: Server, key: str, **fields: str) -> dict[str, Any]:
+    body = {"meetingUrl": "https://meet.google.com/abc-defg-hij"} | fields
+    answer = httpx.post(f"{server.url}/v1/bots", json=body, headers=bearer(key))
+    assert answer.status_code == 201, answer.text
+    bot: dict[str, Any] = answer.json()["bot"]
+    return bot

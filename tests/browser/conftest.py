@@ -1,0 +1,48 @@
+"""A real Chromium before a real Botpool."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+from tests.components import missing
+
+pytest.register_assert_rewrite("visits")
+
+from running_botpool import RunningBotpool, running_botpool  # noqa: E402 - after the registration
+from visits import Visits  # noqa: E402
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="session")
+def botpool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBotpool]:
+    with running_botpool(tmp_path_factory.mktemp("botpool")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One for each module: while it lives, Playwright's event loop keeps others from running."""
+    if not CHROMIUM.exists():
+        missing("chromium", "install it with: apt-get install chromium")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def visits(browser: Browser, botpool: RunningBotpool) -> Iterator[Visits]:
+    visits = Visits(browser, botpool)
+    yield visits
+    visits.end()
