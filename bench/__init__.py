@@ -1,0 +1,1 @@
+"""Measurements: ratios against something else in the same run, never bare seconds."""

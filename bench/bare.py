@@ -1,0 +1,49 @@
+"""The other side: PostgreSQL doing only the two statements of a claim and a release."""
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+import psycopg
+
+from botpool.store.embedded import find_programs
+
+_TABLE = """
+    CREATE TABLE bare_slots (
+        id serial PRIMARY KEY, status varchar(50) NOT NULL DEFAULT 'idle',
+        assigned_bot_id integer, last_used_at timestamptz);
+    CREATE INDEX ON bare_slots (status);
+    INSERT INTO bare_slots (status) SELECT 'idle' FROM generate_series(1, 100);
+"""
+_SCRIPT = """
+UPDATE bare_slots SET status = 'busy', assigned_bot_id = :client_id, last_used_at = now() \
+WHERE id = (SELECT id FROM bare_slots WHERE status = 'idle' ORDER BY last_used_at NULLS FIRST \
+LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id \\gset
+UPDATE bare_slots SET status = 'idle', assigned_bot_id = NULL WHERE id = :id;
+"""
+
+
+def prepare(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(_TABLE)
+
+
+def cycles_per_second(url: str, *, clients: int, seconds: int) -> float:
+    """Claims and releases by pgbench, prepared, from that many clients."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "cycle.sql"
+        script.write_text(_SCRIPT)
+        done = subprocess.run(
+            [
+                str(find_programs() / "pgbench"),
+                *("--no-vacuum", "--protocol=prepared", f"--client={clients}", "--jobs=1"),
+                *(f"--time={seconds}", f"--file={script}", url),
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    found = re.search(r"tps = ([\d.]+)", done.stdout)
+    assert found is not None, done.stdout
+    return float(found[1])

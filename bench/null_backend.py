@@ -1,0 +1,59 @@
+"""A platform that starts and stops at once, where containers are not what is measured."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
+from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
+from botpool.domain.observation import ContainerState, Observation
+
+
+class NullBackend:
+    name = "null"
+    status_lag_s = 0.0
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
+        return ContainerId(spec.name)
+
+    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+        return None
+
+    async def look(
+        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+    ) -> Mapping[ContainerId, Observation]:
+        return {
+            container_id: Observation(container_id=container_id, state=ContainerState.STOPPED)
+            for container_id in container_ids
+        }
+
+    async def stop(
+        self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
+    ) -> None: ...
+
+    async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None: ...
+
+    async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
+        return []
+
+    async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None: ...
+
+    async def logs(
+        self,
+        container_id: ContainerId,
+        assignment_id: AssignmentId,
+        *,
+        tail: int | None,
+        follow: bool,
+    ) -> AsyncIterator[bytes]:
+        yield b""
+
+    async def changes(self) -> AsyncIterator[ContainerId]:
+        await asyncio.Event().wait()
+        yield ContainerId("never")
+
+    async def check(self, *, timeout_s: float) -> Health:
+        return Health(ok=True)
