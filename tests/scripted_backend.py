@@ -47,8 +47,11 @@ class ScriptedBackend:
 
     def hold(self, call: str) -> tuple[asyncio.Event, asyncio.Event]:
         """Stop the next call of that name before it acts: (it has come, let it go on)."""
-        self._gates[call] = (asyncio.Event(), asyncio.Event())
-        return self._gates[call]
+        return self._gates.setdefault(call, (asyncio.Event(), asyncio.Event()))
+
+    def hold_answer(self, call: str) -> tuple[asyncio.Event, asyncio.Event]:
+        """Let the next call of that name act, and keep its answer: (it has acted, let it go on)."""
+        return self._gates.setdefault(f"answer of {call}", (asyncio.Event(), asyncio.Event()))
 
     def show(self, container_id: str, state: ContainerState) -> None:
         """The platform now shows this state."""
@@ -103,13 +106,16 @@ class ScriptedBackend:
             container.assignment_id = order.assignment_id
             container.environment = order.environment
             container.state = self.state_after_start
+        await self._pass_gate("answer of start")
         return None
 
     async def look(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
         await self._called("look", tuple(container_ids))
-        return {container_id: self._observe(container_id) for container_id in container_ids}
+        seen = {container_id: self._observe(container_id) for container_id in container_ids}
+        await self._pass_gate("answer of look")
+        return seen
 
     async def stop(
         self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
@@ -154,12 +160,15 @@ class ScriptedBackend:
 
     async def _called(self, call: str, about: object) -> None:
         self.calls.append((call, about))
-        if gate := self._gates.pop(call, None):
+        await self._pass_gate(call)
+        if self._failures[call]:
+            raise self._failures[call].pop(0)
+
+    async def _pass_gate(self, name: str) -> None:
+        if gate := self._gates.pop(name, None):
             come, go_on = gate
             come.set()
             await go_on.wait()
-        if self._failures[call]:
-            raise self._failures[call].pop(0)
 
     def _find(self, container_id: ContainerId) -> Container:
         if container_id not in self.containers:

@@ -20,7 +20,6 @@ from typing import Any
 
 import httpx
 import psycopg
-from replicas import Stage
 
 from botpool.api.app import HttpSettings, create_app
 from botpool.backends.process import ProcessBackend
@@ -30,6 +29,14 @@ from botpool.domain.tokens import agent_token
 from botpool.engine.keys import Keys
 from botpool.engine.replica import Replica
 from botpool.store.database import Database
+
+from clock import Clock
+from postgres import TestPostgres
+from replicas import TEAMS, Stage, pool
+
+LINK = "https://meet.google.com/abc-defg-hij"
+RUNNING, OTHERS, MISSING = 1, 2, 999
+"""Bots of the standing installation, and one that is not there."""
 
 BOTPOOL = Path(sys.executable).with_name("botpool")
 SECRET = "a secret of the tests"
@@ -60,9 +67,21 @@ def contents(url: str) -> dict[str, list[str]]:
     """Everything that the database holds: what must be the same after a refused request."""
     with psycopg.connect(url, autocommit=True) as connection:
         return {
-            table: [row for (row,) in connection.execute(f"SELECT t::text FROM {table} t ORDER BY 1")]
+            table: [
+                row for (row,) in connection.execute(f"SELECT t::text FROM {table} t ORDER BY 1")
+            ]
             for table in TABLES
         }
+
+
+@contextmanager
+def unchanged(url: str) -> Iterator[None]:
+    """Whatever happens inside leaves the database as it is."""
+    before = contents(url)
+    yield
+    after = contents(url)
+    changed = {name: (before[name], after[name]) for name in TABLES if before[name] != after[name]}
+    assert not changed, f"rows before and after: {changed}"
 
 
 def assert_problem(answer: httpx.Response, status: int, *words: str) -> dict[str, Any]:
@@ -119,7 +138,7 @@ class Api:
 
     async def create(self, **fields: Any) -> dict[str, Any]:
         """A bot of these fields, as the answer shows it."""
-        body = {"meetingUrl": "https://meet.google.com/abc-defg-hij"} | fields
+        body = {"meetingUrl": LINK} | fields
         answer = await self.post("/v1/bots", body)
         assert answer.status_code == 201, answer.text
         created: dict[str, Any] = answer.json()
@@ -160,6 +179,23 @@ async def api_over(stage: Stage, *pools: PoolSpec) -> AsyncIterator[Api]:
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://botpool.test") as client:
         yield Api(stage=stage, replica=replica, client=client, keys=keys)
+
+
+@asynccontextmanager
+async def standing_installation(postgres: TestPostgres, template: str) -> AsyncIterator[Api]:
+    """In the middle of its work: two bots that run, one that waits, one that was cancelled."""
+    url = postgres.create_database(template)
+    async with (
+        Stage.set(url, Clock(url)) as stage,
+        api_over(stage, pool(2), pool(0, TEAMS)) as api,
+    ):
+        for bot_id in (RUNNING, OTHERS):
+            assert (await api.running())["id"] == bot_id
+        await api.create(platform="teams")
+        cancelled = await api.create(platform="teams")
+        await api.delete(f"/v1/bots/{cancelled['bot']['id']}")
+        yield api
+    postgres.drop_database(url)
 
 
 def latest_token(url: str, bot_id: int, secret: bytes) -> str:

@@ -25,8 +25,9 @@ POSTERS = 4
 POOL = 100
 SETTINGS = {
     "pools.google-meet.max_size": str(POOL),
-    # A container is up for a second before its program runs: time in which a slot might lie.
-    "backends.process.first_start_s": "1",
+    # The programs come up when the posting is over: a hundred of them at once need all of a small
+    # machine for a while. Until then a slot that calls itself busy is caught lying.
+    "backends.process.first_start_s": "5",
     "agent.heartbeat_interval_ms": "3000",
     # Two hundred programs share this machine: the test is not about who is stopped for being slow.
     "agent.leave_grace_s": "300",

@@ -1,4 +1,4 @@
-"""The dashboard on days that are hard to bring about: trouble, crowds, hostile names, bad clocks."""
+"""The dashboard on days that are hard to bring about: trouble, crowds, markup in names."""
 
 import pytest
 from answers import Answers, bot, entry, pool, slot
@@ -6,6 +6,7 @@ from playwright.sync_api import Page, expect
 from running_botpool import RunningBotpool
 from visits import Visits
 
+NONE = "\u2013"
 MARKUP = "<img src=x onerror=alert(1)>"
 STATUSES = ("busy", "deploying", "releasing", "idle", "error", "deleting")
 
@@ -73,7 +74,7 @@ def test_trouble_is_in_plain_sight(page: Page, botpool: RunningBotpool) -> None:
             f"003errorno bot1 min 5 sno container {MARKUP}",
         ]
     )
-    expect(page.locator("#bots tbody tr")).to_have_text("7FAILED–1 min 5 sheartbeat_lost")
+    expect(page.locator("#bots tbody tr")).to_have_text(f"7FAILED{NONE}1 min 5 sheartbeat_lost")
     assert page.locator("main img").count() == 0
 
 
@@ -120,7 +121,7 @@ def test_nothing_yet_says_what_to_do(page: Page, botpool: RunningBotpool) -> Non
     expect(page.get_by_text("No bots yet. Send one:")).to_be_visible()
     command = page.locator("#bots-command")
     expect(command).to_contain_text(f"curl {botpool.url}/v1/bots")
-    expect(command).to_contain_text('"platform":"teams"')
+    expect(command).to_contain_text('"platform": "teams"')
     page.get_by_text("Send one", exact=True).focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("article").locator("pre")).to_be_visible()
@@ -153,6 +154,28 @@ def test_a_hidden_tab_asks_for_nothing(page: Page, botpool: RunningBotpool) -> N
     answers.bodies["bots"] = {"bots": [bot(1, "DONE")]}
     page.evaluate(HIDE, False)
     expect(page.get_by_text("DONE")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1280, 820, 390])
+def test_long_texts_stay_inside(visits: Visits, botpool: RunningBotpool, width: int) -> None:
+    page = visits.new(width=width)
+    long = {
+        "meetingUrl": "https://a-rather-long-name-of-a-company.webex.example.org/",
+        "slotName": "pool-a-rather-long-name-of-a-pool-001",
+        "failureReason": "word" * 100,
+    }
+    Answers(
+        page,
+        pools=[pool("a-rather-long-name-of-a-pool")],
+        slots=[slot(1, "error", platform="a-rather-long-name-of-a-pool", errorMessage="word" * 99)],
+        queue=[entry(1)],
+        bots=[bot(123456, "IN_WAITING_ROOM", **long)],
+    )
+    page.goto(botpool.url)
+    expect(page.get_by_text("IN_WAITING_ROOM")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for cell in page.locator("td, .slots li").all():
+        assert cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth + 1")
 
 
 @pytest.mark.parametrize("width", [1280, 390])

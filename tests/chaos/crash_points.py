@@ -29,6 +29,7 @@ import uvloop
 from botpool import app, logs
 from botpool.backends.process import ProcessBackend
 from botpool.backends.process import backend as process_backend
+from botpool.backends.process.start import launch
 from botpool.cli.running import run
 from botpool.domain.policy import Policy
 from botpool.settings import Settings
@@ -39,8 +40,8 @@ T = TypeVar("T")
 BACKEND_CALLS = ("ensure", "start", "look", "stop", "delete")
 
 LEASE_S = 2.0
-"""Long enough for two calls, short enough to be waited for: a dead replica's lease is respected."""
-CALL_TIMEOUT_S = 0.9
+"""Long enough for two calls, short enough to be waited for: the lease of the dead is respected."""
+CALL_TIMEOUT_S = 0.7
 
 
 class Moment(StrEnum):
@@ -139,12 +140,14 @@ def watched_database(fuse: Fuse) -> type[Database]:
 
 
 def set_fuse(fuse: Fuse) -> None:
-    """Put the watched parts where the product's own are taken from."""
+    """Put watched parts where `app` and the backend find the product's own."""
     calls = {name: fuse.round_call(name, getattr(ProcessBackend, name)) for name in BACKEND_CALLS}
-    app.ProcessBackend = type("WatchedBackend", (ProcessBackend,), calls)  # type: ignore[misc]
-    app.Database = watched_database(fuse)  # type: ignore[misc]
+    vars(app).update(
+        Database=watched_database(fuse),
+        ProcessBackend=type("WatchedBackend", (ProcessBackend,), calls),
+    )
     # Inside `start`: the launcher is a process, and nobody has heard its answer yet.
-    process_backend.launch = fuse.round_function("launch", process_backend.launch)
+    vars(process_backend).update(launch=fuse.round_function("launch", launch))
 
 
 def serve(order: Mapping[str, Any]) -> None:

@@ -28,7 +28,8 @@ from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
 from invariants import assert_settled
 
 HERE = Path(__file__).parent
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
+"""Never waited for unless something is broken: the machine may be slow."""
 PLATFORM = "google-meet"
 
 
@@ -82,7 +83,7 @@ class Testimony:
 
     @classmethod
     def parse(cls, line: str) -> Self:
-        event, bot_id, assignment, _ = line.split()
+        event, bot_id, assignment = line.split()
         return cls(event=event, bot_id=int(bot_id), assignment=int(assignment))
 
 
@@ -90,6 +91,7 @@ class Testimony:
 class Scene:
     nursery: Nursery
     database_url: str
+    database: psycopg.Connection
     folder: Path
     port: int
     settings: Mapping[str, Any]
@@ -99,7 +101,7 @@ class Scene:
 
     @classmethod
     @contextmanager
-    def set(
+    def opened(
         cls, nursery: Nursery, database_url: str, folder: Path, settings: Mapping[str, Any]
     ) -> Iterator[Self]:
         with socket.socket() as reserved:
@@ -108,15 +110,19 @@ class Scene:
             reserved.bind(("127.0.0.1", 0))
             port = reserved.getsockname()[1]
             key = new_api_key()
-            _adopt(database_url, key)
-            with httpx.Client(
-                base_url=f"http://127.0.0.1:{port}",
-                headers={"Authorization": f"Bearer {key}"},
-                timeout=PATIENCE_S,
-            ) as client:
+            with (
+                psycopg.connect(database_url, autocommit=True) as database,
+                httpx.Client(
+                    base_url=f"http://127.0.0.1:{port}",
+                    headers={"Authorization": f"Bearer {key}"},
+                    timeout=PATIENCE_S,
+                ) as client,
+            ):
+                _adopt(database, key)
                 yield cls(
                     nursery=nursery,
                     database_url=database_url,
+                    database=database,
                     folder=folder,
                     port=port,
                     settings=settings,
@@ -178,11 +184,10 @@ class Scene:
         give_up_at = time.monotonic() + PATIENCE_S
         while not condition():
             assert time.monotonic() < give_up_at, complaint
-            time.sleep(0.01)
+            time.sleep(0.02)
 
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
-        with psycopg.connect(self.database_url, autocommit=True) as connection:
-            return connection.execute(query, parameters).fetchall()
+        return self.database.execute(query, parameters).fetchall()
 
     def await_settled(self) -> None:
         """Every bot that was accepted is final, and every slot waits for the next."""
@@ -226,6 +231,15 @@ class Scene:
         lines = (self.folder / WITNESSES).read_text().splitlines()
         return [Testimony.parse(line) for line in lines]
 
+    def containers(self) -> set[str]:
+        """Those on the disk; what is hidden is half made or half deleted."""
+        found = (self.folder / "data" / "containers").iterdir()
+        return {path.name for path in found if not path.name.startswith(".")}
+
+    def containers_of_slots(self) -> set[str]:
+        query = "SELECT container_id FROM bot_pool_slots WHERE container_id IS NOT NULL"
+        return {container_id for (container_id,) in self.rows(query)}
+
     def processes(self) -> list[psutil.Process]:
         """Launchers have their container's directory on their command line, bots the folder."""
         return [
@@ -236,9 +250,8 @@ class Scene:
         ]
 
 
-def _adopt(database_url: str, key: str) -> None:
-    with psycopg.connect(database_url, autocommit=True) as connection:
-        connection.execute(
-            "INSERT INTO api_keys (name, scope, prefix, key_hash) VALUES ('test', 'user', %s, %s)",
-            [shown_prefix(key), hash_api_key(key)],
-        )
+def _adopt(database: psycopg.Connection, key: str) -> None:
+    database.execute(
+        "INSERT INTO api_keys (name, scope, prefix, key_hash) VALUES ('test', 'user', %s, %s)",
+        [shown_prefix(key), hash_api_key(key)],
+    )

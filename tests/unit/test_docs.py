@@ -1,6 +1,7 @@
 """The drawings in the docs show the tables that the code runs by."""
 
 import re
+import runpy
 from pathlib import Path
 
 from botpool.domain.states import BOT_MOVES, FINAL, RUNNING, SLOT_MOVES
@@ -27,3 +28,9 @@ def test_the_bots_drawing_and_its_text_are_its_table() -> None:
     }
     table = {(old, new) for old, targets in BOT_MOVES.items() for new in targets}
     assert drawn(1) | told == table
+
+
+def test_the_settings_page_is_what_the_settings_are() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "settings-reference"
+    written = runpy.run_path(str(script))
+    assert written["PAGE"].read_text() == written["page"](), "run scripts/settings-reference"

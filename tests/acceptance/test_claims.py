@@ -1,0 +1,177 @@
+"""A hundred thousand claims and releases from eight processes: none given twice, none lost.
+
+Each process is a replica of the real engine with connections of its own, and makes real steps. To
+be quick, a bot's user stops it while it deploys: the first step of its slot ends it. So no backend
+is ever called, and what is left is what is to be shown: admission, queue, hand-over and release.
+"""
+
+import asyncio
+import logging
+import multiprocessing
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing.synchronize import Barrier, Semaphore
+from typing import Any
+
+import psycopg
+import pytest
+import structlog
+import uvloop
+from invariants import assert_settled
+from postgres import TestPostgres
+from replicas import pool, wish
+from scripted_backend import ScriptedBackend
+
+from botpool.domain.decisions import Ending
+from botpool.domain.policy import Policy
+from botpool.domain.records import LeasedSlot
+from botpool.domain.states import BotStatus
+from botpool.engine.leases import Lease
+from botpool.engine.loop import Loop
+from botpool.engine.moves import Moves
+from botpool.engine.replica import Identity, Replica
+from botpool.store.database import Database
+from botpool.store.migrations import migrate
+
+PROCESSES = 8
+CALLERS = 8
+import os
+CLAIMS = int(os.environ.get("CLAIMS", 100_000))
+POOL = 40
+IN_FLIGHT = 44
+"""A few more than there are slots: some bots are admitted to an idle slot, others queue first."""
+
+OVERLAPS = """
+    SELECT slot_name, bot_id, assigned_at, former_end FROM (
+        SELECT slot_name, bot_id, assigned_at,
+               lag(coalesce(ended_at, 'infinity')) OVER (PARTITION BY slot_id ORDER BY id) AS former_end
+        FROM assignments) AS stays
+    WHERE assigned_at < former_end
+"""
+
+
+together: Barrier
+in_flight: Semaphore
+
+
+@pytest.mark.timeout(600)
+async def test_no_slot_is_given_twice_and_none_is_lost(postgres: TestPostgres) -> None:
+    url = postgres.create_database()
+    migrate(url)
+    await configure(url)
+    began_at = time.monotonic()
+    outcomes = await from_eight_processes(url)
+    took_s = time.monotonic() - began_at
+    print(f"{CLAIMS} claims and releases in {took_s:.0f} s, {CLAIMS / took_s:.0f} a second")
+    assert sum(outcomes.values()) == CLAIMS
+    # Both ways were taken, or the test shows less than it says.
+    assert min(outcomes[BotStatus.DEPLOYING], outcomes[BotStatus.QUEUED]) > CLAIMS / 100, outcomes
+    assert_settled(url)
+    with psycopg.connect(url) as connection:
+        ask = connection.execute
+        assert ask("SELECT status, count(*) FROM bots GROUP BY 1").fetchall() == [
+            ("CANCELLED", CLAIMS)
+        ]
+        assert ask("SELECT count(*), count(DISTINCT bot_id) FROM assignments").fetchone() == (
+            CLAIMS,
+            CLAIMS,
+        )
+        assert ask("SELECT count(*) FROM assignments WHERE ended_at IS NULL").fetchone() == (0,)
+        assert ask("SELECT status, count(*) FROM bot_pool_slots GROUP BY 1").fetchall() == [
+            ("idle", POOL)
+        ]
+        assert ask(OVERLAPS).fetchall() == []
+    postgres.drop_database(url)
+
+
+async def configure(url: str) -> None:
+    database = Database(url)
+    await database.open()
+    await new_replica(database, "setup").pools.configure([pool(POOL)])
+    await database.close()
+
+
+async def from_eight_processes(url: str) -> Counter[str]:
+    context = multiprocessing.get_context("spawn")
+    shared = (context.Barrier(PROCESSES), context.Semaphore(IN_FLIGHT))
+    loop = asyncio.get_running_loop()
+    with ProcessPoolExecutor(PROCESSES, context, initializer=enter, initargs=shared) as workers:
+        outcomes = await asyncio.gather(
+            *(
+                loop.run_in_executor(workers, work, url, f"replica-{number}", CLAIMS // PROCESSES)
+                for number in range(PROCESSES)
+            )
+        )
+    return sum(outcomes, Counter[str]())
+
+
+def enter(barrier: Barrier, semaphore: Semaphore) -> None:
+    """In a worker's process: what the eight share, and no line for each move."""
+    global together, in_flight
+    together, in_flight = barrier, semaphore
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+
+
+def work(url: str, owner: str, claims: int) -> Counter[str]:
+    """In a worker's process: admit that many bots, and make steps until nothing is left to do."""
+    return uvloop.run(claim_and_release(url, owner, claims))
+
+
+async def claim_and_release(url: str, owner: str, claims: int) -> Counter[str]:
+    database = Database(url)
+    await database.open()
+    replica = new_replica(database, owner)
+    user: Any = StopsWhileDeploying(moves=replica.moves)
+    stepper = replace(replica.stepper, deployer=user)
+    steps = Loop("steps", stepper.make_due_steps, interval_s=0.05, wake=replica.wakeups.slots)
+    together.wait(60)
+    steps.start()
+    outcomes = await asyncio.gather(
+        *(admit(replica, claims // CALLERS + (n < claims % CALLERS)) for n in range(CALLERS))
+    )
+    while await live_bots(database):
+        await asyncio.sleep(0.05)
+    await steps.stop()
+    await stepper.hand_back(within_s=10)
+    await database.close()
+    return sum(outcomes, Counter[str]())
+
+
+async def admit(replica: Replica, claims: int) -> Counter[str]:
+    """One caller: one bot after the other, while not too many are in flight."""
+    outcomes = Counter[str]()
+    for _ in range(claims):
+        while not in_flight.acquire(block=False):
+            await asyncio.sleep(0.005)
+        admitted = await replica.admission.admit(wish())
+        outcomes[admitted.bot.status] += 1
+    return outcomes
+
+
+async def live_bots(database: Database) -> bool:
+    for queued in (True, False):
+        if await database.fetch("list_live_bots", {"queued": queued}):
+            return True
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopsWhileDeploying:
+    """Stands where the deployer stands: the user's stop comes before its first step."""
+
+    moves: Moves
+
+    async def step(self, slot: LeasedSlot, lease: Lease) -> None:
+        assert slot.assignment_id is not None
+        ending = Ending(status=BotStatus.CANCELLED, reason="stopped by its user")
+        if await self.moves.end_bot(slot.assignment_id, ending, version=slot.version):
+            in_flight.release()
+        else:
+            await self.moves.taken_away(slot, wanted="stop")
+
+
+def new_replica(database: Database, owner: str) -> Replica:
+    identity = Identity(owner=owner, public_url="http://127.0.0.1:1", secret=b"secret")
+    return Replica(database, {"process": ScriptedBackend()}, Policy(), identity)

@@ -1,0 +1,176 @@
+"""The containers' part of the contract, as an agent of any language sees it."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from http_server import Api, api_over, unchanged
+
+from replicas import Stage, pool
+
+
+@pytest.fixture
+async def api(stage: Stage) -> AsyncIterator[Api]:
+    async with api_over(stage, pool(1)) as api:
+        yield api
+
+
+async def who_am_i(api: Api, bot: dict[str, Any], rights: dict[str, str] | None = None) -> Any:
+    answer = await api.client.get(
+        "/v1/agent/slot",
+        params={"containerId": bot["containerId"]},
+        headers=rights or api.agent(bot["id"]),
+    )
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def heartbeat(api: Api, bot_id: int, rights: dict[str, str] | None = None) -> Any:
+    path = f"/v1/agent/bots/{bot_id}/heartbeat"
+    answer = await api.client.post(path, headers=rights or api.agent(bot_id))
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def record(api: Api, bot_id: int, events: list[dict[str, Any]]) -> int:
+    path = f"/v1/agent/bots/{bot_id}/events"
+    answer = await api.client.post(path, json={"events": events}, headers=api.agent(bot_id))
+    assert answer.status_code == 200, answer.text
+    recorded: int = answer.json()["recorded"]
+    return recorded
+
+
+async def deploying(api: Api, **fields: Any) -> dict[str, Any]:
+    """A bot whose container was started and not yet looked at."""
+    created = await api.create(**fields)
+    while not api.stage.backend.made("start"):
+        await api.stage.step(api.replica)
+    return await api.bot(created["bot"]["id"])
+
+
+async def test_who_am_i(api: Api) -> None:
+    bot = await api.running(botData={"staySeconds": 3})
+    told = await who_am_i(api, bot)
+    assert told == {
+        "bot": await api.bot(bot["id"]),
+        "botData": {"staySeconds": 3},
+        "released": False,
+        "heartbeatIntervalMs": 10_000,
+    }
+
+
+@pytest.mark.parametrize("first_call", ["slot", "heartbeat", "status", "events"])
+async def test_an_agents_first_call_is_evidence_of_running(api: Api, first_call: str) -> None:
+    bot = await deploying(api)
+    assert bot["status"] == "DEPLOYING"
+    match first_call:
+        case "slot":
+            assert (await who_am_i(api, bot))["bot"]["status"] == "JOINING_CALL"
+        case "heartbeat":
+            assert await heartbeat(api, bot["id"]) == {"shouldLeave": False, "shouldExit": False}
+        case "status":
+            assert (await api.report(bot["id"], "IN_WAITING_ROOM")).json()["applied"]
+        case "events":
+            assert await record(api, bot["id"], [{"kind": "hello"}]) == 1
+    assert api.stage.slots()[0]["status"] == "busy"
+    assert (await api.bot(bot["id"]))["startedAt"] is not None
+
+
+async def test_the_environment_leads_to_the_bot(api: Api) -> None:
+    bot = await api.running()
+    (container,) = api.stage.backend.containers.values()
+    environment = container.environment
+    assert set(environment) == {
+        "BOTPOOL_URL",
+        "BOTPOOL_CONTAINER_ID",
+        "BOTPOOL_TOKEN",
+        "BOT_DATA",
+    }
+    rights = {"Authorization": f"Bearer {environment['BOTPOOL_TOKEN']}"}
+    place = {"containerId": environment["BOTPOOL_CONTAINER_ID"]}
+    assert (await who_am_i(api, bot | place, rights))["bot"]["id"] == bot["id"]
+
+
+async def test_a_heartbeat_is_seen(api: Api) -> None:
+    bot = await api.running()
+    assert bot["lastHeartbeatAt"] is None
+    assert await heartbeat(api, bot["id"]) == {"shouldLeave": False, "shouldExit": False}
+    first = (await api.bot(bot["id"]))["lastHeartbeatAt"]
+    assert first.endswith("Z")
+    await heartbeat(api, bot["id"])
+    assert (await api.bot(bot["id"]))["lastHeartbeatAt"] > first
+
+
+async def test_statuses_move_forward_only(api: Api) -> None:
+    bot = await api.running()
+    reports = ["IN_WAITING_ROOM", "IN_CALL", "IN_WAITING_ROOM", "JOINING_CALL", "IN_CALL"]
+    answers = [(await api.report(bot["id"], status)).json() for status in reports]
+    assert [answer["applied"] for answer in answers] == [True, True, False, False, False]
+    assert {answer["bot"]["status"] for answer in answers[1:]} == {"IN_CALL"}
+    assert (await api.report(bot["id"], "CALL_ENDED")).json()["applied"]
+    assert (await api.report(bot["id"], "DONE")).json()["bot"]["status"] == "DONE"
+
+
+@pytest.mark.parametrize("word", ["FAILED", "FATAL"])
+async def test_a_failure_with_its_reason(api: Api, word: str) -> None:
+    bot = await api.running()
+    answer = (await api.report(bot["id"], word, failureReason="rejected by the host")).json()
+    assert answer["applied"]
+    assert answer["bot"] == answer["bot"] | {
+        "status": "FAILED",
+        "failureCode": "meeting_failed",
+        "failureReason": "rejected by the host",
+    }
+    assert answer["bot"]["endedAt"].endswith("Z")
+
+
+async def test_the_end_is_final(api: Api) -> None:
+    bot = await api.running()
+    await api.report(bot["id"], "DONE")
+    with unchanged(api.stage.url):
+        for late in ("FAILED", "IN_CALL", "DONE"):
+            answer = await api.report(bot["id"], late)
+            assert (answer.status_code, answer.json()["applied"]) == (200, False)
+            assert answer.json()["bot"]["status"] == "DONE"
+
+
+async def test_events_of_the_bots_own(api: Api) -> None:
+    bot = await api.running()
+    largest = {"a": "x" * (8 * 1024 - 8)}
+    sent = [{"kind": "chat.message", "data": largest}, *[{"kind": "tick"}] * 99]
+    assert await record(api, bot["id"], sent) == 100
+    assert await record(api, bot["id"], []) == 0
+    told = (await api.get(f"/v1/bots/{bot['id']}/events")).json()["events"]
+    own = [event for event in told if event["kind"].endswith(("chat.message", "tick"))]
+    assert len(own) == 100
+    assert own[0]["data"] == largest
+
+
+async def test_a_straggler_is_told_to_exit_and_changes_nothing(api: Api) -> None:
+    """Its assignment has ended, and its container already serves another bot."""
+    first = await api.running(botData={"whose": "first"})
+    straggler = api.agent(first["id"])
+    await api.report(first["id"], "DONE")
+    second = await api.running()
+    assert second["containerId"] == first["containerId"]
+    path = f"/v1/agent/bots/{first['id']}"
+    with unchanged(api.stage.url):
+        told = await who_am_i(api, first, straggler)
+        assert told["released"]
+        assert (told["bot"]["id"], told["botData"]) == (first["id"], {"whose": "first"})
+        beat = await heartbeat(api, first["id"], straggler)
+        assert beat == {"shouldLeave": True, "shouldExit": True}
+        report = {"status": "FAILED", "failureReason": "late"}
+        late = await api.client.post(f"{path}/status", json=report, headers=straggler)
+        assert (late.status_code, late.json()["applied"]) == (200, False)
+        sent = {"events": [{"kind": "late"}]}
+        recorded = await api.client.post(f"{path}/events", json=sent, headers=straggler)
+        assert recorded.json() == {"recorded": 0}
+
+
+async def test_an_agent_of_a_cancelled_bot_is_told_to_exit(api: Api) -> None:
+    bot = await deploying(api)
+    await api.delete(f"/v1/bots/{bot['id']}")
+    with unchanged(api.stage.url):
+        assert (await who_am_i(api, bot))["released"]
+        assert await heartbeat(api, bot["id"]) == {"shouldLeave": True, "shouldExit": True}

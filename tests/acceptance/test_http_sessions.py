@@ -1,0 +1,123 @@
+"""Keys, the dashboard's session, and what is open to everybody."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from http_server import LINK, Api, api_over, assert_problem, bearer, unchanged
+
+from replicas import Stage, pool
+
+COOKIE = "botpool_session"
+
+
+@pytest.fixture
+async def api(stage: Stage) -> AsyncIterator[Api]:
+    async with api_over(stage, pool(1)) as api:
+        yield api
+
+
+async def cookie_of(api: Api, scope: str) -> dict[str, str]:
+    answer = await api.client.post("/v1/session", headers=bearer(api.keys[scope]))
+    assert answer.status_code == 200, answer.text
+    api.client.cookies.clear()  # each request says itself what it carries
+    return {"Cookie": f"{COOKIE}={answer.cookies[COOKIE]}"}
+
+
+async def test_a_key_is_taken_in_either_header(api: Api) -> None:
+    key = api.keys["user"]
+    for rights in (bearer(key), {"Authorization": f"bearer {key}"}, {"X-API-Key": key}):
+        assert (await api.client.get("/v1/bots", headers=rights)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("scope", "allowed"), [("user", 1), ("operator", 2), ("admin", 3)], ids=lambda value: str(value)
+)
+async def test_a_scope_includes_those_below(api: Api, scope: str, allowed: int) -> None:
+    answers = [
+        (await api.client.get(path, headers=bearer(api.keys[scope]))).status_code
+        for path in ("/v1/bots", "/v1/slots", "/v1/keys")
+    ]
+    assert answers == [200] * allowed + [403] * (3 - allowed)
+
+
+async def test_a_key_is_made_shown_once_and_revoked(api: Api) -> None:
+    answer = await api.client.post("/v1/keys", json={"name": "team"}, headers=api.admin)
+    assert answer.status_code == 201
+    made, secret = answer.json()["key"], answer.json()["secret"]
+    assert set(made) == {"id", "name", "scope", "prefix", "createdAt", "revokedAt"}
+    assert (made["name"], made["scope"], made["revokedAt"]) == ("team", "user", None)
+    assert secret.startswith(made["prefix"])
+    assert (await api.client.get("/v1/bots", headers=bearer(secret))).status_code == 200
+    listed = await api.client.get("/v1/keys", headers=api.admin)
+    assert made in listed.json()["keys"]
+    assert secret not in listed.text
+    revoked = await api.client.delete(f"/v1/keys/{made['id']}", headers=api.admin)
+    assert revoked.status_code == 202
+    assert revoked.json()["revokedAt"].endswith("Z")
+    assert_problem(await api.client.get("/v1/bots", headers=bearer(secret)), 401)
+    with unchanged(api.stage.url):
+        again = await api.client.delete(f"/v1/keys/{made['id']}", headers=api.admin)
+    assert again.json() == revoked.json()
+
+
+async def test_the_sessions_cookie(api: Api) -> None:
+    answer = await api.client.post("/v1/session", headers=api.user)
+    assert answer.json() == {"name": "user key", "scope": "user"}
+    value, *attributes = answer.headers["set-cookie"].split("; ")
+    assert value.startswith(f"{COOKIE}=")
+    assert api.keys["user"] not in value
+    assert {attribute.lower() for attribute in attributes} == {
+        "httponly",
+        "samesite=strict",
+        "path=/",
+        "max-age=604800",
+    }
+    secure = await api.client.post("https://botpool.test/v1/session", headers=api.user)
+    assert "Secure" in secure.headers["set-cookie"].split("; ")
+
+
+async def test_a_session_reads_and_has_its_keys_scope(api: Api) -> None:
+    session = await cookie_of(api, "user")
+    assert (await api.client.get("/v1/bots", headers=session)).status_code == 200
+    assert_problem(await api.client.get("/v1/slots", headers=session), 403)
+
+
+@pytest.mark.parametrize(
+    "origin", [None, "https://evil.example", "http://botpool.test.evil.example", "null", ""]
+)
+async def test_a_session_changes_nothing_from_elsewhere(api: Api, origin: str | None) -> None:
+    session = await cookie_of(api, "admin")
+    elsewhere = session if origin is None else session | {"Origin": origin}
+    with unchanged(api.stage.url):
+        for method, path in [("POST", "/v1/bots"), ("DELETE", "/v1/keys/1"), ("POST", "/v1/keys")]:
+            sent = {"meetingUrl": LINK} if path == "/v1/bots" else {"name": "mine"}
+            answer = await api.client.request(method, path, json=sent, headers=elsewhere)
+            assert_problem(answer, 403, "must come from this origin")
+
+
+async def test_a_session_acts_from_its_own_page(api: Api) -> None:
+    session = await cookie_of(api, "user") | {"Origin": "http://botpool.test"}
+    answer = await api.client.post("/v1/bots", json={"meetingUrl": LINK}, headers=session)
+    assert answer.status_code == 201
+
+
+async def test_a_session_ends(api: Api) -> None:
+    await api.client.post("/v1/session", headers=api.user)
+    assert (await api.client.get("/v1/bots")).status_code == 200
+    ended = await api.client.delete("/v1/session")
+    assert (ended.status_code, ended.content) == (204, b"")
+    assert f'{COOKIE}=""' in ended.headers["set-cookie"]
+    assert_problem(await api.client.get("/v1/bots"), 401)
+
+
+async def test_health_and_readiness_need_no_key(api: Api) -> None:
+    alive = await api.client.get("/healthz")
+    assert (alive.status_code, alive.json()) == (200, {"status": "ok"})
+    ready = await api.client.get("/readyz")
+    assert ready.status_code == 200
+    assert ready.json() == {
+        "ready": True,
+        "problem": None,
+        "listening": False,
+        "backends": {"process": {"ok": True, "detail": ""}},
+    }
