@@ -5,21 +5,16 @@ from typing import Any
 
 from playwright.sync_api import Page, Route
 
-NOW = "2026-03-02T10:00:00Z"
+NOW = "Mon, 02 Mar 2026 10:00:00 GMT"
 EARLIER = "2026-03-02T09:58:55Z"
-EMPTY: dict[str, Any] = {
-    "pools": {"pools": []},
-    "slots": {"slots": []},
-    "queue": {"queue": []},
-    "bots": {"bots": []},
-}
+NAMES = ("pools", "slots", "queue", "bots")
 
 
 class Answers:
     """Answers every request of a page; a test changes `bodies` and `status` between two looks."""
 
     def __init__(self, page: Page, **bodies: list[dict[str, Any]]) -> None:
-        self.bodies = {name: {name: bodies.get(name, [])} for name in EMPTY}
+        self.bodies = {name: {name: bodies.get(name, [])} for name in NAMES}
         self.status = 200
         self.looks = 0
         page.route("**/v1/**", self._answer)
@@ -33,7 +28,7 @@ class Answers:
         route.fulfill(
             status=self.status,
             body=json.dumps(body),
-            headers={"Date": "Mon, 02 Mar 2026 10:00:00 GMT", "Content-Type": "application/json"},
+            headers={"Date": NOW, "Content-Type": "application/json"},
         )
 
 

@@ -1,12 +1,12 @@
 """`botpool bot`: send bots into meetings, see them, end them."""
 
-import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from botpool.cli import output
+from botpool.cli.bot_data import read_bot_data
 from botpool.cli.connection import JsonOption, connected
 from botpool.cli.errors import RequestNotValid, UsedWrongly
 from botpool.domain.states import BotStatus
@@ -69,15 +69,13 @@ def create(
     botpool bot create https://meet.google.com/abc-defg-hij --wait \\
         --data '{"staySeconds": 3}'
     """
-    from botpool.cli import details, following, output
-
     wanted: dict[str, Any] = {
         "meetingUrl": meeting_url,
         "botDisplayName": name,
         "platform": platform,
         "queueTimeoutMs": queue_timeout_ms,
         "priority": priority,
-        "botData": _read_data(data) if data is not None else None,
+        "botData": read_bot_data(data) if data is not None else None,
     }
     if idempotency_key is not None and not all("!" <= each <= "~" for each in idempotency_key):
         raise UsedWrongly("--idempotency-key", "may have visible ASCII characters only")
@@ -88,10 +86,14 @@ def create(
     except RequestNotValid as error:
         raise error.in_words_of(_NAMES_HERE) from None
     if wait:
+        from botpool.cli import following
+
         answer = following.to_its_end(client, answer)
     if as_json:
         output.write_json(answer.content)
     else:
+        from botpool.cli import details
+
         output.show(details.bot_line(answer.body))
     if wait and answer.body["bot"]["status"] != BotStatus.DONE:
         raise typer.Exit(1)
@@ -116,12 +118,13 @@ def list_(
     botpool bot list --status FAILED
     botpool bot list --json | jq '.bots[].id'
     """
-    from botpool.cli import output, tables
-
     answer = client.bots(status=status, platform=platform, limit=limit, cursor=cursor)
     if as_json:
         output.write_json(answer.content)
-    elif answer.body["bots"]:
+        return
+    from botpool.cli import tables
+
+    if answer.body["bots"]:
         output.show(tables.bots(answer.body["bots"], answer.at))
         if more := answer.body["nextCursor"]:
             output.show(f"Older ones: --cursor {more}")
@@ -136,12 +139,12 @@ def show(client: "Client", bot: BotArgument, as_json: JsonOption = False) -> Non
     \b
     botpool bot show 7
     """
-    from botpool.cli import details, output
-
     answer = client.bot(bot)
     if as_json:
         output.write_json(answer.content)
     else:
+        from botpool.cli import details
+
         output.show(details.bot(answer.body, answer.at))
 
 
@@ -154,12 +157,12 @@ def stop(client: "Client", bot: BotArgument, as_json: JsonOption = False) -> Non
     \b
     botpool bot stop 7
     """
-    from botpool.cli import details, output
-
     answer = client.stop_bot(bot)
     if as_json:
         output.write_json(answer.content)
     else:
+        from botpool.cli import details
+
         line = details.bot_line(answer.body)
         output.show(line.append(" (it had ended already)") if answer.status == 200 else line)
 
@@ -171,12 +174,12 @@ def events(client: "Client", bot: BotArgument, as_json: JsonOption = False) -> N
     \b
     botpool bot events 7
     """
-    from botpool.cli import output, tables
-
     answer = client.bot_events(bot)
     if as_json:
         output.write_json(answer.content)
     else:
+        from botpool.cli import tables
+
         output.show(tables.bot_history(answer.body["events"]))
 
 
@@ -201,23 +204,3 @@ def logs(
         for chunk in chunks:
             sys.stdout.buffer.write(chunk)
             sys.stdout.buffer.flush()
-
-
-def _read_data(data: str) -> dict[str, Any]:
-    try:
-        if data == "@-":
-            text = sys.stdin.read()
-        else:
-            text = Path(data[1:]).read_text() if data.startswith("@") else data
-        found = json.loads(text, parse_constant=_refuse_constant)
-    except OSError as error:
-        raise UsedWrongly("--data", f"{data[1:]} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise UsedWrongly("--data", f"is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise UsedWrongly("--data", """must be a JSON object, such as '{"staySeconds": 3}'""")
-    return found
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")

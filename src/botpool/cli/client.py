@@ -4,39 +4,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 
-from botpool.cli import shapes
+from botpool.cli import answers, shapes
+from botpool.cli.answers import Answer
 from botpool.cli.connection import Target
-from botpool.cli.errors import (
-    KeyRefused,
-    NotBotpool,
-    Refused,
-    RequestNotValid,
-    ServerSilent,
-    ServerUnreachable,
-    Unavailable,
-)
+from botpool.cli.errors import ServerSilent, ServerUnreachable
 from botpool.domain.errors import NotFound
 
 T = TypeVar("T")
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer(Generic[T]):
-    """What the server said: its own bytes, for `--json`, and what they mean."""
-
-    content: bytes
-    body: T
-    at: datetime
-    """The server's clock, by which ages are told."""
-    status: int
 
 
 class Client:
@@ -124,23 +103,13 @@ class Client:
         ):
             if not response.is_success:
                 response.read()
-                self._refuse(response)
+                answers.refuse(response, self._target)
             yield response.iter_bytes()
 
     def _ask(self, method: str, path: str, shape: type[T], **request: Any) -> Answer[T]:
         with self._outcome():
             response = self._http.request(method, path, **request)
-        if not response.is_success:
-            self._refuse(response)
-        body = _json(response)
-        if (lacking := shapes.missing_part(body, shape)) is not None:
-            raise NotBotpool(self.url, f"HTTP {response.status_code} without {lacking}")
-        return Answer(
-            content=response.content,
-            body=body,  # type: ignore[arg-type] # its shape was checked above
-            at=_clock(response),
-            status=response.status_code,
-        )
+        return answers.read(response, shape, self._target)
 
     @contextmanager
     def _outcome(self) -> Iterator[None]:
@@ -155,44 +124,6 @@ class Client:
             raise ServerSilent(self.url, "none within 30 s") from None
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise ServerSilent(self.url, _reason(error)) from None
-
-    def _refuse(self, response: httpx.Response) -> None:
-        """The problem that the server states, as the error that says it best."""
-        problem = _json(response)
-        status = response.status_code
-        if not isinstance(problem, dict) or not isinstance(detail := problem.get("detail"), str):
-            kind = response.headers.get("content-type", "no content type")
-            raise NotBotpool(self.url, f"HTTP {status}, {kind}")
-        if status == 401:
-            raise KeyRefused(self.url, self._target.key_from)
-        if status in (400, 422):
-            raise RequestNotValid(status, detail, _fields(problem))
-        if status == 503:
-            wait = response.headers.get("retry-after", "")
-            if wait.isdigit() and f"{wait} s" not in detail:
-                detail = f"{detail} Try again in {wait} s."
-            raise Unavailable(status, detail)
-        raise Refused(status, detail)
-
-
-def _fields(problem: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    found = problem.get("errors") or []
-    return tuple((str(each.get("field")), str(each.get("message"))) for each in found)
-
-
-def _json(response: httpx.Response) -> object:
-    try:
-        return response.json()
-    except ValueError:
-        return None
-
-
-def _clock(response: httpx.Response) -> datetime:
-    """The server's time, so that the ages shown do not depend on two clocks being equal."""
-    try:
-        return parsedate_to_datetime(response.headers["date"])
-    except (KeyError, ValueError):
-        return datetime.now(UTC)
 
 
 def _pool(platform: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 
 from botpool.cli import shapes
-from botpool.cli.client import Answer, Client
+from botpool.cli.answers import Answer
+from botpool.cli.client import Client
 from botpool.cli.details import bot_line
 from botpool.cli.errors import ServerSilent, ServerUnreachable, Unavailable, say
 from botpool.cli.output import console

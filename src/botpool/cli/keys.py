@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from botpool.cli import output
 from botpool.cli.connection import ConfigOption, DataDirOption, JsonOption
 from botpool.cli.errors import UsedWrongly, say
 
 if TYPE_CHECKING:
+    from botpool.api.schemas import Model
     from botpool.engine.keys import Keys
 
 T = TypeVar("T")
@@ -50,10 +52,8 @@ def create(
     key, text = _with_keys(config, data_dir, lambda keys: keys.create(name, scope))
     if as_json:
         from botpool.api import schemas
-        from botpool.cli import output
 
-        made = schemas.NewKey(key=schemas.Key.model_validate(key), secret=text)
-        output.write_json(made.model_dump_json(by_alias=True).encode())
+        _write(schemas.NewKey(key=schemas.Key.model_validate(key), secret=text))
     else:
         say(f"key {key.id} ({scope}) was made; it is shown this once")
         typer.echo(text)
@@ -68,16 +68,14 @@ def list_(
     botpool key list
     """
     found = _with_keys(config, data_dir, lambda keys: keys.list_all())
-    from botpool.cli import output
-
     if as_json:
         from botpool.api import schemas
 
-        listed = schemas.Keys(keys=[schemas.Key.model_validate(key) for key in found])
-        output.write_json(listed.model_dump_json(by_alias=True).encode())
-    elif found:
-        from botpool.cli import tables
+        _write(schemas.Keys(keys=[schemas.Key.model_validate(key) for key in found]))
+        return
+    from botpool.cli import tables
 
+    if found:
         output.show(tables.keys(found))
     else:
         output.show("No keys. Make one with 'botpool key create --name NAME'.")
@@ -87,6 +85,7 @@ def revoke(
     key: Annotated[int, typer.Argument(metavar="KEY", min=1, help="The key's id, as listed.")],
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """End a key. Servers notice within ten seconds.
 
@@ -94,7 +93,17 @@ def revoke(
     botpool key revoke 3
     """
     ended = _with_keys(config, data_dir, lambda keys: keys.revoke(key))
-    typer.echo(f"Key {ended.id} ({ended.name}) is revoked; servers notice within ten seconds.")
+    if as_json:
+        from botpool.api import schemas
+
+        _write(schemas.Key.model_validate(ended))
+    else:
+        typer.echo(f"Key {ended.id} ({ended.name}) is revoked; servers notice within ten seconds.")
+
+
+def _write(answer: "Model") -> None:
+    """As the API would answer."""
+    output.write_json(answer.model_dump_json(by_alias=True).encode())
 
 
 def _with_keys(
@@ -116,16 +125,21 @@ def _with_keys(
 
 @asynccontextmanager
 async def _keys_in(url: str) -> "AsyncIterator[Keys]":
+    import psycopg
+
+    from botpool.domain.errors import DatabaseUnavailable
     from botpool.engine.keys import Keys
     from botpool.store.database import Database
     from botpool.store.migrations import check_schema
 
     database = Database(url, max_connections=2)
-    # The pool would try for long and then say only that it has no connection.
-    await (await database.listener()).close()
-    await database.open()
     try:
+        # Asked first: the pool would try for long and then say only that it has no connection.
+        await (await database.listener()).close()
+        await database.open()
         check_schema(await database.applied_migrations())
         yield Keys(database)
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(str(error)) from error
     finally:
         await database.close()

@@ -2,18 +2,21 @@
 
 import os
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console, RenderableType
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
 _UNBOUNDED = 1000
 
 
-def console(stream: TextIO | None = None) -> Console:
+def console(stream: TextIO | None = None) -> "Console":
     """Plain where nobody sees colours; without a terminal, lines are as long as they need to be.
 
     With NO_COLOR, rich still writes bold and dim. Those are escape sequences too.
     """
+    from rich.console import Console
+
     stream = stream or sys.stdout
     terminal = stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
     return Console(
@@ -26,7 +29,7 @@ def console(stream: TextIO | None = None) -> Console:
     )
 
 
-def show(*parts: RenderableType) -> None:
+def show(*parts: "RenderableType") -> None:
     out = console()
     for part in parts:
         out.print(part)

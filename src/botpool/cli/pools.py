@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from botpool.cli import output
 from botpool.cli.connection import JsonOption, connected
 
 if TYPE_CHECKING:
-    from botpool.cli.client import Answer, Client
+    from botpool.cli.answers import Answer
+    from botpool.cli.client import Client
     from botpool.cli.shapes import PoolAnswer
 
 PoolArgument = Annotated[
@@ -22,12 +24,12 @@ def list_(client: "Client", as_json: JsonOption = False) -> None:
     \b
     botpool pool list
     """
-    from botpool.cli import output, tables
-
     answer = client.pools()
     if as_json:
         output.write_json(answer.content)
     else:
+        from botpool.cli import tables
+
         output.show(tables.pools(answer.body["pools"]))
 
 
@@ -38,12 +40,12 @@ def show(client: "Client", platform: PoolArgument, as_json: JsonOption = False) 
     \b
     botpool pool show google-meet
     """
-    from botpool.cli import details, output
-
     answer = client.pool(platform)
     if as_json:
         output.write_json(answer.content)
     else:
+        from botpool.cli import details
+
         output.show(details.pool(answer.body["pool"]))
 
 
@@ -79,21 +81,19 @@ def queue(
     \b
     botpool queue --platform google-meet
     """
-    from botpool.cli import output, tables
-
     answer = client.queue(platform)
     if as_json:
         output.write_json(answer.content)
     elif answer.body["queue"]:
+        from botpool.cli import tables
+
         output.show(tables.queue(answer.body["queue"], answer.at))
     else:
         output.show("Nobody waits.")
 
 
 def _tell(answer: "Answer[PoolAnswer]", news: str, as_json: bool) -> None:
-    from botpool.cli import cells, output
-
     if as_json:
         output.write_json(answer.content)
     else:
-        output.show(cells.said(f"Pool {answer.body['pool']['platform']} {news}."))
+        output.show(f"Pool {answer.body['pool']['platform']} {news}.")

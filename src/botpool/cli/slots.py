@@ -4,12 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from botpool.cli import output
 from botpool.cli.connection import JsonOption, connected
 from botpool.domain.errors import NotFound
 from botpool.domain.states import SlotStatus
 
 if TYPE_CHECKING:
-    from botpool.cli.client import Answer, Client
+    from botpool.cli.answers import Answer
+    from botpool.cli.client import Client
     from botpool.cli.shapes import SlotAnswer
 
 SlotArgument = Annotated[
@@ -34,12 +36,12 @@ def list_(
     botpool slot list --platform google-meet
     botpool slot list --status error --json
     """
-    from botpool.cli import output, tables
-
     answer = client.slots(platform=platform, status=status)
     if as_json:
         output.write_json(answer.content)
     elif answer.body["slots"]:
+        from botpool.cli import tables
+
         output.show(tables.slots(answer.body["slots"], answer.at))
     else:
         output.show("No slots. They are made when bots come.")
@@ -53,12 +55,12 @@ def show(client: "Client", slot: SlotArgument, as_json: JsonOption = False) -> N
     botpool slot show 3
     botpool slot show pool-google-meet-003
     """
-    from botpool.cli import details, output, tables
-
     answer = client.slot(_id_of(client, slot))
     if as_json:
         output.write_json(answer.content)
         return
+    from botpool.cli import details, tables
+
     found = answer.body["slot"]
     history = client.slot_history(found["id"]).body["events"][:_HISTORY_SHOWN]
     output.show(details.slot(found, answer.at), "", tables.slot_history(history[::-1]))
@@ -97,12 +99,10 @@ def delete(client: "Client", slot: SlotArgument, as_json: JsonOption = False) ->
 
 
 def _tell(answer: "Answer[SlotAnswer]", news: str, as_json: bool) -> None:
-    from botpool.cli import cells, output
-
     if as_json:
         output.write_json(answer.content)
     else:
-        output.show(cells.said(f"Slot {answer.body['slot']['name']} {news}."))
+        output.show(f"Slot {answer.body['slot']['name']} {news}.")
 
 
 def _id_of(client: "Client", slot: str) -> int:

@@ -102,6 +102,18 @@ class Section(BaseModel):
         return value
 
 
+def _can_be_read(url: str) -> bool:
+    """By libpq, whose own complaint would show the password."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        conninfo_to_dict(url)
+    except ProgrammingError:
+        return False
+    return True
+
+
 class DatabaseSettings(Section):
     url: SecretStr = SecretStr(EMBEDDED)
 
@@ -115,6 +127,11 @@ class DatabaseSettings(Section):
         url = value.get_secret_value()
         if url != EMBEDDED and not url.startswith(("postgresql://", "postgres://")):
             raise ValueError("should be `embedded` or postgresql://user@host/database")
+        if url != EMBEDDED and not _can_be_read(url):
+            raise ValueError(
+                "cannot be read: a user or password with special characters is written with "
+                "%-escapes, and only libpq's own parameters may follow the `?`"
+            )
         return value
 
 

@@ -70,6 +70,12 @@ class Database:
         )
 
     async def open(self) -> None:
+        """Connect once by hand: the pool would try for seconds, and not say why it failed."""
+        try:
+            connection = await psycopg.AsyncConnection.connect(self.url, connect_timeout=5)
+        except _UNAVAILABLE as error:
+            raise DatabaseUnavailable(_first_line(error)) from error
+        await connection.close()
         await self._pool.open()
 
     async def close(self) -> None:

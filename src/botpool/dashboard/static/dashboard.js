@@ -126,8 +126,5 @@ signOut.addEventListener("click", () => {
 // A hidden tab asks for nothing; it looks at once when it is seen again.
 for (;;) {
   if (!document.hidden) await turn();
-  await new Promise((resolve) => {
-    wake = resolve;
-    setTimeout(resolve, PERIOD_MS);
-  });
+  await new Promise((resolve) => setTimeout(wake = resolve, PERIOD_MS));
 }

@@ -26,9 +26,8 @@ export function hostOf(link) {
 
 /** A request to paste into a shell, for a bot of this pool. */
 export function commandFor(platform) {
-  const body = JSON.stringify({ platform, meetingUrl: "https://meet.example.org/demo" });
   return `curl ${new URL("v1/bots", document.baseURI)} \\
   -H "Authorization: Bearer $BOTPOOL_KEY" \\
   -H 'Content-Type: application/json' \\
-  -d '${body}'`;
+  -d '{"platform": "${platform}", "meetingUrl": "https://meet.example.org/demo"}'`;
 }
