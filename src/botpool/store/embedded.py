@@ -20,6 +20,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -92,6 +93,8 @@ class EmbeddedPostgres:
             os.kill(postmaster.pid, number)
             if self._ended(postmaster, patience_s):
                 self._child = None
+                with suppress(OSError):
+                    self._short_socket_dir().rmdir()
                 return
         raise DatabaseUnavailable(f"PostgreSQL (process {postmaster.pid}) does not stop")
 
@@ -196,8 +199,7 @@ class EmbeddedPostgres:
         path = self._pgdata / f".s.PGSQL.{PORT}"
         if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH and not set(str(path)) & set(',"'):
             return self._pgdata
-        digest = hashlib.sha256(os.fsencode(self._pgdata)).hexdigest()[:16]
-        short = Path(tempfile.gettempdir()) / f"botpool-{digest}"
+        short = self._short_socket_dir()
         try:
             account.make_directory(short)
         except FileExistsError:
@@ -206,6 +208,10 @@ class EmbeddedPostgres:
                 raise DatabaseUnavailable(f"{short} belongs to somebody else") from None
             short.chmod(0o700)
         return short
+
+    def _short_socket_dir(self) -> Path:
+        digest = hashlib.sha256(os.fsencode(self._pgdata)).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"botpool-{digest}"
 
 
 def find_programs() -> Path:
