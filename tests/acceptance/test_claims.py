@@ -36,11 +36,11 @@ from botpool.store.database import Database
 from botpool.store.migrations import migrate
 
 PROCESSES = 8
-CALLERS = 8
+CALLERS = int(__import__("os").environ.get("CALLERS", 8))
 import os
 CLAIMS = int(os.environ.get("CLAIMS", 100_000))
 POOL = 40
-IN_FLIGHT = 44
+IN_FLIGHT = int(os.environ.get("IN_FLIGHT", 44))
 """A few more than there are slots: some bots are admitted to an idle slot, others queue first."""
 
 OVERLAPS = """

@@ -25,6 +25,7 @@ from witness_bot import MEETING_OVER, WITNESSES
 
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
 
+from clock import Clock
 from invariants import assert_settled
 
 HERE = Path(__file__).parent
@@ -92,6 +93,7 @@ class Scene:
     nursery: Nursery
     database_url: str
     database: psycopg.Connection
+    clock: Clock
     folder: Path
     port: int
     settings: Mapping[str, Any]
@@ -123,6 +125,7 @@ class Scene:
                     nursery=nursery,
                     database_url=database_url,
                     database=database,
+                    clock=Clock(database_url),
                     folder=folder,
                     port=port,
                     settings=settings,

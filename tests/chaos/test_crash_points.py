@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import httpx
 import pytest
+from crash_points import LEASE_S
 from crash_scene import Nursery, Scene
 
 Scenario: TypeAlias = Callable[[Scene], None]
@@ -54,13 +55,18 @@ def scene(
             assert not left, f"left over: {left}"
 
 
-def crash_and_recover(scene: Scene, point: str, play: Scenario) -> None:
-    """Play until the control plane dies at the point, start another, and play to the end."""
+def crash_and_recover(scene: Scene, point: str, play: Scenario, *, down_s: float = LEASE_S) -> None:
+    """Play until the control plane dies at the point, start another, and play to the end.
+
+    Down for a lease, the new one takes at once what the dead one had in hand, before any agent
+    calls: so it makes the very step again that was cut off.
+    """
     scene.start(crash=point)
     # It may die before it answers. The client does not know then whether it was heard.
     with suppress(httpx.TransportError):
         play(scene)
     assert scene.nursery.ended() == -signal.SIGKILL, "it died of something else"
+    scene.clock.move(down_s)
     scene.start()
     play(scene)
     scene.await_settled()
@@ -124,14 +130,36 @@ def test_killed_while_looking(scene: Scene, point: str) -> None:
         "after:look",
         "within:free_slot",
         "after:free_slot",
+        "after:lease_slots#3",
         "after:record_container#2",
         "after:launch#2",
+        "after:start#2",
         "after:record_start#2",
         "after:free_slot#2",
     ],
 )
 def test_killed_while_releasing_and_handing_over(scene: Scene, point: str) -> None:
     crash_and_recover(scene, point, one_behind_the_other)
+    assert_done(scene, "first")
+    assert_done(scene, "second")
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "after:lease_slots",
+        "after:ensure",
+        "after:record_container",
+        "after:launch",
+        "after:start",
+        "before:stop",
+        "after:stop",
+        "within:free_slot",
+    ],
+)
+def test_killed_and_back_before_the_lease_ends(scene: Scene, point: str) -> None:
+    """Agents call, and bots end, while the slot is still in the hand of the dead."""
+    crash_and_recover(scene, point, one_behind_the_other, down_s=0)
     assert_done(scene, "first")
     assert_done(scene, "second")
 

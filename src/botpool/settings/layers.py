@@ -106,11 +106,13 @@ def _tree(path: tuple[str, ...], value: object) -> Tree:
 
 
 def _given(options: Mapping[str, object]) -> Tree:
-    return {
+    """Without empty sections: one would hide a wrong value of that name in the file."""
+    found = {
         name: _given(value) if isinstance(value, Mapping) else value
         for name, value in options.items()
         if value is not None
     }
+    return {name: value for name, value in found.items() if value != {}}
 
 
 def _variable(path: tuple[str, ...]) -> str:
