@@ -56,8 +56,6 @@ TABLES = (
     "idempotency_keys",
 )
 
-Headers = Mapping[str, str]
-
 
 def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}

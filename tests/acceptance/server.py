@@ -167,7 +167,9 @@ class Installation:
             f"BOTPOOL_{name.upper().replace('.', '__').replace('-', '_')}": value
             for name, value in settings.items()
         }
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
+        kept = {
+            name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ
+        }
         return kept | ours
 
     def _is_ours(self, process: psutil.Process) -> bool:

@@ -25,7 +25,15 @@ from postgres import TestPostgres
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-VALUES = {"null": None, "bool": True, "int": 5, "float": 1.5, "text": "5", "[]": [], "{}": {}}
+VALUES: dict[str, Any] = {
+    "null": None,
+    "bool": True,
+    "int": 5,
+    "float": 1.5,
+    "text": "5",
+    "[]": [],
+    "{}": {},
+}
 NULS = {"start": "\0a", "middle": "a\0b", "end": "a\0"}
 
 
@@ -220,8 +228,7 @@ WRONG_IDS = ["0", "-1", str(2**63), str(2**64), "9" * 5000, "abc", "1.0", "+1", 
 @pytest.mark.parametrize("wrong", WRONG_IDS, ids=lambda text: text[:20])
 async def test_ids_that_are_none(api: Api, wrong: str) -> None:
     agent = api.agent(RUNNING)
-    report = {"status": "IN_CALL"}
-    for method, path, rights, sent in [
+    calls: list[tuple[str, str, dict[str, str], Any]] = [
         ("GET", "/v1/bots/{}", api.user, None),
         ("DELETE", "/v1/bots/{}", api.user, None),
         ("GET", "/v1/bots/{}/logs", api.user, None),
@@ -232,9 +239,10 @@ async def test_ids_that_are_none(api: Api, wrong: str) -> None:
         ("DELETE", "/v1/slots/{}", api.operator, None),
         ("DELETE", "/v1/keys/{}", api.admin, None),
         ("POST", "/v1/agent/bots/{}/heartbeat", agent, None),
-        ("POST", "/v1/agent/bots/{}/status", agent, report),
+        ("POST", "/v1/agent/bots/{}/status", agent, {"status": "IN_CALL"}),
         ("POST", "/v1/agent/bots/{}/events", agent, {"events": []}),
-    ]:
+    ]
+    for method, path, rights, sent in calls:
         answer = await api.client.request(method, path.format(wrong), json=sent, headers=rights)
         assert_problem(answer, 422, "id: ")
 
@@ -288,7 +296,7 @@ async def test_a_query_out_of_bounds(api: Api, path: str, words: str) -> None:
 @pytest.mark.parametrize("header", ["Idempotency-Key", "X-Correlation-ID"])
 @pytest.mark.parametrize("value", ["", "a b", "a\tb", "x" * 300, "é", "\x7f"])
 async def test_headers_that_cannot_be_kept(api: Api, header: str, value: str) -> None:
-    headers = {**api.user, header: value.encode("latin-1")}
+    headers: Any = {**api.user, header: value.encode("latin-1")}
     answer = await api.client.post("/v1/bots", json=body(), headers=headers)
     assert_problem(answer, 422, f"{header}: should")
 

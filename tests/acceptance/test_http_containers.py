@@ -137,7 +137,10 @@ async def test_the_end_is_final(api: Api) -> None:
 async def test_events_of_the_bots_own(api: Api) -> None:
     bot = await api.running()
     largest = {"a": "x" * (8 * 1024 - 8)}
-    sent = [{"kind": "chat.message", "data": largest}, *[{"kind": "tick"}] * 99]
+    sent: list[dict[str, Any]] = [
+        {"kind": "chat.message", "data": largest},
+        *[{"kind": "tick"}] * 99,
+    ]
     assert await record(api, bot["id"], sent) == 100
     assert await record(api, bot["id"], []) == 0
     told = (await api.get(f"/v1/bots/{bot['id']}/events")).json()["events"]

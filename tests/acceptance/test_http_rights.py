@@ -179,7 +179,7 @@ async def test_forged_tokens(api: Api) -> None:
         f"bpk.{number}.{signature}",
         "..",
     ):
-        rights = {"Authorization": b"Bearer " + forged.encode()}
+        rights: dict[str, Any] = {"Authorization": b"Bearer " + forged.encode()}
         for method, path in agent_calls():
             assert_problem(await request(api, method, path, rights), 401, "BOTPOOL_TOKEN")
     # Well signed, but of an assignment that never was.

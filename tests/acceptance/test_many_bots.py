@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invariants import assert_invariants, assert_settled
-from postgres import TestPostgres
 from server import FINAL, Installation, client, installation, none_left
 
 from botpool.store.migrations import migrate
+
+from invariants import assert_invariants, assert_settled
+from postgres import TestPostgres
 
 POSTERS = 4
 POOL = 100

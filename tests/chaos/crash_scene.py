@@ -187,7 +187,7 @@ class Scene:
         give_up_at = time.monotonic() + PATIENCE_S
         while not condition():
             assert time.monotonic() < give_up_at, complaint
-            time.sleep(0.02)
+            time.sleep(0.03)
 
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         return self.database.execute(query, parameters).fetchall()

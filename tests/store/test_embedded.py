@@ -1,7 +1,6 @@
 """The embedded PostgreSQL: private, durable, and back after any kind of end."""
 
 import os
-import shutil
 import signal
 import socket
 import subprocess

@@ -26,7 +26,7 @@ def connection(database_url: str):  # type: ignore[no-untyped-def]
 
 
 def allowed(connection: psycopg.Connection, machine: str, old: str, new: str) -> bool:
-    row = connection.execute(f"SELECT botpool_{machine}_move_allowed(%s, %s)", [old, new])  # noqa: S608
+    row = connection.execute(f"SELECT botpool_{machine}_move_allowed(%s, %s)", [old, new])
     return bool(row.fetchone()[0])  # type: ignore[index]
 
 

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+import structlog
+
 from botpool.backends.protocol import Backend, ContainerSpec, StartOrder
 from botpool.domain.errors import BackendRefused, BackendUnavailable, ContainerGone, StartSuperseded
 from botpool.domain.ids import ContainerId
@@ -23,6 +25,8 @@ from botpool.engine.environment import container_environment
 from botpool.engine.leases import Lease
 from botpool.engine.looking import Looker
 from botpool.engine.moves import Moves
+
+_log = structlog.get_logger()
 
 
 class _TakenAway(Exception):
@@ -132,6 +136,7 @@ class Deployer:
 
     async def _wait(self, slot: LeasedSlot, error: BackendUnavailable) -> None:
         assert slot.phase_at is not None
+        _log.warning("deploy.unavailable", slot=slot.slot_id, problem=str(error))
         limit = timedelta(seconds=self.moves.policy.deploy_wait_timeout_s)
         if slot.now - slot.phase_at >= limit:
             await self._give_up(slot, str(error))

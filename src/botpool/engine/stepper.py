@@ -92,6 +92,7 @@ class Stepper:
             try:
                 await self._dispatch(slot, lease)
             except LeaseTooShort:
+                _log.info("step.lease_too_short", slot=slot.slot_id, status=str(slot.status))
                 await self._postpone_quietly(slot)
             except DatabaseUnavailable as error:
                 self._lost_the_database(slot, error)
