@@ -30,6 +30,8 @@ def configure(*, stream: TextIO | None = None, for_people: bool | None = None) -
         cache_logger_on_first_use=True,
     )
     # What libraries say through the standard library: only their warnings.
+    # The pool of connections says nothing that the failing statement does not say better.
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     logging.basicConfig(level=logging.WARNING, stream=stream, format="%(name)s: %(message)s")
 
 

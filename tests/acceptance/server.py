@@ -137,7 +137,8 @@ class Installation:
     def adopt_key(self) -> None:
         with psycopg.connect(self.database_url) as connection:
             connection.execute(
-                "INSERT INTO api_keys (name, scope, prefix, key_hash) VALUES ('test', 'admin', %s, %s)",
+                "INSERT INTO api_keys (name, scope, prefix, key_hash)"
+                " VALUES ('test', 'admin', %s, %s)",
                 [shown_prefix(self.key), hash_api_key(self.key)],
             )
 

@@ -116,7 +116,7 @@ def test_no_request_finds_the_document_wrong(
     configuration = tmp_path / "schemathesis.toml"
     configuration.write_text(
         CONFIGURATION.format(
-            examples=5,
+            examples=10,
             admin=admin,
             agent=server.token(bot["id"]),
             bot=bot["id"],

@@ -81,8 +81,7 @@ class HttpServer:
             for waiting in (started, asked):
                 waiting.cancel()
             await serving
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
+            # The handlers stay: what follows is an orderly end that no signal should break off.
 
     def _stop_asked(self) -> None:
         self._server.force_exit = self._stop.is_set()

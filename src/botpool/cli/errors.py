@@ -135,6 +135,9 @@ def told_in_one_line(app: Callable[..., Any], arguments: Sequence[str] | None) -
     except typer.TyperException as error:
         say(_usage(error))
         return error.exit_code
+    except OSError as error:
+        say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return 1
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     return code if isinstance(code, int) else 0

@@ -1,6 +1,8 @@
 """From settings to a served replica, and back down in order."""
 
+import asyncio
 import contextlib
+import signal
 from collections.abc import AsyncIterator
 
 from rich.console import Console
@@ -20,6 +22,7 @@ _console = Console()
 
 async def run(settings: Settings, *, friendly: bool) -> None:
     """Serve until a signal. `friendly` is `botpool up`: it greets, and it takes its bots along."""
+    _cancel_when_interrupted()
     with bound_socket(settings.server.host, settings.server.port) as listener:
         async with _installed(settings, friendly=friendly) as installed:
             public_url = public_url_of(settings, listener)
@@ -37,6 +40,14 @@ async def run(settings: Settings, *, friendly: bool) -> None:
                     on_ready=lambda: greet(_console, public_url, key),
                     before_stop=lambda: _take_bots_along(replica),
                 )
+
+
+def _cancel_when_interrupted() -> None:
+    """Until the HTTP server takes the signals over, one of them undoes the start in order."""
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
 
 
 @contextlib.asynccontextmanager
@@ -57,8 +68,9 @@ async def _installed(settings: Settings, *, friendly: bool) -> AsyncIterator[Ins
         identity = data_dir.installation()
         embedded = EmbeddedPostgres(data_dir)
         with _console.status("Starting PostgreSQL …") if friendly else contextlib.nullcontext():
-            url = embedded.start()
+            # Registered first: an interrupted start may have left a server running.
             stack.callback(embedded.stop)
+            url = embedded.start()
             migrate(url)
         secret = settings.installation.secret
         yield Installed(

@@ -97,15 +97,18 @@ def database_url(settings: "Settings") -> Iterator[str]:
 def _serve(config: Path | None, overrides: dict[str, object], *, friendly: bool) -> None:
     import asyncio
 
-    from botpool import logs
-    from botpool.cli.running import run
     from botpool.settings import load_settings
 
     settings = load_settings(config, overrides)
+
+    # After the settings: a wrong one is told without loading everything else.
+    import uvloop
+
+    from botpool import logs
+    from botpool.cli.running import run
+
     logs.configure()
     try:
-        import uvloop
-    except ImportError:
-        asyncio.run(run(settings, friendly=friendly))
-    else:
         uvloop.run(run(settings, friendly=friendly))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None

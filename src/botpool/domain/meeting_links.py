@@ -16,7 +16,7 @@ def host_of(url: str) -> str | None:
     """The host of an http(s) link; None when it is not one."""
     try:
         parts = urlsplit(url)
-        host = parts.hostname
+        host, _ = parts.hostname, parts.port  # a port that cannot be raises
     except ValueError:
         return None
     return host if host and parts.scheme.lower() in ("http", "https") else None

@@ -47,9 +47,9 @@ class Agents:
 
     async def heartbeat(self, assignment_id: AssignmentId, bot_id: BotId) -> Orders:
         row = await self.moves.database.fetch_one(
-            "record_heartbeat", {"assignment_id": assignment_id}
+            "record_heartbeat", {"assignment_id": assignment_id, "bot_id": bot_id}
         )
-        if row is None or row["bot_id"] != bot_id:
+        if row is None:
             raise NotFound("bot", bot_id)
         if row["slot_status"] == SlotStatus.DEPLOYING:
             await self._is_running(assignment_id)

@@ -21,6 +21,7 @@ from botpool.domain.meeting_links import host_of, platform_of
         ("zoom.us/j/1", None),
         ("https://", None),
         ("https://[zoom.us/", None),
+        ("https://zoom.us:99999/j/1", None),
     ],
 )
 def test_platform_of(url: str, platform: str | None) -> None:

@@ -4,7 +4,7 @@ WITH agent AS MATERIALIZED (
     FROM assignments a
     JOIN bots b ON b.id = a.bot_id
     LEFT JOIN bot_pool_slots s ON s.assignment_id = a.id
-    WHERE a.id = %(assignment_id)s
+    WHERE a.id = %(assignment_id)s AND a.bot_id = %(bot_id)s
 ), beat AS (
     INSERT INTO bot_heartbeats (bot_id, assignment_id, last_at)
     SELECT agent.bot_id, agent.id, botpool_now()

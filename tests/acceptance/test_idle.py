@@ -1,0 +1,121 @@
+"""What an idle server costs: queries, processor time, memory. PostgreSQL itself is not counted.
+
+Every statement counts, also BEGIN and the like: the server is told to log those of this database.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from psycopg import sql
+from server import Installation, Server, installation, none_left
+
+from botpool.store.migrations import migrate
+
+from postgres import TestPostgres
+
+WINDOW_S = 12.0
+QUERIES_A_SECOND = 5.0
+SHARE_OF_A_CORE = 0.02
+MEMORY = 150 * 1024**2
+SETTLING_S = 3.0
+"""After the last request: time for what it set off, such as a connection that is let go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    queries_a_second: float
+    share_of_a_core: float
+    memory: int
+    statements: Counter[str]
+
+
+@pytest.fixture
+async def idle_server(postgres: TestPostgres, tmp_path: Path) -> AsyncIterator[Installation]:
+    """With the three pools that everybody has by default."""
+    url = postgres.create_database()
+    migrate(url)
+    log_statements(url)
+    async with installation(url, tmp_path) as installed:
+        await installed.serve()
+        yield installed
+    postgres.drop_database(url)
+
+
+async def test_an_idle_server_costs_next_to_nothing(
+    postgres: TestPostgres, idle_server: Installation
+) -> None:
+    assert_cheap(await measure(postgres, idle_server.servers[0]))
+
+
+async def test_idle_slots_cost_nothing_more(
+    postgres: TestPostgres, idle_server: Installation
+) -> None:
+    (server,) = idle_server.servers
+    await make_idle_slots(idle_server, 5)
+    assert_cheap(await measure(postgres, server))
+
+
+def assert_cheap(cost: Cost) -> None:
+    assert cost.queries_a_second < QUERIES_A_SECOND, cost
+    assert cost.share_of_a_core < SHARE_OF_A_CORE, cost
+    assert cost.memory <= MEMORY, cost
+    # A server that asks nothing at all has died, or its statements were not logged.
+    assert cost.queries_a_second > 0.5, cost
+
+
+async def measure(postgres: TestPostgres, server: Server) -> Cost:
+    process = psutil.Process(server.process.pid)
+    log = postgres.directory / "log"
+    loop = asyncio.get_running_loop()
+    await asyncio.sleep(SETTLING_S)
+    logged, began_at, before = log.stat().st_size, loop.time(), process.cpu_times()
+    await asyncio.sleep(WINDOW_S)
+    took_s, after = loop.time() - began_at, process.cpu_times()
+    statements = statements_in(log.read_bytes()[logged:].decode())
+    used_s = (after.user + after.system) - (before.user + before.system)
+    return Cost(
+        queries_a_second=statements.total() / took_s,
+        share_of_a_core=used_s / took_s,
+        memory=process.memory_info().rss,
+        statements=statements,
+    )
+
+
+def log_statements(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("ALTER DATABASE {} SET log_statement = 'all'").format(name))
+
+
+def statements_in(log: str) -> Counter[str]:
+    """Each logged execution by its first line: the comment that says what it is for."""
+    found = Counter[str]()
+    for line in log.splitlines():
+        _, marked, rest = line.partition(" LOG:  ")
+        kind, _, statement = rest.partition(": ")
+        if marked and kind.split(" ")[0] in ("execute", "statement"):
+            found[statement] += 1
+    return found
+
+
+async def make_idle_slots(installed: Installation, count: int) -> None:
+    """Send that many bots at once, and wait until their slots are idle again."""
+    short = {
+        "meetingUrl": "https://meet.google.com/abc-defg-hij",
+        "botData": {"joinSeconds": 0, "staySeconds": 0},
+    }
+    async with installed.client(installed.servers[0]) as user:
+        answers = [await user.post("/v1/bots", json=short) for _ in range(count)]
+    assert [answer.status_code for answer in answers] == [201] * count
+
+    async def not_idle() -> list[tuple[str, ...]]:
+        return installed.rows("SELECT slot_name, status FROM bot_pool_slots WHERE status <> 'idle'")
+
+    await none_left("slots that are not idle", not_idle, within_s=60)
+    assert installed.rows("SELECT count(*) > 0 FROM bot_pool_slots") == [(True,)]
