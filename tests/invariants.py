@@ -17,17 +17,12 @@ RULES = {
         UNION ALL
         SELECT backend || container_id FROM bot_pool_slots
         WHERE container_id IS NOT NULL GROUP BY 1 HAVING count(*) > 1""",
-    "4. a pool never exceeds its maximum": """
+    "4. a pool never exceeds its maximum, except by bots that ran when it was lowered": """
         SELECT p.platform, p.max_size, count(*)
         FROM pools p JOIN bot_pool_slots s USING (platform)
-        WHERE s.number > p.max_size AND s.status = 'idle' AND NOT s.cordoned
-        GROUP BY 1, 2
-        UNION ALL
-        SELECT p.platform, p.max_size, count(*)
-        FROM pools p JOIN bot_pool_slots s USING (platform)
-        GROUP BY 1, 2 HAVING count(*) > max(p.max_size) AND NOT EXISTS (
-            SELECT FROM bot_pool_slots d
-            WHERE d.platform = p.platform AND d.number > p.max_size)""",
+        WHERE s.status <> 'deleting'
+        GROUP BY p.platform, p.max_size
+        HAVING count(*) > p.max_size AND count(*) FILTER (WHERE s.assigned_bot_id IS NULL) > 0""",
     "5. QUEUED exactly while there is a queue row, never also assigned": """
         SELECT b.id, b.status FROM bots b LEFT JOIN bot_pool_queue q ON q.bot_id = b.id
         WHERE (b.status = 'QUEUED') <> (q.bot_id IS NOT NULL)

@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from botpool.domain.decisions import may_claim
 from botpool.domain.errors import IdempotencyConflict, NoSlot, PoolDrained, UnknownPlatform
 from botpool.domain.ids import Platform
-from botpool.domain.states import BotStatus
+from botpool.domain.states import WITH_BOT, BotStatus, SlotStatus
 from botpool.engine.replica import Replica
 
 from replicas import MEET, TEAMS, Stage, key, pool, wish
@@ -182,3 +183,31 @@ async def test_the_common_case_is_one_statement(stage: Stage) -> None:
     await replica.admission.admit(wish())
     assert sent == ["admit_to_idle_slot"]
     assert stage.backend.made("start") == [1], "the reply waited for the backend"
+
+
+@pytest.mark.parametrize("cordoned", [False, True])
+@pytest.mark.parametrize("status", SlotStatus)
+async def test_the_claim_takes_what_may_be_claimed(
+    stage: Stage, status: SlotStatus, cordoned: bool
+) -> None:
+    """The statement and the domain's rule agree on every state of a slot."""
+    replica = await stage.replica(pool(1))
+    bot = (await replica.admission.admit(wish())).bot.id
+    stage.rows("ALTER TABLE bot_pool_slots DISABLE TRIGGER slots_moves")
+    holds = status in WITH_BOT
+    stage.rows(
+        "UPDATE bot_pool_slots SET status = %s, cordoned = %s, version = version + 1, "
+        "phase = CASE WHEN %s = 'deploying' THEN 'creating' END, error_message = 'test', "
+        "assigned_bot_id = CASE WHEN %s THEN assigned_bot_id END, "
+        "assignment_id = CASE WHEN %s THEN assignment_id END",
+        status,
+        cordoned,
+        status,
+        holds,
+        holds,
+    )
+    claimed = (await replica.admission.admit(wish())).bot.status is BotStatus.DEPLOYING
+    assert claimed == may_claim(status, cordoned=cordoned)
+    # The state was forced: put away what no history tells of.
+    stage.rows("TRUNCATE bots, bot_pool_slots, bot_pool_queue, assignments, history")
+    assert bot

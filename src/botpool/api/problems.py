@@ -40,6 +40,7 @@ _STATUS: Mapping[type[BaseException], int] = {
     errors.SlotInUse: 409,
     errors.NoSlot: 503,
     errors.PoolDrained: 503,
+    errors.ShuttingDown: 503,
     errors.DatabaseUnavailable: 503,
     errors.BackendError: 503,
 }

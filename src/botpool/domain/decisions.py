@@ -152,6 +152,11 @@ def stop_is_confirmed(
     return seen_running or now - stop_issued_at >= timedelta(seconds=status_lag_s)
 
 
+def stop_is_overdue(*, stop_issued_at: datetime | None, now: datetime, patience_s: float) -> bool:
+    """Has a stop been asked for so long ago that stopping again will not help?"""
+    return stop_issued_at is not None and now - stop_issued_at >= timedelta(seconds=patience_s)
+
+
 def estimate_wait_ms(position: int, *, ends: int, exposure_s: float, slots: int) -> int | None:
     """How long the bot at `position` will wait, from how long bots keep their slots.
 

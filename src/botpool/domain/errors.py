@@ -66,6 +66,14 @@ class PoolDrained(BotpoolError):
 
 
 @dataclass(eq=False)
+class ShuttingDown(BotpoolError):
+    retry_after_s: int = 10
+
+    def __str__(self) -> str:
+        return "Botpool is being stopped and admits no new bots."
+
+
+@dataclass(eq=False)
 class SlotInUse(BotpoolError):
     """A slot with a live bot is not taken away without a word."""
 

@@ -21,7 +21,7 @@ class Policy:
     """The most that one call to a backend may take."""
     lease_s: float = 20.0
     """How long a leased slot is ours. A call is sent only if it must end before this does."""
-    stop_tries: int = 8
-    """Stops without confirmation after which the container is deleted instead."""
+    stop_patience_s: float = 120.0
+    """How long a stop may stay unconfirmed, beyond the platform's lag, before we delete."""
     step_backoff_s: float = 0.5
     step_backoff_max_s: float = 15.0

@@ -189,6 +189,8 @@ class LeasedSlot:
     error_message: str | None
     version: int
     step_tries: int
+    lease_until: datetime
+    """When the lease ends, by the database's clock: its mark."""
     bot_id: BotId | None
     bot_status: BotStatus | None
     correlation_id: str | None

@@ -14,6 +14,7 @@ from botpool.domain.errors import (
     NoSlot,
     NotFound,
     PoolDrained,
+    ShuttingDown,
     UnknownPlatform,
 )
 from botpool.domain.ids import BotId
@@ -44,8 +45,15 @@ class Admission:
         self._matcher = matcher
         self._estimates = estimates
         self._policy = policy
+        self._closed = False
+
+    def close(self) -> None:
+        """Admit nobody any more: everything is about to end."""
+        self._closed = True
 
     async def admit(self, request: BotRequest, key: IdempotencyKey | None = None) -> Admitted:
+        if self._closed:
+            raise ShuttingDown
         parameters = self._parameters(request, key)
         row = await self._database.fetch_one("admit_to_idle_slot", parameters)
         if row is not None:
@@ -71,9 +79,10 @@ class Admission:
     async def _admit_by_queue(
         self, request: BotRequest, parameters: Mapping[str, Any]
     ) -> Admitted | None:
-        async def work(transaction: Transaction) -> tuple[dict[str, Any] | None, Rows]:
-            platform = request.platform
-            _, pools, entered, _, matched, settled = await transaction.send(
+        platform = request.platform
+
+        async def work(transaction: Transaction) -> tuple[dict[str, Any] | None, list[Rows]]:
+            _, pools, entered, *matched, settled = await transaction.send(
                 lock(platform),
                 ("find_pool", {"platform": platform}),
                 ("enqueue_bot", parameters),
@@ -85,16 +94,14 @@ class Admission:
             if pools[0]["drained_at"] is not None:
                 raise PoolDrained(platform)
             if not entered:
-                return None, []
+                return None, matched
             if settled[0]["status"] == BotStatus.QUEUED and request.queue_timeout_ms == 0:
                 raise NoSlot(platform, retry_after_s=_RETRY_AFTER_S)
             return settled[0], matched
 
         row, matched = await self._database.transact(work)
-        if row is None:
-            return None
         self._matcher.matched(matched)
-        return await self._with_estimate(row)
+        return None if row is None else await self._with_estimate(row)
 
     async def _replay(self, key: IdempotencyKey) -> Admitted | None:
         found = await self._database.fetch_one(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from botpool.domain.decisions import Ending
+from botpool.domain.decisions import Ending, is_applicable
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.records import AgentView
@@ -61,8 +61,12 @@ class Agents:
     ) -> bool:
         """Apply a report if it is a forward move of a live assignment; say whether it was."""
         view = await self._own(assignment_id, bot_id)
+        current = view.bot.status
         if view.slot_status is SlotStatus.DEPLOYING:
             await self._is_running(assignment_id)
+            current = BotStatus.JOINING_CALL
+        if not is_applicable(status, current=current):
+            return False
         if status in FINAL:
             return await self.moves.end_bot(assignment_id, _reported_ending(status, reason))
         row = await self.moves.database.fetch_one(

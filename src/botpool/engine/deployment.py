@@ -45,27 +45,35 @@ class Deployer:
         if slot.start_issued_at is not None:
             await self._look_at_deadline(slot)
             return
-        try:
-            if slot.phase is not SlotPhase.STARTING:
-                slot = await self._prepare(slot, lease)
-            await self._start(slot, lease)
-        except _TakenAway:
-            await self.moves.taken_away(slot, wanted="deploy")
-        except (BackendRefused, StartSuperseded) as error:
-            await self._give_up(slot, str(error))
-        except BackendUnavailable as error:
-            await self._wait(slot, error)
+        gone: ContainerGone | None = None
+        while True:
+            try:
+                if slot.phase is not SlotPhase.STARTING or gone:
+                    slot = await self._prepare(slot, lease, gone=gone)
+                await self._issue_start(slot, lease)
+            except ContainerGone as error:
+                if gone is None:
+                    gone = error
+                    continue
+                await self._give_up(slot, str(error))
+            except _TakenAway:
+                await self.moves.taken_away(slot, wanted="deploy")
+            except (BackendRefused, StartSuperseded) as error:
+                await self._give_up(slot, str(error))
+            except BackendUnavailable as error:
+                await self._wait(slot, error)
+            return
 
-    async def _prepare(self, slot: LeasedSlot, lease: Lease) -> LeasedSlot:
+    async def _prepare(
+        self, slot: LeasedSlot, lease: Lease, *, gone: ContainerGone | None
+    ) -> LeasedSlot:
         """See that the container exists, and commit that its start is wanted."""
-        if slot.container_id is not None and slot.made_from == slot.image:
+        if slot.container_id is not None and slot.made_from == slot.image and gone is None:
             return await self._record(slot, lease, slot.container_id, reason="the container exists")
-        return await self._make(slot, lease, reason="the container was made")
-
-    async def _make(self, slot: LeasedSlot, lease: Lease, *, reason: str) -> LeasedSlot:
         spec = ContainerSpec(name=slot.slot_name, platform=slot.platform, image=slot.image)
         backend = self.backends[slot.backend]
         made = await lease.call(lambda timeout_s: backend.ensure(spec, timeout_s=timeout_s))
+        reason = "the container was gone and made again" if gone else "the container was made"
         return await self._record(slot, lease, made, reason=reason)
 
     async def _record(
@@ -90,15 +98,13 @@ class Deployer:
             raise _TakenAway
         lease.renewed(taken_at=taken_at, lease_s=self.moves.policy.lease_s)
         return replace(
-            slot, container_id=container_id, version=row["version"], phase=SlotPhase.STARTING
+            slot,
+            container_id=container_id,
+            made_from=slot.image,
+            phase=SlotPhase.STARTING,
+            version=row["version"],
+            lease_until=row["lease_until"],
         )
-
-    async def _start(self, slot: LeasedSlot, lease: Lease) -> None:
-        try:
-            await self._issue_start(slot, lease)
-        except ContainerGone:
-            slot = await self._make(slot, lease, reason="the container was gone and made again")
-            await self._issue_start(slot, lease)
 
     async def _issue_start(self, slot: LeasedSlot, lease: Lease) -> None:
         assert slot.container_id is not None

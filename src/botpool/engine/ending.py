@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from botpool.domain.decisions import Ending
 from botpool.domain.states import BotStatus
+from botpool.engine.admission import Admission
 from botpool.engine.moves import Moves
 
 _LOOK_S = 0.1
@@ -13,21 +14,31 @@ _LOOK_S = 0.1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndingAll:
     moves: Moves
+    admission: Admission
 
     async def end_all(self, *, reason: str, within_s: float = 15.0) -> None:
-        """Cancel who waits, end who runs, and wait until their containers have stopped.
+        """Admit nobody, cancel who waits, end who runs, until every container has stopped.
 
-        Those who wait go first: a freed slot must not be handed to them.
+        Repeated until nobody is left: a bot may be on its way from a slot back into the queue.
         """
-        database = self.moves.database
-        for row in await database.fetch("list_live_bots", {"queued": True}):
-            await database.fetch("cancel_queued_bot", {"bot_id": row["bot_id"], "reason": reason})
-        ending = Ending(status=BotStatus.CANCELLED, reason=reason)
-        for row in await database.fetch("list_live_bots", {"queued": False}):
-            await self.moves.end_bot(row["assignment_id"], ending)
+        self.admission.close()
         try:
             async with asyncio.timeout(within_s):
-                while await database.fetch("list_live_bots", {"queued": False}):  # noqa: ASYNC110 - the database knows, not this process
+                while await self._end_those_seen(reason):  # noqa: ASYNC110 - the database knows
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError:
             return
+
+    async def _end_those_seen(self, reason: str) -> int:
+        """Those who wait go first: a freed slot must not be handed to them."""
+        database = self.moves.database
+        waiting = await database.fetch("list_live_bots", {"queued": True})
+        for row in waiting:
+            await database.fetch("cancel_queued_bot", {"bot_id": row["bot_id"], "reason": reason})
+        ending = Ending(status=BotStatus.CANCELLED, reason=reason)
+        holding = await database.fetch("list_live_bots", {"queued": False})
+        for row in holding:
+            if not await self.moves.end_bot(row["assignment_id"], ending):
+                wanted = {"bot_id": row["bot_id"], "reason": reason}
+                await database.fetch("cancel_undeployed_bot", wanted)
+        return len(waiting) + len(holding)

@@ -9,6 +9,7 @@ import structlog
 from botpool.domain.errors import DatabaseUnavailable
 
 _log = structlog.get_logger()
+_AFTER_FAILURE_S = 1.0
 
 
 class Loop:
@@ -48,11 +49,11 @@ class Loop:
                 await self._work()
             except DatabaseUnavailable as error:
                 _log.warning("loop.database_unavailable", loop=self.name, problem=error.detail)
-                await asyncio.sleep(self._jittered())
+                await asyncio.sleep(min(self._jittered(), _AFTER_FAILURE_S))
                 continue
             except Exception:
                 _log.exception("loop.failed", loop=self.name)
-                await asyncio.sleep(self._jittered())
+                await asyncio.sleep(min(self._jittered(), _AFTER_FAILURE_S))
                 continue
             try:
                 async with asyncio.timeout(self._jittered()):

@@ -27,7 +27,12 @@ class Moves:
     """This replica, as it signs its leases."""
 
     async def postpone(
-        self, slot: LeasedSlot, *, problem: str | None = None, stop_issued: bool = False
+        self,
+        slot: LeasedSlot,
+        *,
+        problem: str | None = None,
+        stop_issued: bool = False,
+        reset_failed: bool = False,
     ) -> None:
         """Give the lease back and try the step again later, ever more slowly."""
         backoff_s = self.policy.step_backoff_s * 2 ** min(slot.step_tries, 10)
@@ -40,6 +45,7 @@ class Moves:
                 "delay_s": min(backoff_s, self.policy.step_backoff_max_s),
                 "problem": problem,
                 "stop_issued": stop_issued,
+                "reset_failed": reset_failed,
             },
         )
         if row is None:
@@ -48,8 +54,14 @@ class Moves:
     async def taken_away(self, slot: LeasedSlot, *, wanted: str) -> None:
         """The fence held: the slot moved on. Undo nothing; let its new state be served at once."""
         journal.fence_held(name=slot.slot_name, slot_id=slot.slot_id, wanted=wanted)
-        await self.database.fetch("return_lease", {"slot_id": slot.slot_id, "owner": self.owner})
+        await self.return_lease(slot)
         self.wakeups.slots_due()
+
+    async def return_lease(self, slot: LeasedSlot) -> None:
+        await self.database.fetch(
+            "return_lease",
+            {"slot_id": slot.slot_id, "owner": self.owner, "lease_until": slot.lease_until},
+        )
 
     async def mark_running(
         self,
@@ -93,9 +105,17 @@ class Moves:
         return True
 
     async def end_bot(
-        self, assignment_id: AssignmentId, ending: Ending, *, version: int | None = None
+        self,
+        assignment_id: AssignmentId,
+        ending: Ending,
+        *,
+        version: int | None = None,
+        holds_lease: bool = False,
     ) -> bool:
-        """End the bot of an assignment and begin its slot's release. False: nothing was changed."""
+        """End the bot of an assignment and begin its slot's release. False: nothing was changed.
+
+        `holds_lease`: the caller is the worker of the slot's lease, and gives it back with this.
+        """
         row = await self.database.fetch_one(
             "end_bot",
             {
@@ -106,7 +126,7 @@ class Moves:
                 "failure_code": ending.failure_code,
                 "failure_reason": ending.reason if ending.failure_code else None,
                 "reason": ending.reason,
-                "owner": self.owner,
+                "holds_lease": holds_lease,
             },
         )
         if row is None:

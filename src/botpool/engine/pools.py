@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import Platform, SlotId
 from botpool.domain.records import PoolSpec
-from botpool.engine.matching import Matcher, lock
+from botpool.engine.matching import Matcher, lock, match_calls
 from botpool.engine.moves import Moves
 from botpool.store.database import Transaction
 
@@ -20,27 +20,14 @@ class Pools:
     matcher: Matcher
 
     async def configure(self, specs: Sequence[PoolSpec]) -> None:
-        """Write the pools' settings; a lowered maximum removes idle surplus."""
+        """Write the pools' settings. The match that follows grows or trims the pool to them."""
         for spec in sorted(specs, key=lambda spec: spec.platform):
-
-            async def work(transaction: Transaction, spec: PoolSpec = spec) -> int:
-                _, _, surplus = await transaction.send(
-                    lock(spec.platform),
-                    ("upsert_pool", asdict(spec)),
-                    ("list_surplus_slots", {"platform": spec.platform}),
+            platform = spec.platform
+            self.matcher.matched(
+                await self.moves.database.atomically(
+                    lock(platform), ("upsert_pool", asdict(spec)), *match_calls(platform)
                 )
-                reason = f"the pool's maximum is {spec.max_size}"
-                await transaction.send(
-                    *(
-                        ("condemn_slot", self._condemned(row["slot_id"], reason, None))
-                        for row in surplus
-                    )
-                )
-                return len(surplus)
-
-            if await self.moves.database.transact(work):
-                self.moves.wakeups.slots_due()
-            await self.matcher.match_pool(spec.platform)
+            )
 
     async def cordon(
         self, slot_id: SlotId, *, cordoned: bool, reason: str, correlation_id: str | None = None
@@ -93,21 +80,17 @@ class Pools:
         """Delete a slot that has no bot. False: it has one, and stays."""
         await self._platform_of(slot_id)
         row = await self.moves.database.fetch_one(
-            "condemn_slot", self._condemned(slot_id, reason, correlation_id)
+            "condemn_slot",
+            {
+                "slot_id": slot_id,
+                "version": None,
+                "reason": reason,
+                "correlation_id": correlation_id,
+                "holds_lease": False,
+            },
         )
         self.moves.wakeups.slots_due()
         return row is not None
-
-    def _condemned(
-        self, slot_id: SlotId, reason: str, correlation_id: str | None
-    ) -> dict[str, object]:
-        return {
-            "slot_id": slot_id,
-            "version": None,
-            "reason": reason,
-            "correlation_id": correlation_id,
-            "owner": self.moves.owner,
-        }
 
     async def _platform_of(self, slot_id: SlotId) -> Platform:
         rows = await self.moves.database.fetch(

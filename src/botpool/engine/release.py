@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import structlog
 
 from botpool.backends.protocol import Backend
-from botpool.domain.decisions import stop_is_confirmed
+from botpool.domain.decisions import stop_is_confirmed, stop_is_overdue
 from botpool.domain.errors import BackendError, ContainerGone
-from botpool.domain.observation import ContainerState
+from botpool.domain.ids import ContainerId
+from botpool.domain.observation import ContainerState, Observation
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import FINAL, SlotStatus
 from botpool.engine import journal
@@ -53,29 +54,39 @@ class Releaser:
         """The state in which the container was seen ended; None while that is not certain."""
         backend, container_id = self.backends[slot.backend], slot.container_id
         assert container_id is not None
-        if slot.step_tries >= self.moves.policy.stop_tries:
-            await lease.call(lambda timeout_s: backend.delete(container_id, timeout_s=timeout_s))
-        else:
-            await lease.call(
-                lambda timeout_s: backend.stop(
-                    container_id, slot.assignment_id, timeout_s=timeout_s
-                )
-            )
-        seen = (
-            await lease.call(lambda timeout_s: backend.look([container_id], timeout_s=timeout_s))
-        )[container_id]
-        confirmed = stop_is_confirmed(
+        await lease.call(
+            lambda timeout_s: backend.stop(container_id, slot.assignment_id, timeout_s=timeout_s)
+        )
+        seen = await self._look(backend, container_id, lease)
+        if stop_is_confirmed(
             seen,
             seen_running=slot.running_at is not None,
             stop_issued_at=slot.stop_issued_at or slot.now,
             now=slot.now,
             status_lag_s=backend.status_lag_s,
-        )
-        return seen.state if confirmed else None
+        ):
+            return seen.state
+        if stop_is_overdue(
+            stop_issued_at=slot.stop_issued_at,
+            now=slot.now,
+            patience_s=backend.status_lag_s + self.moves.policy.stop_patience_s,
+        ):
+            await lease.call(lambda timeout_s: backend.delete(container_id, timeout_s=timeout_s))
+            seen = await self._look(backend, container_id, lease)
+        return seen.state if seen.state is ContainerState.GONE else None
+
+    async def _look(self, backend: Backend, container_id: ContainerId, lease: Lease) -> Observation:
+        seen = await lease.call(lambda timeout_s: backend.look([container_id], timeout_s=timeout_s))
+        return seen[container_id]
 
     async def _free(self, slot: LeasedSlot, *, container_gone: bool) -> None:
         """Free the slot and serve the queue with it, in one transaction."""
-        status = SlotStatus.ERROR if slot.failure else SlotStatus.IDLE
+        # A bot that is not final comes from a failed deployment: nothing else releases it so.
+        failure = None
+        if slot.bot_status not in FINAL or slot.failure:
+            failure = slot.failure or "the deployment failed"
+        status = SlotStatus.ERROR if failure else SlotStatus.IDLE
+        reason = failure or "the stop was confirmed"
         fence = {"slot_id": slot.slot_id, "assignment_id": slot.assignment_id}
         calls: list[Call] = [
             lock(slot.platform),
@@ -85,9 +96,9 @@ class Releaser:
                 | {
                     "version": slot.version,
                     "status": status,
-                    "error_message": slot.failure,
+                    "error_message": failure,
                     "container_gone": container_gone,
-                    "reason": slot.failure or "the stop was confirmed",
+                    "reason": reason,
                 },
             ),
         ]
@@ -95,25 +106,24 @@ class Releaser:
             bot = {
                 "bot_id": slot.bot_id,
                 "assignment_id": slot.assignment_id,
-                "reason": slot.failure,
+                "reason": failure,
             }
             attempts = {"max_attempts": self.moves.policy.deploy_attempts}
             calls += [("requeue_bot", bot | attempts), ("fail_undeployed_bot", bot)]
-        _, freed, *_, matched = await self.moves.database.atomically(
-            *calls, *match_calls(slot.platform)
-        )
+        results = await self.moves.database.atomically(*calls, *match_calls(slot.platform))
+        freed = results[1]
         if not freed:
-            self.matcher.matched(matched)
+            self.matcher.matched(results)
             await self.moves.taken_away(slot, wanted="free")
             return
         journal.slot_moved(
             freed[0],
             old=SlotStatus.RELEASING,
             new=status,
-            reason=slot.failure or "the stop was confirmed",
+            reason=reason,
             bot_status=freed[0]["bot_status"],
             occupied_s=round(freed[0]["occupied_s"], 3),
         )
-        self.matcher.matched(matched)
+        self.matcher.matched(results)
         if status is SlotStatus.ERROR:
             self.moves.wakeups.slots_due()

@@ -64,7 +64,7 @@ class Replica:
         estimates = Estimates(database)
         self.admission = Admission(database, self.wakeups, self.matcher, estimates, policy)
         self.stopping = Stopping(moves=self.moves, admission=self.admission)
-        self.ending = EndingAll(moves=self.moves)
+        self.ending = EndingAll(moves=self.moves, admission=self.admission)
         self.agents = Agents(moves=self.moves)
         self.pools = Pools(moves=self.moves, matcher=self.matcher)
         self.keys = Keys(database)

@@ -1,8 +1,9 @@
 """The steps of slots without a bot that need care: `error` is reset, `deleting` is taken down.
 
 A reset stops the container, sees it stopped, sees that it exists or makes it again, and gives the
-slot back to the queue. Resets are counted until the slot is busy again: after the third in a row
-the slot itself is the problem, and goes. Each step may be repeated after a crash.
+slot back to the queue. Resets, also refused ones, are counted until the slot is busy again: after
+the third in a row the slot itself is the problem, and goes. Each step may be repeated after a
+crash.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 import structlog
 
 from botpool.backends.protocol import Backend, ContainerSpec
-from botpool.domain.errors import BackendError, ContainerGone
+from botpool.domain.decisions import stop_is_overdue
+from botpool.domain.errors import BackendError, BackendRefused, ContainerGone
 from botpool.domain.observation import DOWN, ContainerState
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
@@ -35,7 +37,7 @@ class Resetter:
             return
         try:
             if not await self._is_stopped(slot, lease):
-                await self.moves.postpone(slot, problem="its container does not stop")
+                await self._stop_later(slot)
                 return
             spec = ContainerSpec(name=slot.slot_name, platform=slot.platform, image=slot.image)
             backend = self.backends[slot.backend]
@@ -44,9 +46,11 @@ class Resetter:
             )
         except BackendError as error:
             _log.warning("reset.unavailable", slot=slot.slot_id, problem=str(error))
-            await self.moves.postpone(slot, problem=str(error))
+            # A refusal is a reset that failed; a platform that does not answer says nothing.
+            refused = isinstance(error, BackendRefused)
+            await self.moves.postpone(slot, problem=str(error), reset_failed=refused)
             return
-        _, reset, *_, matched = await self.moves.database.atomically(
+        results = await self.moves.database.atomically(
             lock(slot.platform),
             (
                 "reset_slot",
@@ -59,11 +63,11 @@ class Resetter:
             ),
             *match_calls(slot.platform),
         )
-        if reset:
+        if reset := results[1]:
             journal.slot_moved(reset[0], old=SlotStatus.ERROR, new=SlotStatus.IDLE, reason="reset")
         else:
             await self.moves.taken_away(slot, wanted="reset")
-        self.matcher.matched(matched)
+        self.matcher.matched(results)
 
     async def delete(self, slot: LeasedSlot, lease: Lease) -> None:
         """Remove the container, see that it is gone by the platform's own word, remove the slot."""
@@ -76,18 +80,18 @@ class Resetter:
             _log.warning("delete.unavailable", slot=slot.slot_id, problem=str(error))
             await self.moves.postpone(slot)
             return
-        _, removed, *_, matched = await self.moves.database.atomically(
+        results = await self.moves.database.atomically(
             lock(slot.platform),
             ("remove_slot", {"slot_id": slot.slot_id, "version": slot.version}),
             *match_calls(slot.platform),
         )
-        if removed:
+        if removed := results[1]:
             journal.slot_moved(
                 removed[0], old=SlotStatus.DELETING, new=None, reason="its container is gone"
             )
         else:
             await self.moves.taken_away(slot, wanted="remove")
-        self.matcher.matched(matched)
+        self.matcher.matched(results)
 
     async def _is_stopped(self, slot: LeasedSlot, lease: Lease) -> bool:
         backend, container_id = self.backends[slot.backend], slot.container_id
@@ -109,8 +113,17 @@ class Resetter:
         seen = await lease.call(lambda timeout_s: backend.look([container_id], timeout_s=timeout_s))
         return seen[container_id].state is ContainerState.GONE
 
+    async def _stop_later(self, slot: LeasedSlot) -> None:
+        """Its container does not stop: try again, and in the end delete it."""
+        lag_s = self.backends[slot.backend].status_lag_s
+        patience_s = lag_s + self.moves.policy.stop_patience_s
+        if stop_is_overdue(stop_issued_at=slot.stop_issued_at, now=slot.now, patience_s=patience_s):
+            await self._condemn(slot)
+        else:
+            await self.moves.postpone(slot, problem="its container does not stop", stop_issued=True)
+
     async def _condemn(self, slot: LeasedSlot) -> None:
-        reason = f"still failing after {slot.recovery_attempts} resets: {slot.error_message}"
+        reason = f"{slot.recovery_attempts} resets did not help: {slot.error_message}"
         row = await self.moves.database.fetch_one(
             "condemn_slot",
             {
@@ -118,7 +131,7 @@ class Resetter:
                 "version": slot.version,
                 "reason": reason,
                 "correlation_id": None,
-                "owner": self.moves.owner,
+                "holds_lease": True,
             },
         )
         if row is None:

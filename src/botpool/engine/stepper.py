@@ -15,7 +15,6 @@ import structlog
 from botpool.backends.protocol import Backend
 from botpool.domain.decisions import ending_of_overstay
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.domain.ids import SlotId
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
 from botpool.engine.deployment import Deployer
@@ -37,7 +36,7 @@ class Stepper:
     resetter: Resetter
     backends: Mapping[str, Backend]
     under_way: set[asyncio.Task[None]] = field(default_factory=set)
-    owed: set[SlotId] = field(default_factory=set)
+    owed: list[LeasedSlot] = field(default_factory=list)
     """Slots whose step lost the database: their calls have ended, only the lease is still out."""
 
     async def make_due_steps(self) -> None:
@@ -75,11 +74,9 @@ class Stepper:
         await self.moves.database.fetch("return_leases", {"owner": self.moves.owner})
 
     async def _return_owed(self) -> None:
-        for slot_id in sorted(self.owed):
-            await self.moves.database.fetch(
-                "return_lease", {"slot_id": slot_id, "owner": self.moves.owner}
-            )
-            self.owed.discard(slot_id)
+        while self.owed:
+            await self.moves.return_lease(self.owed[-1])
+            self.owed.pop()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         was_full = len(self.under_way) >= _AT_ONCE
@@ -108,7 +105,7 @@ class Stepper:
 
     def _lost_the_database(self, slot: LeasedSlot, error: DatabaseUnavailable) -> None:
         _log.warning("step.database_unavailable", slot=slot.slot_id, problem=error.detail)
-        self.owed.add(slot.slot_id)
+        self.owed.append(slot)
 
     async def _dispatch(self, slot: LeasedSlot, lease: Lease) -> None:
         match slot.status:
@@ -134,5 +131,7 @@ class Stepper:
             asked_to_leave=slot.leave_by is not None,
             max_duration_s=self.moves.policy.max_duration_s,
         )
-        if not await self.moves.end_bot(slot.assignment_id, ending, version=slot.version):
+        if not await self.moves.end_bot(
+            slot.assignment_id, ending, version=slot.version, holds_lease=True
+        ):
             await self.moves.taken_away(slot, wanted="end the overstay")

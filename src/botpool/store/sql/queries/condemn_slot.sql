@@ -13,8 +13,8 @@ WITH held AS MATERIALIZED (
         next_step_at = botpool_now(),
         step_tries = 0,
         -- A worker in the middle of a reset keeps its lease: the deletion must come after its call.
-        lease_owner = CASE WHEN s.lease_owner = %(owner)s THEN NULL ELSE s.lease_owner END,
-        lease_until = CASE WHEN s.lease_owner = %(owner)s THEN NULL ELSE s.lease_until END,
+        lease_owner = CASE WHEN %(holds_lease)s THEN NULL ELSE s.lease_owner END,
+        lease_until = CASE WHEN %(holds_lease)s THEN NULL ELSE s.lease_until END,
         version = s.version + 1
     FROM held
     WHERE s.id = held.id

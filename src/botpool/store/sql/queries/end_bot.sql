@@ -30,8 +30,9 @@ WITH held AS MATERIALIZED (
         next_step_at = botpool_now(),
         step_tries = 0,
         -- A worker in the middle of a call keeps its lease: the stop must come after that call.
-        lease_owner = CASE WHEN s.lease_owner = %(owner)s THEN NULL ELSE s.lease_owner END,
-        lease_until = CASE WHEN s.lease_owner = %(owner)s THEN NULL ELSE s.lease_until END,
+        -- Only the worker that holds it, and whose call is over, gives it back here.
+        lease_owner = CASE WHEN %(holds_lease)s THEN NULL ELSE s.lease_owner END,
+        lease_until = CASE WHEN %(holds_lease)s THEN NULL ELSE s.lease_until END,
         version = s.version + 1
     FROM held
     JOIN bot ON bot.id = held.assigned_bot_id

@@ -1,4 +1,4 @@
--- Make as many new slots as bots wait without an idle slot, within the pool's maximum, with the
+-- Make as many new slots as bots still wait after a match, within the pool's maximum, with the
 -- first free numbers. The pool's lock is held, taken by an earlier statement.
 WITH pool AS MATERIALIZED (
     SELECT
@@ -7,24 +7,14 @@ WITH pool AS MATERIALIZED (
     FROM pools p
     WHERE p.platform = %(platform)s AND p.drained_at IS NULL
 ), wanted AS MATERIALIZED (
-    SELECT (
-        SELECT count(*)
-        FROM (
-            SELECT
-            FROM bot_pool_queue q
-            WHERE q.platform = pool.platform AND q.timeout_at > botpool_now()
-            LIMIT greatest(pool.room, 0) + (
-                SELECT count(*)
-                FROM bot_pool_slots s
-                WHERE s.platform = pool.platform AND s.status = 'idle' AND NOT s.cordoned)
-        ) AS waiting
-    ) - (
-        SELECT count(*)
-        FROM bot_pool_slots s
-        WHERE s.platform = pool.platform AND s.status = 'idle' AND NOT s.cordoned
-    ) AS slots
-    FROM pool
-    WHERE pool.room > 0
+    SELECT count(*) AS slots
+    FROM (
+        SELECT
+        FROM pool
+        JOIN bot_pool_queue q ON q.platform = pool.platform
+        WHERE q.timeout_at > botpool_now()
+        LIMIT (SELECT greatest(pool.room, 0) FROM pool)
+    ) AS waiting
 ), numbers AS MATERIALIZED (
     SELECT n.number
     FROM pool
@@ -32,7 +22,7 @@ WITH pool AS MATERIALIZED (
     WHERE NOT EXISTS (
         SELECT FROM bot_pool_slots s WHERE s.platform = pool.platform AND s.number = n.number)
     ORDER BY n.number
-    LIMIT (SELECT greatest(least(wanted.slots, pool.room), 0) FROM wanted, pool)
+    LIMIT (SELECT wanted.slots FROM wanted)
 ), made AS (
     INSERT INTO bot_pool_slots (platform, number, slot_name, backend, image)
     SELECT
@@ -47,4 +37,4 @@ WITH pool AS MATERIALIZED (
     SELECT 'slot.status', made.id, made.slot_name, 'idle', 'the pool grew'
     FROM made
 )
-SELECT made.id, made.slot_name FROM made
+SELECT made.id AS slot_id, made.slot_name FROM made

@@ -20,7 +20,7 @@ WITH due AS (
         s.id AS slot_id, s.platform, s.slot_name, s.backend, s.image AS made_from, s.container_id, s.status, s.phase,
         s.phase_at, s.cordoned, s.assigned_bot_id, s.assignment_id, s.deployment_id,
         s.start_issued_at, s.stop_issued_at, s.recovery_attempts, s.error_message, s.version,
-        s.step_tries
+        s.step_tries, s.lease_until
 )
 SELECT
     leased.*, p.image, b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.meeting_url,

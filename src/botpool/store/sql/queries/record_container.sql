@@ -5,15 +5,17 @@ WITH slot AS (
     SET container_id = %(container_id)s,
         image = %(image)s,
         phase = 'starting',
-        phase_at = botpool_now(),
+        -- Made again in the same phase: the limit of waiting still counts from its beginning.
+        phase_at = CASE WHEN phase = 'starting' THEN phase_at ELSE botpool_now() END,
         lease_until = botpool_now() + make_interval(secs => %(lease_s)s),
-        step_tries = 0,
+        step_tries = CASE WHEN phase = 'starting' THEN step_tries ELSE 0 END,
         version = version + 1
     WHERE id = %(slot_id)s
       AND assignment_id = %(assignment_id)s
       AND version = %(version)s
       AND status = 'deploying'
-    RETURNING id, slot_name, assigned_bot_id, assignment_id, container_id, version
+    RETURNING
+        id, slot_name, assigned_bot_id, assignment_id, container_id, version, lease_until
 ), bot AS (
     UPDATE bots b
     SET container_id = slot.container_id
@@ -32,4 +34,4 @@ WITH slot AS (
         json_build_object('containerId', slot.container_id, 'formerContainerId', %(former_id)s::text)
     FROM slot, bot
 )
-SELECT slot.version FROM slot
+SELECT slot.version, slot.lease_until FROM slot

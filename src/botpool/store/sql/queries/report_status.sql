@@ -12,6 +12,13 @@ WITH held AS MATERIALIZED (
     FOR UPDATE OF b
 ), bot AS (
     UPDATE bots b SET status = %(status)s FROM former WHERE b.id = former.id
+), slot AS (
+    -- Whoever read the bot's former status to judge by it must read again.
+    UPDATE bot_pool_slots s
+    SET version = s.version + 1
+    FROM held
+    JOIN former ON former.id = held.assigned_bot_id
+    WHERE s.id = held.id
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,

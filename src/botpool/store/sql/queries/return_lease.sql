@@ -1,4 +1,5 @@
--- Hand one lease back, so that whoever now owns the slot's state can go on at once.
+-- Hand one lease back, so that whoever now owns the slot's state can go on at once. Its end tells
+-- it from a later lease of the same replica.
 UPDATE bot_pool_slots
 SET lease_owner = NULL, lease_until = NULL, version = version + 1
-WHERE id = %(slot_id)s AND lease_owner = %(owner)s
+WHERE id = %(slot_id)s AND lease_owner = %(owner)s AND lease_until = %(lease_until)s
