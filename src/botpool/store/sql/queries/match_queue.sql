@@ -1,6 +1,7 @@
 -- Give the heads of a pool's queue to its idle slots, in order. The pool's lock is held. This is
 -- the only statement that takes bots off the queue for a slot. Rows lock in the order queue, slot,
--- bot.
+-- bot. A release has locked its own slot and bot before: safe, since nobody who holds a queue row
+-- wants a slot that is not idle.
 WITH heads AS MATERIALIZED (
     SELECT q.bot_id, row_number() OVER (ORDER BY q.priority, q.bot_id) AS n
     FROM (
