@@ -165,7 +165,9 @@ class StopsWhileDeploying:
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
         assert slot.assignment_id is not None
         ending = Ending(status=BotStatus.CANCELLED, reason="stopped by its user")
-        if await self.moves.end_bot(slot.assignment_id, ending, version=slot.version):
+        if await self.moves.end_bot(
+            slot.assignment_id, ending, version=slot.version, holds_lease=True
+        ):
             in_flight.release()
         else:
             await self.moves.taken_away(slot, wanted="stop")

@@ -157,6 +157,10 @@ async def _execute(
 
 
 async def _again_if_undone(run: Callable[[], Awaitable[T]]) -> T:
+    try:
+        return await run()
+    except _UNDONE:
+        pass  # Rare: only then is it worth what a retrying context costs.
     async for attempt in stamina.retry_context(on=_UNDONE, attempts=5, wait_initial=0.01):
         with attempt:
             return await run()
