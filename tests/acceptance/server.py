@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sized
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
@@ -22,9 +23,6 @@ import psutil
 import psycopg
 
 from botpool.backends.process import ProcessBackend, locks
-from botpool.backends.process.directory import Directory
-from botpool.domain.ids import ContainerId
-from botpool.domain.observation import ContainerState
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
 
 COMMAND = str(Path(sys.executable).with_name("botpool"))
@@ -114,17 +112,13 @@ class Installation:
         return {lock.parent.name for lock in found if locks.is_held(str(lock))}
 
     def running_programs(self) -> set[str]:
-        """The containers whose program runs: in a container that only starts, none does yet."""
-        return {
-            found
-            for found in self.running()
-            if Directory(str(self._containers), ContainerId(found)).observe().state
-            is ContainerState.RUNNING
-        }
+        """The containers whose program runs beside its launcher, by the kernel's processes."""
+        counts = Counter(self._container_of(process) for process in psutil.process_iter())
+        return {container for container, count in counts.items() if container and count > 1}
 
     def processes(self) -> list[psutil.Process]:
         """Launchers and programs of our containers, by where they work."""
-        return [process for process in psutil.process_iter() if self._is_ours(process)]
+        return [process for process in psutil.process_iter() if self._container_of(process)]
 
     async def left_over(self) -> list[str]:
         """What still runs in containers, for `none_left`."""
@@ -173,11 +167,13 @@ class Installation:
         }
         return kept | ours
 
-    def _is_ours(self, process: psutil.Process) -> bool:
+    def _container_of(self, process: psutil.Process) -> str | None:
+        """A launcher has its container on its command line, a program works in it."""
         with suppress(psutil.Error):
-            places = [process.cwd(), *process.cmdline()]
-            return any(place.startswith(f"{self._containers}/") for place in places)
-        return False
+            for place in (process.cwd(), *process.cmdline()):
+                if place.startswith(f"{self._containers}/"):
+                    return place.removeprefix(f"{self._containers}/").split("/")[0]
+        return None
 
 
 @asynccontextmanager

@@ -42,6 +42,9 @@ POOL = 40
 IN_FLIGHT = 40
 """As many as there are slots: some bots find one idle, others wait until one is released."""
 
+STUCK_S = 300.0
+"""Nothing takes that long, unless a bot was lost or another process has failed."""
+
 # By the order of history, not by time: a claim's clock may stand before the release that it sees.
 STAYS_CUT_SHORT = """
     SELECT slot_name, assignment_id, then_id, then_state, at_last_id, at_last_state FROM (
@@ -62,7 +65,7 @@ together: Barrier
 in_flight: Semaphore
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("claims", [10_000, pytest.param(100_000, marks=pytest.mark.long)])
 async def test_no_slot_is_given_twice_and_none_is_lost(postgres: TestPostgres, claims: int) -> None:
     url = postgres.create_database()
@@ -124,14 +127,16 @@ async def claim_and_release(url: str, owner: str, claims: int) -> Counter[str]:
     replica = new_replica(database, owner)
     user: Any = StopsWhileDeploying(moves=replica.moves)
     stepper = replace(replica.stepper, deployer=user)
-    steps = Loop("steps", stepper.make_due_steps, interval_s=0.05, wake=replica.wakeups.slots)
+    poll_s = replica.policy.queue_poll_s
+    steps = Loop("steps", stepper.make_due_steps, interval_s=poll_s, wake=replica.wakeups.slots)
     together.wait(60)
     steps.start()
     outcomes = await asyncio.gather(
         *(admit(replica, claims // CALLERS + (n < claims % CALLERS)) for n in range(CALLERS))
     )
-    while await live_bots(database):
-        await asyncio.sleep(0.05)
+    async with asyncio.timeout(STUCK_S):
+        while await live_bots(database):
+            await asyncio.sleep(0.2)
     await steps.stop()
     await stepper.hand_back(within_s=10)
     await database.close()
@@ -142,8 +147,9 @@ async def admit(replica: Replica, claims: int) -> Counter[str]:
     """One caller: one bot after the other, while not too many are in flight."""
     outcomes = Counter[str]()
     for _ in range(claims):
-        while not in_flight.acquire(block=False):
-            await asyncio.sleep(0.005)
+        async with asyncio.timeout(STUCK_S):
+            while not in_flight.acquire(block=False):
+                await asyncio.sleep(0.005)
         admitted = await replica.admission.admit(wish())
         outcomes[admitted.bot.status] += 1
     return outcomes
