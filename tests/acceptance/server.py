@@ -170,7 +170,8 @@ class Installation:
     def _container_of(self, process: psutil.Process) -> str | None:
         """A launcher has its container on its command line, a program works in it."""
         with suppress(psutil.Error):
-            for place in (process.cwd(), *process.cmdline()):
+            places: list[str] = [process.cwd(), *process.cmdline()]
+            for place in places:
                 if place.startswith(f"{self._containers}/"):
                     return place.removeprefix(f"{self._containers}/").split("/")[0]
         return None

@@ -99,7 +99,7 @@ async def share_of_a_core(process: psutil.Process) -> float:
     began_at, before = loop.time(), process.cpu_times()
     await asyncio.sleep(SLICE_S)
     after = process.cpu_times()
-    used_s = (after.user + after.system) - (before.user + before.system)
+    used_s: float = (after.user + after.system) - (before.user + before.system)
     return used_s / (loop.time() - began_at)
 
 

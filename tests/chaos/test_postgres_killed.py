@@ -124,7 +124,7 @@ async def outage(postgres: TestPostgres, server: Server) -> None:
     loop = asyncio.get_running_loop()
     await asyncio.to_thread(postgres.kill)
     ends_at = loop.time() + DOWN_S
-    answers = []
+    answers: list[httpx.Response] = []
     while loop.time() < ends_at or not answers:
         answers.append(await get(f"{server.url}/readyz"))
         await asyncio.sleep(0.1)
