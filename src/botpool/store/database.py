@@ -64,7 +64,8 @@ class Database:
             configure=_prepare_session,
             min_size=2,
             max_size=max_connections,
-            timeout=5,
+            # Longer than a burst lasts: waiting for a connection is overload, not an outage.
+            timeout=30,
             reconnect_timeout=10,
             open=False,
         )
