@@ -5,12 +5,15 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
-from botpool.domain.observation import ContainerState, Observation
+from botpool.domain.observation import ContainerState, DeploymentState, Observation
 
 
 class NullBackend:
     name = "null"
+    place = "here"
     status_lag_s = 0.0
+    concurrent_starts: int | None = None
+    has_descriptions = False
 
     async def open(self) -> None: ...
 
@@ -20,6 +23,11 @@ class NullBackend:
         return ContainerId(spec.name)
 
     async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+        return None
+
+    async def deployment(
+        self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float
+    ) -> DeploymentState | None:
         return None
 
     async def look(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
 from botpool.domain.errors import BotpoolError, ContainerGone, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
-from botpool.domain.observation import ContainerState, Observation
+from botpool.domain.observation import ContainerState, DeploymentState, Observation
 
 
 @dataclass
@@ -27,7 +27,10 @@ class Container:
 
 class ScriptedBackend:
     name = "process"
+    place = "here"
     status_lag_s = 0.0
+    concurrent_starts: int | None = None
+    has_descriptions = True
 
     def __init__(self) -> None:
         self.containers: dict[ContainerId, Container] = {}
@@ -107,6 +110,11 @@ class ScriptedBackend:
             container.environment = order.environment
             container.state = self.state_after_start
         await self._pass_gate("answer of start")
+        return None
+
+    async def deployment(
+        self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float
+    ) -> DeploymentState | None:
         return None
 
     async def look(

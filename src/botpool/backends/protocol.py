@@ -4,7 +4,8 @@ Rules that every backend keeps, so that the engine may repeat any call after a c
 
 - Every call is idempotent and ends within the timeout it was given.
 - A failure is one of four: `ContainerGone` (the platform says 404), `BackendRefused` (set-up is
-  wrong), `StartSuperseded` (the start is out of date) or `BackendUnavailable` (no evidence).
+  wrong), `StartSuperseded` (the start is out of date) or `BackendUnavailable` (no evidence; as
+  `BudgetSpent` it says when to come again).
 - `start` never runs one assignment twice, and never runs an assignment that was stopped.
 - `stop` covers a start that is still under way: once it was called for an assignment, a start of
   that assignment that arrives later does not leave a container running, where the platform allows
@@ -14,10 +15,11 @@ Rules that every backend keeps, so that the engine may repeat any call after a c
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Protocol
 
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
-from botpool.domain.observation import Observation
+from botpool.domain.observation import DeploymentState, Observation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,8 @@ class ContainerSpec:
     name: str
     platform: str
     image: str
+    cpus: float = 1.0
+    memory_mb: int = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +57,35 @@ class Health:
     detail: str = ""
 
 
+class Purpose(Enum):
+    """What a request to a platform is for, the most urgent first."""
+
+    STOP = auto()
+    LOOK = auto()
+    START = auto()
+    DESCRIPTION = auto()
+
+
+class Budget(Protocol):
+    """How many requests a platform takes, shared by all replicas."""
+
+    async def take(self, purpose: Purpose, requests: int) -> None:
+        """Take so many at once, or none: then `BudgetSpent`. Less urgent purposes get less."""
+
+    async def pause(self, seconds: float) -> None:
+        """The platform asked to be left alone: nobody gets anything before then."""
+
+
 class Backend(Protocol):
     name: str
+    place: str
+    """Where its images are kept: what was pulled there once need not be pulled again."""
     status_lag_s: float
     """How long the platform may go on showing a state that is over."""
+    concurrent_starts: int | None
+    """How many deployments may be under way at once; None where there is no limit."""
+    has_descriptions: bool
+    """Whether `describe` shows anything to anybody."""
 
     async def open(self) -> None: ...
 
@@ -72,10 +101,18 @@ class Backend(Protocol):
     async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
         """Write the environment and start the container, at most once for each assignment."""
 
+    async def deployment(
+        self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float
+    ) -> DeploymentState | None:
+        """How a start stands that `look` does not show under way; None if the platform lost it."""
+
     async def look(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
-        """Look at many containers at once. One that the platform says is gone is GONE."""
+        """Look at many containers at once. One that the platform says is gone is GONE.
+
+        A container whose deployment is under way carries it, and is not shown as ended.
+        """
 
     async def stop(
         self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float

@@ -161,6 +161,16 @@ class BackendUnavailable(BackendError):
 
 
 @dataclass(eq=False)
+class BudgetSpent(BackendUnavailable):
+    """The platform takes no more requests of this kind now: come again later."""
+
+    retry_after_s: float
+
+    def __str__(self) -> str:
+        return f"{self.problem}; next try in {self.retry_after_s:.0f} s"
+
+
+@dataclass(eq=False)
 class StartSuperseded(BackendError):
     """A start came after the stop of its own assignment, or while another one's container runs."""
 

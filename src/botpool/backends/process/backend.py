@@ -16,14 +16,17 @@ from botpool.backends.process.watch import Watch
 from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
 from botpool.domain.errors import BackendRefused, BackendUnavailable
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
-from botpool.domain.observation import ContainerState, Observation
+from botpool.domain.observation import ContainerState, DeploymentState, Observation
 
 
 class ProcessBackend:
     """Containers are directories under `root`; a running one is a process group of its own."""
 
     name = "process"
+    place = "here"
     status_lag_s = 0.0
+    concurrent_starts: int | None = None
+    has_descriptions = False
 
     def __init__(
         self,
@@ -72,6 +75,11 @@ class ProcessBackend:
             self._watch.add_own(directory, started)
             judge(await answer_of(started), directory, order.assignment_id)
             return None
+
+    async def deployment(
+        self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float
+    ) -> DeploymentState | None:
+        return None
 
     async def look(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
