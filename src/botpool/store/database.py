@@ -118,8 +118,17 @@ class Database:
 
         async def run() -> list[Rows]:
             async with self._connection() as connection:
-                async with connection.pipeline(), connection.transaction():
-                    cursors = [await _execute(connection, *call) for call in calls]
+                try:
+                    # Not `connection.transaction()`: it would wait for the answers before the
+                    # commit, and hold the locks of these statements for one more round trip.
+                    async with connection.pipeline():
+                        await _execute(connection, "begin", {})
+                        cursors = [await _execute(connection, *call) for call in calls]
+                        await _execute(connection, "commit", {})
+                except psycopg.Error:
+                    # What failed skipped everything behind it, the commit included.
+                    await connection.rollback()
+                    raise
                 return [await cursor.fetchall() for cursor in cursors]
 
         return await _again_if_undone(run)

@@ -1,0 +1,2 @@
+-- Begin a transaction whose statements travel together.
+BEGIN

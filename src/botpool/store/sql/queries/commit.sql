@@ -1,0 +1,2 @@
+-- End a transaction whose statements travelled together.
+COMMIT
