@@ -7,6 +7,7 @@ limits of the server) needs the command itself.
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -34,6 +35,27 @@ from clock import Clock
 from postgres import TestPostgres
 from replicas import TEAMS, Stage, pool
 
+BOT_FIELDS = [
+    "id",
+    "correlationId",
+    "platform",
+    "meetingUrl",
+    "botDisplayName",
+    "status",
+    "priority",
+    "slotName",
+    "containerId",
+    "attempts",
+    "failureReason",
+    "failureCode",
+    "createdAt",
+    "queuedAt",
+    "assignedAt",
+    "startedAt",
+    "lastHeartbeatAt",
+    "endedAt",
+]
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 LINK = "https://meet.google.com/abc-defg-hij"
 RUNNING, OTHERS, MISSING = 1, 2, 999
 """Bots of the standing installation, and one that is not there."""

@@ -63,10 +63,22 @@ class Wakeups:
         try:
             self.listening = True
             self.slots.set()  # Something may have been said while nobody listened.
-            async for notice in connection.notifies():
-                if notice.payload != self._owner:
-                    self.slots.set()
+            while True:
+                await _readable(connection.fileno())
+                async for notice in connection.notifies(timeout=0):
+                    if notice.payload != self._owner:
+                        self.slots.set()
         except Exception as error:  # whatever ends the connection: say so, poll, and try again
             _log.warning("listen.lost", problem=str(error).strip())
         finally:
             await connection.close()
+
+
+async def _readable(descriptor: int) -> None:
+    """Wait until there is something to read. psycopg's own wait wakes ten times a second."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
