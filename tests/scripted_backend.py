@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
 from botpool.domain.errors import BotpoolError, ContainerGone, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
-from botpool.domain.observation import ContainerState, DeploymentState, Observation
+from botpool.domain.observation import UNDER_WAY, ContainerState, DeploymentState, Observation
 
 
 @dataclass
@@ -23,20 +23,23 @@ class Container:
     stopped_through: int = 0
     runs: list[AssignmentId] = field(default_factory=list)
     environment: Mapping[str, str] = field(default_factory=dict)
+    deployment: DeploymentState | None = None
 
 
 class ScriptedBackend:
     name = "process"
-    place = "here"
-    status_lag_s = 0.0
-    concurrent_starts: int | None = None
     has_descriptions = True
 
     def __init__(self) -> None:
+        self.place = "here"
+        self.status_lag_s = 0.0
+        self.concurrent_starts: int | None = None
         self.containers: dict[ContainerId, Container] = {}
         self.calls: list[tuple[str, object]] = []
         self.state_after_start = ContainerState.RUNNING
         self.stops_work = True
+        self.has_deployments = False
+        """Like Coolify: a start has a deployment, and nobody says whose run a status shows."""
         self._failures: dict[str, list[BotpoolError]] = defaultdict(list)
         self._gates: dict[str, tuple[asyncio.Event, asyncio.Event]] = {}
         self._hints: asyncio.Queue[ContainerId] = asyncio.Queue()
@@ -59,6 +62,12 @@ class ScriptedBackend:
     def show(self, container_id: str, state: ContainerState) -> None:
         """The platform now shows this state."""
         self.containers[ContainerId(container_id)].state = state
+
+    def finish(
+        self, container_id: str, deployment: DeploymentState = DeploymentState.FINISHED
+    ) -> None:
+        """The deployment of the container's start is over."""
+        self.containers[ContainerId(container_id)].deployment = deployment
 
     def lose(self, container_id: str) -> None:
         """Somebody deleted the container behind our back."""
@@ -109,13 +118,17 @@ class ScriptedBackend:
             container.assignment_id = order.assignment_id
             container.environment = order.environment
             container.state = self.state_after_start
+            if self.has_deployments:
+                container.state = ContainerState.EXITED
+                container.deployment = DeploymentState.IN_PROGRESS
         await self._pass_gate("answer of start")
-        return None
+        return DeploymentId(f"d{order.assignment_id}") if self.has_deployments else None
 
     async def deployment(
         self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float
     ) -> DeploymentState | None:
-        return None
+        await self._called("deployment", deployment_id)
+        return self._find(container_id).deployment
 
     async def look(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
@@ -132,6 +145,8 @@ class ScriptedBackend:
         container = self._find(container_id)
         if assignment_id is not None:
             container.stopped_through = max(container.stopped_through, assignment_id)
+        if container.deployment in UNDER_WAY:
+            container.deployment = DeploymentState.CANCELLED
         if self.stops_work:
             container.state = ContainerState.STOPPED
 
@@ -185,8 +200,12 @@ class ScriptedBackend:
 
     def _observe(self, container_id: ContainerId) -> Observation:
         container = self.containers.get(container_id)
+        if container is None:
+            return Observation(container_id=container_id, state=ContainerState.GONE)
+        under_way = container.deployment if container.deployment in UNDER_WAY else None
         return Observation(
             container_id=container_id,
-            state=container.state if container else ContainerState.GONE,
-            assignment_id=container.assignment_id if container else None,
+            state=container.state,
+            assignment_id=None if self.has_deployments else container.assignment_id,
+            deployment=under_way,
         )

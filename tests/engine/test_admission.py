@@ -209,5 +209,5 @@ async def test_the_claim_takes_what_may_be_claimed(
     claimed = (await replica.admission.admit(wish())).bot.status is BotStatus.DEPLOYING
     assert claimed == may_claim(status, cordoned=cordoned)
     # The state was forced: put away what no history tells of.
-    stage.rows("TRUNCATE bots, bot_pool_slots, bot_pool_queue, assignments, history")
+    stage.rows("TRUNCATE bots, bot_pool_slots, bot_pool_queue, assignments, history CASCADE")
     assert bot

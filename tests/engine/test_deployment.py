@@ -198,7 +198,7 @@ async def test_a_failing_list_call_deletes_nothing(stage: Stage) -> None:
     stage.backend.fail("look", *[BackendUnavailable("502 with HTML")] * 240)
     for _ in range(240):
         stage.clock.move(15)
-        await replica.looker.look_at_due_pools()
+        await replica.looker.look_at_due_backends()
     assert stage.statuses(*bots) == ["JOINING_CALL", "JOINING_CALL"]
     assert len(stage.slots()) == 2
 

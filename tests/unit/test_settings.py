@@ -50,6 +50,7 @@ def test_defaults_are_the_contracts(tmp_path: Path) -> None:
     assert list(settings.pools) == ["google-meet", "teams", "zoom"]
     pool = settings.pools["zoom"]
     assert (pool.backend, pool.max_size, pool.heartbeats) == ("process", 100, "required")
+    assert (pool.cpus, pool.memory_mb) == (1, 2_048)
     queue, deploy, recovery = settings.queue, settings.deploy, settings.recovery
     assert queue.model_dump() == {
         "default_timeout_ms": 300_000,
@@ -62,6 +63,7 @@ def test_defaults_are_the_contracts(tmp_path: Path) -> None:
         "grace_s": 180,
         "wait_timeout_s": 1_800,
         "attempts": 2,
+        "image_known_s": 86_400,
     }
     assert recovery.model_dump() == {
         "interval_s": 60,

@@ -95,7 +95,8 @@ class Backend(Protocol):
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
         """The stopped container of that name: found by name and mark (the oldest), else made.
 
-        One found running is stopped, and seen stopped, before it is handed out.
+        One found running is stopped, and seen stopped, before it is handed out: until then
+        `StillRunning`.
         """
 
     async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:

@@ -9,8 +9,18 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from botpool.domain.ids import AssignmentId
-from botpool.domain.observation import DOWN, UNDER_WAY, ContainerState, DeploymentState, Observation
+from botpool.domain.observation import (
+    BROKEN_OFF,
+    DOWN,
+    UNDER_WAY,
+    ContainerState,
+    DeploymentState,
+    Observation,
+)
 from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus, may_become
+
+_BEATS_OF_SILENCE = 3
+"""Heartbeats that must be missing before a status is believed against a live agent."""
 
 
 def may_claim(status: SlotStatus, *, cordoned: bool) -> bool:
@@ -38,6 +48,8 @@ def judge_start(
     *,
     assignment_id: AssignmentId,
     started_at: datetime,
+    awaits_deployment: bool,
+    deployment_ended_at: datetime | None,
     now: datetime,
     grace_s: float,
     timeout_s: float,
@@ -45,25 +57,28 @@ def judge_start(
     """Is this look at a starting container a success, a failure, or nothing yet?
 
     `exited` and `stopped` are the state of the past until proven otherwise: while the start's own
-    deployment is under way, and within the grace. A backend that says whose run it shows gives
-    that proof itself.
+    deployment is under way, and within the grace after its end (after the start, on backends
+    without deployments). A backend that says whose run it shows gives that proof itself.
     """
     if seen.assignment_id is not None and seen.assignment_id != assignment_id:
         return _or_timeout(seen, started_at, now, timeout_s)
+    if seen.deployment in BROKEN_OFF and seen.state is not ContainerState.RUNNING:
+        return Judgement(verdict=Verdict.FAILED, reason=f"the deployment was {seen.deployment}")
     match seen.state:
-        case ContainerState.RUNNING:
+        case ContainerState.RUNNING if seen.deployment is not DeploymentState.QUEUED:
             return Judgement(verdict=Verdict.RUNNING, reason=seen.detail or "seen running")
         case ContainerState.ERROR | ContainerState.DEGRADED:
             return _failed(seen)
         case ContainerState.GONE:
             return Judgement(verdict=Verdict.FAILED, reason="the container is gone")
+        case ContainerState.EXITED if seen.assignment_id == assignment_id:
+            return _failed(seen)
         case ContainerState.EXITED | ContainerState.STOPPED:
-            ours = seen.assignment_id == assignment_id and seen.state is ContainerState.EXITED
-            in_grace = now - started_at < timedelta(seconds=grace_s)
-            if ours or seen.deployment is DeploymentState.FAILED:
-                return _failed(seen)
-            if seen.deployment not in UNDER_WAY and not in_grace:
-                return _failed(seen)
+            unfinished = awaits_deployment and deployment_ended_at is None
+            if seen.deployment not in UNDER_WAY and not unfinished:
+                since = deployment_ended_at or started_at
+                if now - since >= timedelta(seconds=grace_s):
+                    return _failed(seen)
     return _or_timeout(seen, started_at, now, timeout_s)
 
 
@@ -83,11 +98,29 @@ def _or_timeout(
     )
 
 
-def has_exited(seen: Observation, *, assignment_id: AssignmentId) -> bool:
-    """Does this look show that a busy slot's container has ended?"""
-    if seen.assignment_id is not None and seen.assignment_id != assignment_id:
+def has_exited(
+    seen: Observation,
+    *,
+    assignment_id: AssignmentId,
+    running_at: datetime | None,
+    last_heartbeat_at: datetime | None,
+    now: datetime,
+    status_lag_s: float,
+    heartbeat_s: float,
+) -> bool:
+    """Does this look show that a busy slot's container has ended?
+
+    Where a platform cannot say whose run it shows, its status may be older than what we know: an
+    end counts once the status had time to follow the start, and not against a live agent's word.
+    """
+    if seen.assignment_id is not None:
+        return seen.assignment_id == assignment_id and seen.state in DOWN
+    if seen.state not in DOWN or seen.deployment in UNDER_WAY:
         return False
-    return seen.state in DOWN
+    followed = running_at is None or now - running_at >= timedelta(seconds=status_lag_s)
+    silence = timedelta(seconds=_BEATS_OF_SILENCE * heartbeat_s)
+    silent = last_heartbeat_at is None or now - last_heartbeat_at >= silence
+    return followed and silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

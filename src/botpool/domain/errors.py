@@ -160,6 +160,13 @@ class BackendUnavailable(BackendError):
         return f"The backend does not answer: {self.problem}"
 
 
+class StillRunning(BackendUnavailable):
+    """The container was asked to end, and has not yet: come again."""
+
+    def __str__(self) -> str:
+        return self.problem
+
+
 @dataclass(eq=False)
 class BudgetSpent(BackendUnavailable):
     """The platform takes no more requests of this kind now: come again later."""

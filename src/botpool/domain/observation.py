@@ -30,6 +30,7 @@ class DeploymentState(StrEnum):
 
 
 UNDER_WAY = frozenset({DeploymentState.QUEUED, DeploymentState.IN_PROGRESS})
+BROKEN_OFF = frozenset({DeploymentState.FAILED, DeploymentState.CANCELLED})
 DOWN = frozenset({ContainerState.EXITED, ContainerState.STOPPED, ContainerState.GONE})
 
 

@@ -10,6 +10,8 @@ class Policy:
     deploy_grace_s: float = 180.0
     deploy_wait_timeout_s: float = 1800.0
     deploy_attempts: int = 2
+    image_known_s: float = 86_400.0
+    """How long after its last start there a place is believed to have an image."""
     look_interval_s: float = 15.0
     reset_attempts: int = 3
     max_duration_s: float = 21600.0
@@ -23,5 +25,8 @@ class Policy:
     """How long a leased slot is ours. A call is sent only if it must end before this does."""
     stop_patience_s: float = 120.0
     """How long a stop may stay unconfirmed, beyond the platform's lag, before we delete."""
+    describe_interval_s: float = 2.0
+    describe_hold_s: float = 30.0
+    """How long a description that was not answered keeps the next one waiting."""
     step_backoff_s: float = 0.5
     step_backoff_max_s: float = 15.0

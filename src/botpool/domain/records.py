@@ -96,6 +96,8 @@ class PoolSpec:
     image: str
     max_size: int
     heartbeats: str
+    cpus: float = 1.0
+    memory_mb: int = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +177,8 @@ class LeasedSlot:
     """What the pool wants now."""
     made_from: str
     """What the container was made from."""
+    cpus: float
+    memory_mb: int
     container_id: ContainerId | None
     status: SlotStatus
     phase: SlotPhase | None
@@ -183,6 +187,8 @@ class LeasedSlot:
     assigned_bot_id: BotId | None
     assignment_id: AssignmentId | None
     deployment_id: DeploymentId | None
+    start_wanted_at: datetime | None
+    """When the start was let through: before that, nothing of this assignment can run."""
     start_issued_at: datetime | None
     stop_issued_at: datetime | None
     recovery_attempts: int
@@ -207,16 +213,24 @@ class LeasedSlot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookedAt:
-    """A slot whose container should run, as read before the platform was asked."""
+    """A slot whose container should run, or have ended, as read before the platform was asked."""
 
     slot_id: SlotId
     slot_name: str
     platform: Platform
+    backend: str
     container_id: ContainerId
     status: SlotStatus
     assignment_id: AssignmentId
+    deployment_id: DeploymentId | None
     start_issued_at: datetime | None
+    deployment_ended_at: datetime | None
+    stop_issued_at: datetime | None
     version: int
+    bot_id: BotId
     bot_status: BotStatus
     leave_by: datetime | None
+    running_at: datetime | None
+    failure: str | None
+    last_heartbeat_at: datetime | None
     now: datetime

@@ -1,9 +1,10 @@
-"""The steps of a deploying slot: the container exists, the start is issued, the deadline is kept.
+"""The steps of a deploying slot: the container exists, the gate is passed, the start is issued.
 
 What the next worker finds when the process dies, and what it does:
 
 - before the container is made: phase `creating`; the same step again;
 - after it, before the commit: no id yet; finds it by name and mark, and adopts it;
+- at the gate: a waiting phase; the poll of any replica opens the gate;
 - before the start: phase `starting`, not issued; starts it;
 - after it, before the commit: the same; a backend does not run one assignment twice;
 - after the commit: the looks, the agent's call or the deadline decide.
@@ -16,17 +17,22 @@ from datetime import timedelta
 
 import structlog
 
-from botpool.backends.protocol import Backend, ContainerSpec, StartOrder
+from botpool.backends.protocol import Backend, StartOrder
 from botpool.domain.errors import BackendRefused, BackendUnavailable, ContainerGone, StartSuperseded
 from botpool.domain.ids import ContainerId
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotPhase
+from botpool.engine import journal
 from botpool.engine.environment import container_environment
+from botpool.engine.gate import Gate
 from botpool.engine.leases import Lease
 from botpool.engine.looking import Looker
-from botpool.engine.moves import Moves
+from botpool.engine.moves import Moves, spec_of
 
 _log = structlog.get_logger()
+
+
+_WAITING = frozenset({SlotPhase.WAITING_FOR_IMAGE, SlotPhase.WAITING_FOR_START})
 
 
 class _TakenAway(Exception):
@@ -37,6 +43,7 @@ class _TakenAway(Exception):
 class Deployer:
     moves: Moves
     looker: Looker
+    gate: Gate
     backends: Mapping[str, Backend]
     public_url: str
     secret: bytes
@@ -44,13 +51,21 @@ class Deployer:
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
         if slot.start_issued_at is not None:
             await self._look_at_deadline(slot)
-            return
+        elif slot.phase in _WAITING:
+            await self._waited_too_long(slot)
+        else:
+            await self._deploy(slot, lease)
+
+    async def _deploy(self, slot: LeasedSlot, lease: Lease) -> None:
         gone: ContainerGone | None = None
         while True:
             try:
                 if slot.phase is not SlotPhase.STARTING or gone:
                     slot = await self._prepare(slot, lease, gone=gone)
-                await self._issue_start(slot, lease)
+                if slot.phase is SlotPhase.STARTING:
+                    await self._issue_start(slot, lease)
+                else:
+                    await self.moves.return_lease(slot)
             except ContainerGone as error:
                 if gone is None:
                     gone = error
@@ -67,19 +82,29 @@ class Deployer:
     async def _prepare(
         self, slot: LeasedSlot, lease: Lease, *, gone: ContainerGone | None
     ) -> LeasedSlot:
-        """See that the container exists, and commit that its start is wanted."""
+        """See that the container exists, and pass the gate if it is open."""
         if slot.container_id is not None and slot.made_from == slot.image and gone is None:
-            return await self._record(slot, lease, slot.container_id, reason="the container exists")
-        spec = ContainerSpec(name=slot.slot_name, platform=slot.platform, image=slot.image)
-        backend = self.backends[slot.backend]
-        made = await lease.call(lambda timeout_s: backend.ensure(spec, timeout_s=timeout_s))
-        reason = "the container was gone and made again" if gone else "the container was made"
-        return await self._record(slot, lease, made, reason=reason)
+            slot = await self._record(slot, lease, slot.container_id, reason="the container exists")
+        else:
+            backend = self.backends[slot.backend]
+            made = await lease.call(
+                lambda timeout_s: backend.ensure(spec_of(slot), timeout_s=timeout_s)
+            )
+            if gone is not None:
+                journal.container_remade(slot, made)
+            reason = "the container was gone and made again" if gone else "the container was made"
+            slot = await self._record(slot, lease, made, reason=reason)
+        if slot.phase in _WAITING:
+            passed = await self.gate.open(slot.backend)
+            if slot.slot_id in passed:
+                return replace(slot, phase=SlotPhase.STARTING, version=passed[slot.slot_id])
+        return slot
 
     async def _record(
         self, slot: LeasedSlot, lease: Lease, container_id: ContainerId, *, reason: str
     ) -> LeasedSlot:
         taken_at = time.monotonic()
+        policy, backend = self.moves.policy, self.backends[slot.backend]
         row = await self.moves.database.fetch_one(
             "record_container",
             {
@@ -87,21 +112,23 @@ class Deployer:
                 "assignment_id": slot.assignment_id,
                 "version": slot.version,
                 "container_id": container_id,
-                "former_id": slot.container_id,
+                "place": backend.place,
                 "image": slot.image,
-                "from_phase": slot.phase,
-                "lease_s": self.moves.policy.lease_s,
+                "image_known_s": policy.image_known_s,
+                "starts_limited": backend.concurrent_starts is not None,
+                "wait_timeout_s": policy.deploy_wait_timeout_s,
+                "lease_s": policy.lease_s,
                 "reason": reason,
             },
         )
         if row is None:
             raise _TakenAway
-        lease.renewed(taken_at=taken_at, lease_s=self.moves.policy.lease_s)
+        lease.renewed(taken_at=taken_at, lease_s=policy.lease_s)
         return replace(
             slot,
             container_id=container_id,
             made_from=slot.image,
-            phase=SlotPhase.STARTING,
+            phase=SlotPhase(row["phase"]),
             version=row["version"],
             lease_until=row["lease_until"],
         )
@@ -140,6 +167,12 @@ class Deployer:
         # Still ours if the platform did not answer: no evidence, so wait for it.
         await self.moves.postpone(slot)
 
+    async def _waited_too_long(self, slot: LeasedSlot) -> None:
+        """A slot at the gate is due only when its time there is up."""
+        assert slot.phase is not None
+        limit_s = self.moves.policy.deploy_wait_timeout_s
+        await self._give_up(slot, f"{slot.phase.replace('_', ' ')} for more than {limit_s:g} s")
+
     async def _wait(self, slot: LeasedSlot, error: BackendUnavailable) -> None:
         assert slot.phase_at is not None
         _log.warning("deploy.unavailable", slot=slot.slot_id, problem=str(error))
@@ -147,7 +180,7 @@ class Deployer:
         if slot.now - slot.phase_at >= limit:
             await self._give_up(slot, str(error))
         else:
-            await self.moves.postpone(slot)
+            await self.moves.postpone(slot, after=error)
 
     async def _give_up(self, slot: LeasedSlot, reason: str) -> None:
         if not await self.moves.fail_deployment(slot, reason=reason):

@@ -5,6 +5,8 @@ from typing import Any
 
 import structlog
 
+from botpool.domain.ids import ContainerId
+from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
 
 _log = structlog.get_logger("botpool.pool")
@@ -36,3 +38,17 @@ def slot_moved(
 def fence_held(*, name: str, slot_id: int, wanted: str) -> None:
     """A write came too late: somebody else owns the slot's state by now. Nothing was changed."""
     _log.info("slot.fenced", slot=slot_id, name=name, wanted=wanted)
+
+
+def container_remade(slot: LeasedSlot, made: ContainerId) -> None:
+    """A container was deleted behind our back, and made again under the same slot."""
+    _log.warning(
+        "slot.container_remade",
+        slot=slot.slot_id,
+        name=slot.slot_name,
+        old=slot.container_id,
+        new=made,
+        bot=slot.bot_id,
+        attempt=slot.attempts,
+        correlation_id=slot.correlation_id,
+    )

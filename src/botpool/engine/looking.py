@@ -1,25 +1,32 @@
 """Looking: what the platform shows of the containers that should run, and what follows from it.
 
-One list call serves a whole pool, leased so that replicas do not multiply it. Slots are read before
-the platform is asked, and what was seen is written only if their version still stands: so an
+One list call serves a whole backend, leased so that replicas do not multiply it. Slots are read
+before the platform is asked, and what was seen is written only if their version still stands: so an
 observation counts only if its call began after the present phase was committed. A look that is
 made twice, or late, changes nothing the second time.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
 from botpool.backends.protocol import Backend
 from botpool.domain.decisions import Verdict, ending_of_exit, has_exited, judge_start
 from botpool.domain.errors import BackendError
-from botpool.domain.ids import ContainerId, Platform
-from botpool.domain.observation import Observation
+from botpool.domain.ids import ContainerId
+from botpool.domain.observation import (
+    BROKEN_OFF,
+    UNDER_WAY,
+    ContainerState,
+    DeploymentState,
+    Observation,
+)
 from botpool.domain.records import LookedAt
 from botpool.domain.states import SlotStatus
 from botpool.engine.leases import timed
 from botpool.engine.moves import Moves
+from botpool.engine.release import Releaser
 from botpool.store.rows import to_looked_at
 
 _log = structlog.get_logger()
@@ -28,27 +35,21 @@ _log = structlog.get_logger()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looker:
     moves: Moves
+    releaser: Releaser
     backends: Mapping[str, Backend]
 
-    async def look_at_due_pools(self) -> None:
+    async def look_at_due_backends(self) -> None:
         # Leased for a little less than the interval: the replica that holds the rhythm keeps it.
         interval_s = self.moves.policy.look_interval_s * 0.8
         for row in await self.moves.database.fetch(
             "lease_looks", {"interval_s": interval_s, "backends": sorted(self.backends)}
         ):
-            await self.look(row["backend"], platform=row["platform"])
+            await self.look(row["backend"])
 
-    async def look(
-        self,
-        backend: str,
-        *,
-        platform: Platform | None = None,
-        container_id: ContainerId | None = None,
-    ) -> None:
-        """Look at the containers of a pool, or at one, and act on what is seen."""
+    async def look(self, backend: str, *, container_id: ContainerId | None = None) -> None:
+        """Look at the containers of a backend, or at one, and act on what is seen."""
         rows = await self.moves.database.fetch(
-            "list_looked_at",
-            {"backend": backend, "platform": platform, "container_id": container_id},
+            "list_looked_at", {"backend": backend, "container_id": container_id}
         )
         slots = [to_looked_at(row) for row in rows]
         if not slots:
@@ -61,7 +62,7 @@ class Looker:
             )
         except BackendError as error:
             # No evidence of anything: every slot stays as it is until the platform answers.
-            _log.warning("look.unavailable", backend=backend, pool=platform, problem=str(error))
+            _log.warning("look.unavailable", backend=backend, problem=str(error))
             return
         for slot in slots:
             if (observation := seen.get(slot.container_id)) is not None:
@@ -69,13 +70,24 @@ class Looker:
 
     async def judge(self, slot: LookedAt, seen: Observation) -> None:
         """Act on one observation of one slot."""
-        if slot.status is SlotStatus.BUSY:
-            await self._judge_busy(slot, seen)
-        else:
-            await self._judge_starting(slot, seen)
+        match slot.status:
+            case SlotStatus.BUSY:
+                await self._judge_busy(slot, seen)
+            case SlotStatus.RELEASING:
+                await self.releaser.judge(slot, seen)
+            case _:
+                await self._judge_starting(slot, seen)
 
     async def _judge_busy(self, slot: LookedAt, seen: Observation) -> None:
-        if not has_exited(seen, assignment_id=slot.assignment_id):
+        if not has_exited(
+            seen,
+            assignment_id=slot.assignment_id,
+            running_at=slot.running_at,
+            last_heartbeat_at=slot.last_heartbeat_at,
+            now=slot.now,
+            status_lag_s=self.backends[slot.backend].status_lag_s,
+            heartbeat_s=self.moves.policy.heartbeat_interval_ms / 1000,
+        ):
             return
         ending = ending_of_exit(
             slot.bot_status,
@@ -85,11 +97,20 @@ class Looker:
         await self.moves.end_bot(slot.assignment_id, ending, version=slot.version)
 
     async def _judge_starting(self, slot: LookedAt, seen: Observation) -> None:
-        assert slot.start_issued_at is not None, "only started slots are looked at"
+        started_at = slot.start_issued_at
+        assert started_at is not None, "only started slots are looked at"
+        if _deployment_may_be_over(slot, seen):
+            try:
+                slot, seen = await self._ask_for_deployment(slot, seen)
+            except BackendError as error:
+                _log.warning("look.unavailable", slot=slot.slot_id, problem=str(error))
+                return
         judgement = judge_start(
             seen,
             assignment_id=slot.assignment_id,
-            started_at=slot.start_issued_at,
+            started_at=started_at,
+            awaits_deployment=slot.deployment_id is not None,
+            deployment_ended_at=slot.deployment_ended_at,
             now=slot.now,
             grace_s=self.moves.policy.deploy_grace_s,
             timeout_s=self.moves.policy.deploy_timeout_s,
@@ -99,4 +120,36 @@ class Looker:
                 slot.assignment_id, version=slot.version, reason="seen running"
             )
         elif judgement.verdict is Verdict.FAILED:
-            await self.moves.fail_deployment(slot, reason=judgement.reason)
+            await self.moves.fail_deployment(
+                slot, reason=judgement.reason, deployment_over=seen.deployment in BROKEN_OFF
+            )
+
+    async def _ask_for_deployment(
+        self, slot: LookedAt, seen: Observation
+    ) -> tuple[LookedAt, Observation]:
+        """Learn how a deployment ended that the platform no longer lists, and keep its end."""
+        deployment_id, backend = slot.deployment_id, self.backends[slot.backend]
+        assert deployment_id is not None
+        state = await timed(
+            lambda timeout_s: backend.deployment(
+                slot.container_id, deployment_id, timeout_s=timeout_s
+            ),
+            self.moves.policy.call_timeout_s,
+        )
+        seen = replace(seen, deployment=state)
+        if state is not DeploymentState.FINISHED:
+            return slot, seen
+        version = await self.moves.end_deployment(slot)
+        if version is None:
+            return slot, seen
+        return replace(slot, version=version, deployment_ended_at=slot.now), seen
+
+
+def _deployment_may_be_over(slot: LookedAt, seen: Observation) -> bool:
+    """A deployment is asked for once it is not listed any more, until its end is known."""
+    return (
+        slot.deployment_id is not None
+        and slot.deployment_ended_at is None
+        and seen.deployment not in UNDER_WAY
+        and seen.state is not ContainerState.RUNNING
+    )

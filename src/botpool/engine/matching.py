@@ -43,7 +43,7 @@ class Matcher:
                 row,
                 old=SlotStatus(row["status"]),
                 new=SlotStatus.DELETING,
-                reason="above the pool's maximum",
+                reason=row["reason"],
             )
         for row in grown:
             journal.slot_moved(row, old=None, new=SlotStatus.IDLE, reason="the pool grew")

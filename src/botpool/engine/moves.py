@@ -8,14 +8,31 @@ finds neither the version nor the status it needs. Late: the same.
 
 from dataclasses import dataclass
 
+from botpool.backends.protocol import ContainerSpec
 from botpool.domain.decisions import Ending
+from botpool.domain.errors import BackendError, BudgetSpent
 from botpool.domain.ids import AssignmentId
 from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot, LookedAt
 from botpool.domain.states import SlotStatus, sources_of
 from botpool.engine import journal
+from botpool.engine.gate import Gate
 from botpool.engine.wakeups import Wakeups
 from botpool.store.database import Database
+
+_FRESH = 1 / 24
+"""An image's last start is written anew after that part of its time: not at every start."""
+
+
+def spec_of(slot: LeasedSlot) -> ContainerSpec:
+    """The container that a slot wants to have, as its pool is now."""
+    return ContainerSpec(
+        name=slot.slot_name,
+        platform=slot.platform,
+        image=slot.image,
+        cpus=slot.cpus,
+        memory_mb=slot.memory_mb,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +40,7 @@ class Moves:
     database: Database
     wakeups: Wakeups
     policy: Policy
+    gate: Gate
     owner: str
     """This replica, as it signs its leases."""
 
@@ -30,19 +48,28 @@ class Moves:
         self,
         slot: LeasedSlot,
         *,
+        after: BackendError | None = None,
+        delay_s: float | None = None,
         problem: str | None = None,
         stop_issued: bool = False,
         reset_failed: bool = False,
     ) -> None:
-        """Give the lease back and try the step again later, ever more slowly."""
-        backoff_s = self.policy.step_backoff_s * 2 ** min(slot.step_tries, 10)
+        """Give the lease back and try the step again later, ever more slowly.
+
+        `after` is what the backend said: one that named a time is asked then, and not before.
+        """
+        if delay_s is None:
+            backoff_s = self.policy.step_backoff_s * 2 ** min(slot.step_tries, 10)
+            delay_s = min(backoff_s, self.policy.step_backoff_max_s)
+        if isinstance(after, BudgetSpent):
+            delay_s = max(after.retry_after_s, delay_s)
         row = await self.database.fetch_one(
             "postpone_step",
             {
                 "slot_id": slot.slot_id,
                 "assignment_id": slot.assignment_id,
                 "version": slot.version,
-                "delay_s": min(backoff_s, self.policy.step_backoff_max_s),
+                "delay_s": delay_s,
                 "problem": problem,
                 "stop_issued": stop_issued,
                 "reset_failed": reset_failed,
@@ -78,6 +105,7 @@ class Moves:
                 "assignment_id": assignment_id,
                 "version": version,
                 "max_duration_s": self.policy.max_duration_s,
+                "image_fresh_s": self.policy.image_known_s * _FRESH,
                 "by_agent": by_agent,
                 "reason": reason,
             },
@@ -85,9 +113,28 @@ class Moves:
         if row is None:
             return False
         journal.slot_moved(row, old=SlotStatus.DEPLOYING, new=SlotStatus.BUSY, reason=reason)
+        if row["others_wait"]:
+            await self.gate.open(row["backend"])
         return True
 
-    async def fail_deployment(self, slot: LeasedSlot | LookedAt, *, reason: str) -> bool:
+    async def end_deployment(self, slot: LookedAt) -> int | None:
+        """A start's deployment has finished; the slot's new version. None: it moved on."""
+        row = await self.database.fetch_one(
+            "end_deployment",
+            {
+                "slot_id": slot.slot_id,
+                "assignment_id": slot.assignment_id,
+                "version": slot.version,
+            },
+        )
+        if row is None:
+            return None
+        await self.gate.open(row["backend"])
+        return int(row["version"])
+
+    async def fail_deployment(
+        self, slot: LeasedSlot | LookedAt, *, reason: str, deployment_over: bool = False
+    ) -> bool:
         """Give a deployment up. Whether the bot is tried again is decided when it has stopped."""
         row = await self.database.fetch_one(
             "fail_deployment",
@@ -95,12 +142,15 @@ class Moves:
                 "slot_id": slot.slot_id,
                 "assignment_id": slot.assignment_id,
                 "version": slot.version,
+                "deployment_over": deployment_over,
                 "reason": reason,
             },
         )
         if row is None:
             return False
         journal.slot_moved(row, old=SlotStatus.DEPLOYING, new=SlotStatus.RELEASING, reason=reason)
+        if row["others_wait"]:
+            await self.gate.open(row["backend"])
         self.wakeups.slots_due()
         return True
 

@@ -18,9 +18,11 @@ from botpool.store.database import Transaction
 class Pools:
     moves: Moves
     matcher: Matcher
+    backends: Sequence[str]
 
     async def configure(self, specs: Sequence[PoolSpec]) -> None:
         """Write the pools' settings. The match that follows grows or trims the pool to them."""
+        await self.moves.database.fetch("register_backends", {"backends": self.backends})
         for spec in sorted(specs, key=lambda spec: spec.platform):
             platform = spec.platform
             self.matcher.matched(

@@ -1,9 +1,10 @@
-"""The queue's poll: deadlines, and whatever could be served but no event said so."""
+"""The poll of what waits: deadlines, and whoever could be served but no event said so."""
 
 from dataclasses import dataclass
 
 import structlog
 
+from botpool.engine.gate import Gate
 from botpool.engine.matching import Matcher
 from botpool.store.database import Database
 
@@ -15,6 +16,7 @@ _BATCH = 500
 class QueueKeeper:
     database: Database
     matcher: Matcher
+    gate: Gate
 
     async def keep(self) -> None:
         work = await self.database.fetch_one("find_queue_work", {})
@@ -23,6 +25,7 @@ class QueueKeeper:
             await self.expire()
         for platform in work["servable"]:
             await self.matcher.match_pool(platform)
+        await self.gate.open_due()
 
     async def expire(self) -> int:
         """Fail the bots whose time in the queue is over."""

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import structlog
+
 from botpool.backends.protocol import Backend, Health
 from botpool.domain.errors import BotpoolError, DatabaseUnavailable, SchemaMismatch
 from botpool.engine.leases import timed
@@ -12,8 +14,9 @@ from botpool.engine.wakeups import Wakeups
 from botpool.store.database import Database
 from botpool.store.migrations import check_schema
 
+_log = structlog.get_logger()
 _CHECK_TIMEOUT_S = 5.0
-_CHECKED_FOR_S = 10.0
+_CHECKED_FOR_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,9 @@ class Readiness:
         return None
 
     async def backend_health(self, name: str) -> Health:
-        """Asked at most every ten seconds, however often readiness is."""
+        """Asked at most every half minute, however often readiness is: platforms count requests."""
+        if name not in self._backends:
+            return Health(ok=False, detail=f"backend {name} is not set up in this replica")
         known = self._health.get(name)
         if known is not None and self._monotonic() - known[0] < _CHECKED_FOR_S:
             return known[1]
@@ -71,4 +76,12 @@ class Readiness:
         except BotpoolError as error:
             health = Health(ok=False, detail=str(error))
         self._health[name] = (self._monotonic(), health)
+        if health != (known[1] if known else Health(ok=True)):
+            log = _log.info if health.ok else _log.warning
+            log("backend.health", backend=name, ok=health.ok, detail=health.detail)
         return health
+
+    async def check_backends(self) -> None:
+        """One log line for each backend whose health has changed."""
+        for name in sorted(self._backends):
+            await self.backend_health(name)

@@ -1,5 +1,8 @@
 """The steps of a releasing slot: stop, see it stopped, then free it and hand it on.
 
+A platform whose status follows at once is looked at in the same step. Where it lags, the stop is
+sent, and the pool's regular look confirms it: asking for each slot would eat the platform's budget.
+
 Nothing is handed on before the stop is confirmed. If the process dies before, during or after the
 stop, the slot is still `releasing` and the stop is made again, which is harmless; the freeing and
 the hand-over to the next bot are one transaction. Done twice, the second finds another version.
@@ -15,7 +18,7 @@ from botpool.domain.decisions import stop_is_confirmed, stop_is_overdue
 from botpool.domain.errors import BackendError, ContainerGone
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import ContainerState, Observation
-from botpool.domain.records import LeasedSlot
+from botpool.domain.records import LeasedSlot, LookedAt
 from botpool.domain.states import FINAL, SlotStatus
 from botpool.engine import journal
 from botpool.engine.leases import Lease
@@ -33,39 +36,46 @@ class Releaser:
     backends: Mapping[str, Backend]
 
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
-        if slot.container_id is None:
-            # A start is only ever issued for a container whose id was committed: nothing runs.
-            await self._free(slot, container_gone=False)
+        if slot.container_id is None or slot.start_wanted_at is None:
+            # No start was let through for this assignment: nothing of it can run.
+            await self.free(slot)
             return
+        backend = self.backends[slot.backend]
         try:
-            state = await self._stop_and_look(slot, lease)
+            state = await self._stop_and_look(backend, slot, lease)
         except ContainerGone:
             state = ContainerState.GONE
         except BackendError as error:
             _log.warning("release.unavailable", slot=slot.slot_id, problem=str(error))
-            await self.moves.postpone(slot)
+            await self.moves.postpone(slot, after=error)
             return
-        if state is None:
-            await self.moves.postpone(slot, stop_issued=True)
+        if state is not None:
+            await self.free(slot, container_gone=state is ContainerState.GONE)
+        elif backend.status_lag_s:
+            # The looks confirm it; stopped again when the status must have followed by then.
+            again_s = backend.status_lag_s + self.moves.policy.look_interval_s
+            await self.moves.postpone(slot, delay_s=again_s, stop_issued=True)
         else:
-            await self._free(slot, container_gone=state is ContainerState.GONE)
+            await self.moves.postpone(slot, stop_issued=True)
 
-    async def _stop_and_look(self, slot: LeasedSlot, lease: Lease) -> ContainerState | None:
-        """The state in which the container was seen ended; None while that is not certain."""
-        backend, container_id = self.backends[slot.backend], slot.container_id
-        assert container_id is not None
-        await lease.call(
-            lambda timeout_s: backend.stop(container_id, slot.assignment_id, timeout_s=timeout_s)
-        )
-        seen = await self._look(backend, container_id, lease)
+    async def judge(self, slot: LookedAt, seen: Observation) -> None:
+        """Free a slot whose container a look shows to have ended."""
+        assert slot.stop_issued_at is not None, "only slots whose stop was sent are looked at"
         if stop_is_confirmed(
             seen,
             seen_running=slot.running_at is not None,
-            stop_issued_at=slot.stop_issued_at or slot.now,
+            stop_issued_at=slot.stop_issued_at,
             now=slot.now,
-            status_lag_s=backend.status_lag_s,
+            status_lag_s=self.backends[slot.backend].status_lag_s,
         ):
-            return seen.state
+            await self.free(slot, container_gone=seen.state is ContainerState.GONE)
+
+    async def _stop_and_look(
+        self, backend: Backend, slot: LeasedSlot, lease: Lease
+    ) -> ContainerState | None:
+        """The state in which the container was seen ended; None while that is not certain."""
+        container_id = slot.container_id
+        assert container_id is not None
         if stop_is_overdue(
             stop_issued_at=slot.stop_issued_at,
             now=slot.now,
@@ -73,13 +83,27 @@ class Releaser:
         ):
             await lease.call(lambda timeout_s: backend.delete(container_id, timeout_s=timeout_s))
             seen = await self._look(backend, container_id, lease)
-        return seen.state if seen.state is ContainerState.GONE else None
+            return seen.state if seen.state is ContainerState.GONE else None
+        await lease.call(
+            lambda timeout_s: backend.stop(container_id, slot.assignment_id, timeout_s=timeout_s)
+        )
+        if backend.status_lag_s:
+            return None
+        seen = await self._look(backend, container_id, lease)
+        confirmed = stop_is_confirmed(
+            seen,
+            seen_running=slot.running_at is not None,
+            stop_issued_at=slot.stop_issued_at or slot.now,
+            now=slot.now,
+            status_lag_s=0,
+        )
+        return seen.state if confirmed else None
 
     async def _look(self, backend: Backend, container_id: ContainerId, lease: Lease) -> Observation:
         seen = await lease.call(lambda timeout_s: backend.look([container_id], timeout_s=timeout_s))
         return seen[container_id]
 
-    async def _free(self, slot: LeasedSlot, *, container_gone: bool) -> None:
+    async def free(self, slot: LeasedSlot | LookedAt, *, container_gone: bool = False) -> None:
         """Free the slot and serve the queue with it, in one transaction."""
         # A bot that is not final comes from a failed deployment: nothing else releases it so.
         failure = None
@@ -114,7 +138,8 @@ class Releaser:
         freed = results[1]
         if not freed:
             self.matcher.matched(results)
-            await self.moves.taken_away(slot, wanted="free")
+            if isinstance(slot, LeasedSlot):
+                await self.moves.taken_away(slot, wanted="free")
             return
         journal.slot_moved(
             freed[0],
@@ -127,3 +152,6 @@ class Releaser:
         self.matcher.matched(results)
         if status is SlotStatus.ERROR:
             self.moves.wakeups.slots_due()
+        if freed[0]["others_wait"]:
+            # It may have led a pull, or used the budget of starts.
+            await self.moves.gate.open(slot.backend)

@@ -13,8 +13,10 @@ from botpool.domain.policy import Policy
 from botpool.engine.admission import Admission
 from botpool.engine.agents import Agents
 from botpool.engine.deployment import Deployer
+from botpool.engine.descriptions import Describer
 from botpool.engine.ending import EndingAll
 from botpool.engine.estimates import Estimates
+from botpool.engine.gate import Gate
 from botpool.engine.keys import Keys
 from botpool.engine.looking import Looker
 from botpool.engine.loop import Loop
@@ -32,6 +34,7 @@ from botpool.engine.wakeups import Wakeups
 from botpool.store.database import Database
 
 _log = structlog.get_logger()
+_HEALTH_INTERVAL_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,30 +61,38 @@ class Replica:
         self.database = database
         self.wakeups = Wakeups(database, owner=identity.owner)
         self.matcher = Matcher(database, self.wakeups)
+        self.gate = Gate(database=database, wakeups=self.wakeups, policy=policy, backends=backends)
         self.moves = Moves(
-            database=database, wakeups=self.wakeups, policy=policy, owner=identity.owner
+            database=database,
+            wakeups=self.wakeups,
+            policy=policy,
+            gate=self.gate,
+            owner=identity.owner,
         )
         estimates = Estimates(database)
         self.admission = Admission(database, self.wakeups, self.matcher, estimates, policy)
         self.stopping = Stopping(moves=self.moves, admission=self.admission)
         self.ending = EndingAll(moves=self.moves, admission=self.admission)
         self.agents = Agents(moves=self.moves)
-        self.pools = Pools(moves=self.moves, matcher=self.matcher)
+        self.pools = Pools(moves=self.moves, matcher=self.matcher, backends=sorted(backends))
         self.keys = Keys(database)
         self.reading = Reading(database=database, backends=backends, estimates=estimates)
         self.readiness = Readiness(database, backends, self.wakeups)
-        self.looker = Looker(moves=self.moves, backends=backends)
-        self.queue_keeper = QueueKeeper(database=database, matcher=self.matcher)
+        self.queue_keeper = QueueKeeper(database=database, matcher=self.matcher, gate=self.gate)
+        self.describer = Describer(database=database, policy=policy, backends=backends)
+        releaser = Releaser(moves=self.moves, matcher=self.matcher, backends=backends)
+        self.looker = Looker(moves=self.moves, releaser=releaser, backends=backends)
         self.stepper = Stepper(
             moves=self.moves,
             deployer=Deployer(
                 moves=self.moves,
                 looker=self.looker,
+                gate=self.gate,
                 backends=backends,
                 public_url=identity.public_url,
                 secret=identity.secret,
             ),
-            releaser=Releaser(moves=self.moves, matcher=self.matcher, backends=backends),
+            releaser=releaser,
             resetter=Resetter(moves=self.moves, matcher=self.matcher, backends=backends),
             backends=backends,
         )
@@ -94,7 +105,13 @@ class Replica:
                 wake=self.wakeups.slots,
             ),
             Loop("queue", self.queue_keeper.keep, interval_s=policy.queue_poll_s),
-            Loop("looks", self.looker.look_at_due_pools, interval_s=policy.look_interval_s),
+            Loop("looks", self.looker.look_at_due_backends, interval_s=policy.look_interval_s),
+            Loop("health", self.readiness.check_backends, interval_s=_HEALTH_INTERVAL_S),
+            Loop(
+                "descriptions",
+                self.describer.describe_due,
+                interval_s=policy.describe_interval_s,
+            ),
         )
         self._watchers: list[asyncio.Task[None]] = []
 

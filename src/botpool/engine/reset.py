@@ -1,9 +1,9 @@
 """The steps of slots without a bot that need care: `error` is reset, `deleting` is taken down.
 
-A reset stops the container, sees it stopped, sees that it exists or makes it again, and gives the
-slot back to the queue. Resets, also refused ones, are counted until the slot is busy again: after
-the third in a row the slot itself is the problem, and goes. Each step may be repeated after a
-crash.
+Nothing comes to `error` before its stop was confirmed. A reset sees that the container exists and
+is still stopped, or makes it again, and gives the slot back to the queue. Resets, also refused
+ones, are counted until the slot is busy again: after the third in a row the slot itself is the
+problem, and goes. Each step may be repeated after a crash.
 """
 
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 import structlog
 
-from botpool.backends.protocol import Backend, ContainerSpec
+from botpool.backends.protocol import Backend
 from botpool.domain.decisions import stop_is_overdue
-from botpool.domain.errors import BackendError, BackendRefused, ContainerGone
-from botpool.domain.observation import DOWN, ContainerState
+from botpool.domain.errors import BackendError, BackendRefused, StillRunning
+from botpool.domain.observation import ContainerState
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
 from botpool.engine import journal
 from botpool.engine.leases import Lease
 from botpool.engine.matching import Matcher, lock, match_calls
-from botpool.engine.moves import Moves
+from botpool.engine.moves import Moves, spec_of
 
 _log = structlog.get_logger()
 
@@ -35,20 +35,19 @@ class Resetter:
         if slot.recovery_attempts >= self.moves.policy.reset_attempts:
             await self._condemn(slot)
             return
+        backend = self.backends[slot.backend]
         try:
-            if not await self._is_stopped(slot, lease):
-                await self._stop_later(slot)
-                return
-            spec = ContainerSpec(name=slot.slot_name, platform=slot.platform, image=slot.image)
-            backend = self.backends[slot.backend]
             container_id = await lease.call(
-                lambda timeout_s: backend.ensure(spec, timeout_s=timeout_s)
+                lambda timeout_s: backend.ensure(spec_of(slot), timeout_s=timeout_s)
             )
+        except StillRunning as error:
+            await self._stop_later(slot, error)
+            return
         except BackendError as error:
             _log.warning("reset.unavailable", slot=slot.slot_id, problem=str(error))
             # A refusal is a reset that failed; a platform that does not answer says nothing.
             refused = isinstance(error, BackendRefused)
-            await self.moves.postpone(slot, problem=str(error), reset_failed=refused)
+            await self.moves.postpone(slot, after=error, problem=str(error), reset_failed=refused)
             return
         results = await self.moves.database.atomically(
             lock(slot.platform),
@@ -78,7 +77,7 @@ class Resetter:
                 return
         except BackendError as error:
             _log.warning("delete.unavailable", slot=slot.slot_id, problem=str(error))
-            await self.moves.postpone(slot)
+            await self.moves.postpone(slot, after=error)
             return
         results = await self.moves.database.atomically(
             lock(slot.platform),
@@ -93,19 +92,6 @@ class Resetter:
             await self.moves.taken_away(slot, wanted="remove")
         self.matcher.matched(results)
 
-    async def _is_stopped(self, slot: LeasedSlot, lease: Lease) -> bool:
-        backend, container_id = self.backends[slot.backend], slot.container_id
-        if container_id is None:
-            return True
-        try:
-            await lease.call(
-                lambda timeout_s: backend.stop(container_id, None, timeout_s=timeout_s)
-            )
-        except ContainerGone:
-            return True
-        seen = await lease.call(lambda timeout_s: backend.look([container_id], timeout_s=timeout_s))
-        return seen[container_id].state in DOWN
-
     async def _is_gone(self, backend: Backend, slot: LeasedSlot, lease: Lease) -> bool:
         container_id = slot.container_id
         assert container_id is not None
@@ -113,14 +99,14 @@ class Resetter:
         seen = await lease.call(lambda timeout_s: backend.look([container_id], timeout_s=timeout_s))
         return seen[container_id].state is ContainerState.GONE
 
-    async def _stop_later(self, slot: LeasedSlot) -> None:
+    async def _stop_later(self, slot: LeasedSlot, error: StillRunning) -> None:
         """Its container does not stop: try again, and in the end delete it."""
         lag_s = self.backends[slot.backend].status_lag_s
         patience_s = lag_s + self.moves.policy.stop_patience_s
         if stop_is_overdue(stop_issued_at=slot.stop_issued_at, now=slot.now, patience_s=patience_s):
             await self._condemn(slot)
         else:
-            await self.moves.postpone(slot, problem="its container does not stop", stop_issued=True)
+            await self.moves.postpone(slot, problem=str(error), stop_issued=True)
 
     async def _condemn(self, slot: LeasedSlot) -> None:
         reason = f"{slot.recovery_attempts} resets did not help: {slot.error_message}"

@@ -8,6 +8,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from botpool.domain.errors import SettingError
 from botpool.settings.sections import (
+    DEMO_IMAGE,
     AgentSettings,
     BackendsSettings,
     BotsSettings,
@@ -83,6 +84,8 @@ class Settings(BaseSettings):
             if pool.backend != "process" and self.server.public_url is None:
                 problem = f"is required for the backend of pools.{platform} ({pool.backend})"
                 raise SettingError("server.public_url", problem)
+            if pool.backend == "coolify":
+                self._fit_for_coolify(platform, pool)
         if self.queue.max_timeout_ms < self.queue.default_timeout_ms:
             problem = f"is less than queue.default_timeout_ms ({self.queue.default_timeout_ms})"
             raise SettingError("queue.max_timeout_ms", problem)
@@ -90,3 +93,12 @@ class Settings(BaseSettings):
             problem = "is not above agent.heartbeat_interval_ms: live bots would be failed"
             raise SettingError("recovery.heartbeat_freshness_s", problem)
         return self
+
+    def _fit_for_coolify(self, platform: str, pool: PoolSettings) -> None:
+        for name in ("url", "token", "project_uuid", "server_uuid"):
+            if not getattr(self.backends.coolify, name):
+                problem = f"is required for the backend of pools.{platform} (coolify)"
+                raise SettingError(f"backends.coolify.{name}", problem)
+        if pool.image == DEMO_IMAGE:
+            problem = "is required: the image that Coolify pulls, such as ghcr.io/acme/bot:1.4"
+            raise SettingError(f"pools.{platform}.image", problem)

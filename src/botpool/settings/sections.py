@@ -21,7 +21,7 @@ from pydantic import (
     field_validator,
 )
 
-BACKENDS = ("process",)
+BACKENDS = ("process", "coolify")
 DEMO_COMMAND = (sys.executable, "-m", "botpool.agent.demo")
 DEMO_IMAGE = "botpool-demo"
 EMBEDDED = "embedded"
@@ -152,6 +152,8 @@ class PoolSettings(Section):
     image: Annotated[str, Field(min_length=1, max_length=500)] = DEMO_IMAGE
     max_size: Annotated[int, Field(ge=0, le=100_000)] = 100
     heartbeats: Literal["required", "none"] = "required"
+    cpus: Annotated[float, Field(gt=0, le=1_000)] = 1
+    memory_mb: Annotated[int, Field(ge=16, le=10_000_000)] = 2_048
 
     @field_validator("backend")
     @classmethod
@@ -172,7 +174,7 @@ class CoolifySettings(Section):
     token: Secret | None = None
     project_uuid: str | None = None
     server_uuid: str | None = None
-    environment_name: str | None = None
+    environment_name: str = "production"
     destination_uuid: str | None = None
     requests_per_minute: Count = 200
     concurrent_deployments: Count = 4
@@ -196,6 +198,7 @@ class DeploySettings(Section):
     grace_s: SecondsOrNone = 180
     wait_timeout_s: Seconds = 1_800
     attempts: Count = 2
+    image_known_s: Seconds = 86_400
 
 
 class RecoverySettings(Section):

@@ -18,7 +18,14 @@ from botpool.domain.decisions import (
     stop_is_confirmed,
 )
 from botpool.domain.ids import AssignmentId, ContainerId
-from botpool.domain.observation import DOWN, UNDER_WAY, ContainerState, DeploymentState, Observation
+from botpool.domain.observation import (
+    BROKEN_OFF,
+    DOWN,
+    UNDER_WAY,
+    ContainerState,
+    DeploymentState,
+    Observation,
+)
 from botpool.domain.states import FINAL, RUNNING, BotStatus, FailureCode, SlotStatus
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,20 +48,78 @@ def seen(
     )
 
 
-def judged(observation: Observation, age_s: float) -> Verdict:
+def judged(
+    observation: Observation,
+    age_s: float,
+    *,
+    awaits_deployment: bool = False,
+    deployment_ended_s: float | None = None,
+) -> Verdict:
+    ended = None
+    if deployment_ended_s is not None:
+        ended = STARTED + timedelta(seconds=deployment_ended_s)
     return judge_start(
         observation,
         assignment_id=OURS,
         started_at=STARTED,
+        awaits_deployment=awaits_deployment,
+        deployment_ended_at=ended,
         now=STARTED + timedelta(seconds=age_s),
         grace_s=GRACE_S,
         timeout_s=TIMEOUT_S,
     ).verdict
 
 
-@given(deployments, ages)
+def exited(
+    observation: Observation, *, running_s: float = 3600, silent_s: float | None = None
+) -> bool:
+    """With the status lag of 60 s and heartbeats every 10 s."""
+    now = STARTED + timedelta(hours=2)
+    beat = None if silent_s is None else now - timedelta(seconds=silent_s)
+    return has_exited(
+        observation,
+        assignment_id=OURS,
+        running_at=now - timedelta(seconds=running_s),
+        last_heartbeat_at=beat,
+        now=now,
+        status_lag_s=60,
+        heartbeat_s=10,
+    )
+
+
+@given(st.sampled_from(sorted(set(DeploymentState) - {DeploymentState.QUEUED})) | st.none(), ages)
 def test_running_is_running(deployment: DeploymentState | None, age_s: float) -> None:
     assert judged(seen(ContainerState.RUNNING, deployment), age_s) is Verdict.RUNNING
+
+
+def test_what_runs_while_our_deployment_is_queued_is_not_ours() -> None:
+    assert judged(seen(ContainerState.RUNNING, DeploymentState.QUEUED), 10) is Verdict.WAIT
+
+
+@given(st.sampled_from(sorted(BROKEN_OFF)), ages)
+def test_a_deployment_that_broke_off_has_failed(deployment: DeploymentState, age_s: float) -> None:
+    for state in set(ContainerState) - {ContainerState.RUNNING}:
+        assert judged(seen(state, deployment), age_s) is Verdict.FAILED
+
+
+def test_an_exited_container_waits_for_its_deployment_and_the_grace_after_it() -> None:
+    look = seen(ContainerState.EXITED)
+    assert judged(look, TIMEOUT_S - 1, awaits_deployment=True) is Verdict.WAIT
+    after = {"awaits_deployment": True, "deployment_ended_s": 420}
+    assert judged(look, 420 + GRACE_S - 1, **after) is Verdict.WAIT
+    assert judged(look, 420 + GRACE_S, **after) is Verdict.FAILED
+
+
+@given(st.sampled_from(sorted(DOWN)))
+def test_an_end_counts_when_the_status_has_followed_and_the_agent_is_silent(
+    state: ContainerState,
+) -> None:
+    assert exited(seen(state))
+    assert exited(seen(state), silent_s=30)
+    assert not exited(seen(state), silent_s=29)
+    assert not exited(seen(state), running_s=59)
+    assert not exited(seen(state, DeploymentState.IN_PROGRESS))
+    assert exited(seen(state, whose=OURS), running_s=0, silent_s=0)
 
 
 @given(st.sampled_from([ContainerState.ERROR, ContainerState.DEGRADED]), deployments, ages)
@@ -89,7 +154,7 @@ def test_a_backend_that_knows_whose_run_it_shows_needs_no_grace() -> None:
 @given(states, st.floats(0, TIMEOUT_S - 1))
 def test_the_run_of_another_assignment_is_no_evidence(state: ContainerState, age_s: float) -> None:
     assert judged(seen(state, whose=FORMER), age_s) is Verdict.WAIT
-    assert not has_exited(seen(state, whose=FORMER), assignment_id=OURS)
+    assert not exited(seen(state, whose=FORMER))
 
 
 @given(states, deployments, st.floats(TIMEOUT_S, 10 * TIMEOUT_S))
@@ -99,12 +164,15 @@ def test_nothing_waits_past_the_timeout(
     assert judged(seen(state, deployment), age_s) is not Verdict.WAIT
 
 
-@given(st.sampled_from([ContainerState.UNKNOWN, ContainerState.STARTING]), deployments)
+@given(
+    st.sampled_from([ContainerState.UNKNOWN, ContainerState.STARTING]),
+    st.none() | st.sampled_from(sorted(set(DeploymentState) - BROKEN_OFF)),
+)
 def test_an_answer_that_says_nothing_ends_nothing(
     state: ContainerState, deployment: DeploymentState | None
 ) -> None:
     assert judged(seen(state, deployment), 0) is Verdict.WAIT
-    assert not has_exited(seen(state), assignment_id=OURS)
+    assert not exited(seen(state, deployment))
 
 
 @given(

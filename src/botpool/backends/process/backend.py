@@ -14,7 +14,7 @@ from botpool.backends.process.root import Root
 from botpool.backends.process.start import Manner, answer_of, judge, launch
 from botpool.backends.process.watch import Watch
 from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
-from botpool.domain.errors import BackendRefused, BackendUnavailable
+from botpool.domain.errors import BackendRefused, BackendUnavailable, StillRunning
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
 
@@ -175,7 +175,7 @@ def _absolute(command: Sequence[str]) -> tuple[str, ...]:
 
 def _require_ended(directory: Directory) -> None:
     if directory.is_held():
-        raise BackendUnavailable(f"the program in {directory.container_id} does not end")
+        raise StillRunning(f"the program in {directory.container_id} does not end")
 
 
 @contextmanager

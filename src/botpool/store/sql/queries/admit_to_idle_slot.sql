@@ -7,6 +7,7 @@ WITH slot AS MATERIALIZED (
     WHERE s.platform = %(platform)s
       AND s.status = 'idle'
       AND NOT s.cordoned
+      AND s.backend = p.backend
       AND p.drained_at IS NULL
       AND NOT EXISTS (SELECT FROM bot_pool_queue q WHERE q.platform = %(platform)s)
     ORDER BY s.last_used_at NULLS FIRST, s.number

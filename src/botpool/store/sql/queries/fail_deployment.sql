@@ -7,6 +7,11 @@ WITH slot AS (
         phase_at = botpool_now(),
         next_step_at = botpool_now(),
         step_tries = 0,
+        -- Whatever this start still does: the next one may lead the pull now.
+        leads_image = NULL,
+        deployment_ended_at = CASE WHEN %(deployment_over)s
+                                   THEN coalesce(deployment_ended_at, botpool_now())
+                                   ELSE deployment_ended_at END,
         lease_owner = NULL,
         lease_until = NULL,
         version = version + 1
@@ -14,7 +19,7 @@ WITH slot AS (
       AND assignment_id = %(assignment_id)s
       AND version = %(version)s
       AND status = 'deploying'
-    RETURNING id, slot_name, assigned_bot_id, assignment_id, container_id
+    RETURNING id, slot_name, assigned_bot_id, assignment_id, container_id, backend
 ), assigned AS (
     UPDATE assignments a SET failure = %(reason)s FROM slot WHERE a.id = slot.assignment_id
 ), written AS (
@@ -29,6 +34,11 @@ WITH slot AS (
 )
 SELECT
     slot.id AS slot_id, slot.slot_name, slot.container_id, slot.assigned_bot_id AS bot_id,
-    b.correlation_id
+    b.correlation_id, slot.backend,
+    EXISTS (
+        SELECT
+        FROM bot_pool_slots w
+        WHERE w.backend = slot.backend AND w.phase IN ('waiting_for_image', 'waiting_for_start')
+    ) AS others_wait
 FROM slot
 JOIN bots b ON b.id = slot.assigned_bot_id

@@ -1,7 +1,7 @@
 -- The stop is confirmed: the slot has no bot any more. The only statement that clears
 -- assigned_bot_id. Fenced; the pool's lock is held, and the match follows in this transaction.
 WITH former AS MATERIALIZED (
-    SELECT s.id, s.assigned_bot_id, s.assignment_id
+    SELECT s.id, s.assigned_bot_id, s.assignment_id, s.container_id
     FROM bot_pool_slots s
     WHERE s.id = %(slot_id)s
       AND s.assignment_id = %(assignment_id)s
@@ -17,6 +17,9 @@ WITH former AS MATERIALIZED (
         assigned_bot_id = NULL,
         assignment_id = NULL,
         deployment_id = NULL,
+        start_wanted_at = NULL,
+        deployment_ended_at = NULL,
+        leads_image = NULL,
         start_issued_at = NULL,
         stop_issued_at = NULL,
         last_released_at = botpool_now(),
@@ -27,7 +30,7 @@ WITH former AS MATERIALIZED (
         version = s.version + 1
     FROM former
     WHERE s.id = former.id
-    RETURNING s.id, s.slot_name, s.container_id
+    RETURNING s.id, s.slot_name, s.container_id, s.backend
 ), assigned AS (
     UPDATE assignments a
     SET ended_at = botpool_now()
@@ -37,17 +40,24 @@ WITH former AS MATERIALIZED (
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
-        correlation_id)
+        correlation_id, data)
     SELECT
         'slot.status', former.assigned_bot_id, slot.id, former.assignment_id, slot.slot_name,
-        'releasing', %(status)s, %(reason)s, b.correlation_id
+        'releasing', %(status)s, %(reason)s, b.correlation_id,
+        CASE WHEN %(container_gone)s
+             THEN json_build_object('goneContainerId', former.container_id) END
     FROM slot
     JOIN former ON former.id = slot.id
     JOIN bots b ON b.id = former.assigned_bot_id
 )
 SELECT
     slot.id AS slot_id, slot.slot_name, slot.container_id, former.assigned_bot_id AS bot_id,
-    b.status AS bot_status, b.correlation_id,
+    b.status AS bot_status, b.correlation_id, slot.backend,
+    EXISTS (
+        SELECT
+        FROM bot_pool_slots w
+        WHERE w.backend = slot.backend AND w.phase IN ('waiting_for_image', 'waiting_for_start')
+    ) AS others_wait,
     extract(epoch FROM botpool_now() - assigned.assigned_at)::float8 AS occupied_s
 FROM slot
 JOIN former ON former.id = slot.id

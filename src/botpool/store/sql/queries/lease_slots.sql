@@ -19,11 +19,11 @@ WITH due AS (
     RETURNING
         s.id AS slot_id, s.platform, s.slot_name, s.backend, s.image AS made_from, s.container_id, s.status, s.phase,
         s.phase_at, s.cordoned, s.assigned_bot_id, s.assignment_id, s.deployment_id,
-        s.start_issued_at, s.stop_issued_at, s.recovery_attempts, s.error_message, s.version,
+        s.start_wanted_at, s.start_issued_at, s.stop_issued_at, s.recovery_attempts, s.error_message, s.version,
         s.step_tries, s.lease_until
 )
 SELECT
-    leased.*, p.image, b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.meeting_url,
+    leased.*, p.image, p.cpus, p.memory_mb, b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.meeting_url,
     b.bot_display_name, b.bot_data, b.attempts, b.started_at, b.leave_by, a.running_at, a.failure,
     botpool_now() AS now
 FROM leased

@@ -8,6 +8,9 @@ WITH slot AS (
         phase_at = botpool_now(),
         recovery_attempts = 0,
         skipped_recoveries = 0,
+        -- A container that runs is the end of its deployment, and has its image.
+        deployment_ended_at = coalesce(deployment_ended_at, botpool_now()),
+        leads_image = NULL,
         next_step_at = CASE WHEN %(max_duration_s)s > 0
                             THEN botpool_now() + make_interval(secs => %(max_duration_s)s) END,
         step_tries = 0,
@@ -15,7 +18,21 @@ WITH slot AS (
     WHERE assignment_id = %(assignment_id)s
       AND status = 'deploying'
       AND (%(version)s::bigint IS NULL OR version = %(version)s)
-    RETURNING id, slot_name, assigned_bot_id, assignment_id, container_id
+    RETURNING id, slot_name, assigned_bot_id, assignment_id, container_id, backend, place, image
+), known AS (
+    INSERT INTO known_images AS k (backend, place, image, last_started_at)
+    SELECT slot.backend, slot.place, slot.image, botpool_now()
+    FROM slot
+    WHERE slot.place IS NOT NULL
+      -- Known and fresh is the common case, and must not make starts wait for each other.
+      AND NOT EXISTS (
+          SELECT
+          FROM known_images f
+          WHERE f.backend = slot.backend
+            AND f.place = slot.place
+            AND f.image = slot.image
+            AND f.last_started_at > botpool_now() - make_interval(secs => %(image_fresh_s)s))
+    ON CONFLICT (backend, place, image) DO UPDATE SET last_started_at = EXCLUDED.last_started_at
 ), assigned AS (
     UPDATE assignments a
     SET running_at = coalesce(a.running_at, botpool_now()),
@@ -42,6 +59,13 @@ WITH slot AS (
         VALUES ('slot.status', 'deploying', 'busy'), ('bot.status', 'DEPLOYING', 'JOINING_CALL')
     ) AS v (kind, from_state, to_state)
 )
-SELECT slot.id AS slot_id, slot.slot_name, slot.container_id, bot.id AS bot_id, bot.correlation_id
+SELECT
+    slot.id AS slot_id, slot.slot_name, slot.container_id, bot.id AS bot_id, bot.correlation_id,
+    slot.backend,
+    EXISTS (
+        SELECT
+        FROM bot_pool_slots w
+        WHERE w.backend = slot.backend AND w.phase IN ('waiting_for_image', 'waiting_for_start')
+    ) AS others_wait
 FROM slot
 JOIN bot ON bot.id = slot.assigned_bot_id

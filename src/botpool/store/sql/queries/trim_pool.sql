@@ -1,18 +1,25 @@
--- Condemn slots without a bot above the pool's maximum, highest numbers first. The pool's lock is
--- held. Slots that a newcomer is just claiming are left: they come back here when they are freed.
-WITH surplus AS MATERIALIZED (
-    SELECT s.id, s.slot_name, s.status
-    FROM bot_pool_slots s
+-- Condemn slots without a bot that the pool no longer wants: those of a former backend, and those
+-- above its maximum, highest numbers first. The pool's lock is held. Slots that a newcomer is just
+-- claiming are left: they come back here when they are freed.
+WITH counted AS MATERIALIZED (
+    SELECT
+        p.backend,
+        count(*) FILTER (WHERE c.status <> 'deleting') - p.max_size AS above,
+        count(*) FILTER (WHERE c.status IN ('idle', 'error') AND c.backend <> p.backend) AS moved
+    FROM pools p
+    JOIN bot_pool_slots c ON c.platform = p.platform
+    WHERE p.platform = %(platform)s
+    GROUP BY p.backend, p.max_size
+), surplus AS MATERIALIZED (
+    SELECT
+        s.id, s.slot_name, s.status,
+        CASE WHEN s.backend <> counted.backend THEN 'the pool has another backend now'
+             ELSE 'above the pool''s maximum' END AS reason
+    FROM bot_pool_slots s, counted
     WHERE s.platform = %(platform)s AND s.status IN ('idle', 'error')
-    ORDER BY s.number DESC
-    LIMIT greatest(
-        (
-            SELECT count(*)
-            FROM bot_pool_slots c
-            WHERE c.platform = %(platform)s AND c.status <> 'deleting'
-        ) - (SELECT p.max_size FROM pools p WHERE p.platform = %(platform)s),
-        0)
-    FOR UPDATE SKIP LOCKED
+    ORDER BY s.backend = counted.backend, s.number DESC
+    LIMIT (SELECT greatest(counted.above, counted.moved, 0) FROM counted)
+    FOR UPDATE OF s SKIP LOCKED
 ), slot AS (
     UPDATE bot_pool_slots s
     SET status = 'deleting',
@@ -25,8 +32,7 @@ WITH surplus AS MATERIALIZED (
 ), written AS (
     INSERT INTO history (kind, slot_id, slot_name, from_state, to_state, reason)
     SELECT
-        'slot.status', surplus.id, surplus.slot_name, surplus.status, 'deleting',
-        'above the pool''s maximum'
+        'slot.status', surplus.id, surplus.slot_name, surplus.status, 'deleting', surplus.reason
     FROM surplus
 )
-SELECT surplus.id AS slot_id, surplus.slot_name, surplus.status FROM surplus
+SELECT surplus.id AS slot_id, surplus.slot_name, surplus.status, surplus.reason FROM surplus

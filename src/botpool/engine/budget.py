@@ -1,0 +1,52 @@
+"""The requests that a platform takes in a minute, counted in PostgreSQL for all replicas.
+
+What is urgent may spend all of it; what can wait leaves a share for that. The count is exact over
+any minute: requests are kept by the second, a little longer than a minute, since one that was
+granted now may arrive later.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from botpool.backends.protocol import Purpose
+from botpool.domain.errors import BudgetSpent
+from botpool.store.database import Database
+
+_WINDOW_S = 62.0
+_SHARES: Mapping[Purpose, float] = {
+    Purpose.STOP: 1.0,
+    Purpose.LOOK: 0.95,
+    Purpose.START: 0.85,
+    Purpose.DESCRIPTION: 0.5,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedBudget:
+    """A backend's budget of requests."""
+
+    database: Database
+    backend: str
+    requests_per_minute: int
+
+    async def take(self, purpose: Purpose, requests: int) -> None:
+        _, verdict = await self.database.atomically(
+            ("lock_backend", {"backend": self.backend}),
+            (
+                "take_requests",
+                {
+                    "backend": self.backend,
+                    "requests": requests,
+                    "limit": int(self.requests_per_minute * _SHARES[purpose]),
+                    "window_s": _WINDOW_S,
+                },
+            ),
+        )
+        if not verdict[0]["granted"]:
+            raise BudgetSpent(
+                f"the budget of {self.requests_per_minute} requests a minute is spent",
+                max(verdict[0]["retry_after_s"], 1.0),
+            )
+
+    async def pause(self, seconds: float) -> None:
+        await self.database.fetch("pause_backend", {"backend": self.backend, "seconds": seconds})

@@ -1,0 +1,60 @@
+-- Platforms with limits: images that are pulled once, deployments and requests that are budgeted,
+-- descriptions. (pools.look_at is no longer read: looks are leased by backend. A later release
+-- drops it.)
+
+ALTER TABLE pools
+    ADD COLUMN cpus double precision NOT NULL DEFAULT 1 CHECK (cpus > 0),
+    ADD COLUMN memory_mb integer NOT NULL DEFAULT 2048 CHECK (memory_mb > 0);
+
+-- What the replicas share about a backend: when to look next, until when to leave it alone.
+CREATE TABLE backends (
+    name         text PRIMARY KEY,
+    look_at      timestamptz NOT NULL DEFAULT '-infinity',
+    paused_until timestamptz NOT NULL DEFAULT '-infinity'
+);
+
+-- Requests sent to a backend, by the second; kept for little more than a minute.
+CREATE TABLE backend_requests (
+    backend  text NOT NULL REFERENCES backends,
+    at       timestamptz NOT NULL,
+    requests integer NOT NULL,
+    PRIMARY KEY (backend, at)
+);
+
+-- Images that a place has on its disk, as far as a start there has shown.
+CREATE TABLE known_images (
+    backend         text NOT NULL,
+    place           text NOT NULL,
+    image           text NOT NULL,
+    last_started_at timestamptz NOT NULL,
+    PRIMARY KEY (backend, place, image)
+);
+
+ALTER TABLE bot_pool_slots
+    -- Where the container is, as its backend names it.
+    ADD COLUMN place text,
+    -- The start of this assignment was let through: from then on something of it may run.
+    ADD COLUMN start_wanted_at timestamptz,
+    -- The deployment of this assignment's start is known to be over.
+    ADD COLUMN deployment_ended_at timestamptz,
+    -- This slot's start pulls that image, and the others wait for it.
+    ADD COLUMN leads_image text,
+    ADD CONSTRAINT slots_lead_at_a_place CHECK (leads_image IS NULL OR place IS NOT NULL),
+    ADD CONSTRAINT slots_lead_for_a_bot CHECK (leads_image IS NULL OR assigned_bot_id IS NOT NULL);
+
+-- One leader for each image and place, whatever two transactions believe at once.
+CREATE UNIQUE INDEX idx_bot_pool_slots_leader ON bot_pool_slots (backend, place, leads_image)
+    WHERE leads_image IS NOT NULL;
+CREATE INDEX idx_bot_pool_slots_waiting ON bot_pool_slots (backend, last_assigned_at, id)
+    WHERE phase IN ('waiting_for_image', 'waiting_for_start');
+-- Starts under way: what the budget of deployments counts.
+CREATE INDEX idx_bot_pool_slots_starting ON bot_pool_slots (backend)
+    WHERE start_wanted_at IS NOT NULL AND deployment_ended_at IS NULL;
+
+-- What was last shown of a slot at its platform. Apart from the slot, whose version it must not
+-- raise. `hold_until` is the lease of the one who writes, and keeps a late write from coming after.
+CREATE TABLE slot_descriptions (
+    slot_id    bigint PRIMARY KEY REFERENCES bot_pool_slots ON DELETE CASCADE,
+    state      text,
+    hold_until timestamptz NOT NULL
+);

@@ -1,0 +1,21 @@
+-- The deployment of a start has finished: its image is known at its place, even if the container
+-- dies, whoever led the pull leads no more, and the grace for the container begins. Fenced.
+WITH slot AS (
+    UPDATE bot_pool_slots
+    SET deployment_ended_at = botpool_now(),
+        leads_image = NULL,
+        version = version + 1
+    WHERE id = %(slot_id)s
+      AND assignment_id = %(assignment_id)s
+      AND version = %(version)s
+      AND status = 'deploying'
+      AND deployment_ended_at IS NULL
+    RETURNING id, backend, place, image, version
+), known AS (
+    INSERT INTO known_images AS k (backend, place, image, last_started_at)
+    SELECT slot.backend, slot.place, slot.image, botpool_now()
+    FROM slot
+    WHERE slot.place IS NOT NULL
+    ON CONFLICT (backend, place, image) DO UPDATE SET last_started_at = EXCLUDED.last_started_at
+)
+SELECT slot.version, slot.backend FROM slot

@@ -1,0 +1,35 @@
+-- Lease the descriptions that are out of date. One writer for each slot, and none before an earlier
+-- write, answered or not, can no longer arrive.
+WITH wanted AS MATERIALIZED (
+    SELECT
+        s.id, s.backend, s.container_id, s.status, s.assigned_bot_id, s.last_assigned_at,
+        s.last_used_at, s.phase_at, s.error_message, s.created_at,
+        concat_ws('|', s.container_id, s.status, s.assignment_id, s.last_released_at) AS state
+    FROM bot_pool_slots s
+    LEFT JOIN slot_descriptions d ON d.slot_id = s.id
+    WHERE s.backend = ANY(%(backends)s)
+      AND s.container_id IS NOT NULL
+      AND s.status IN ('idle', 'deploying', 'busy', 'error')
+      AND (
+          d.slot_id IS NULL
+          OR (d.hold_until <= botpool_now()
+              AND d.state IS DISTINCT FROM
+                  concat_ws('|', s.container_id, s.status, s.assignment_id, s.last_released_at)))
+    ORDER BY s.phase_at
+    LIMIT %(limit)s
+), held AS (
+    INSERT INTO slot_descriptions AS d (slot_id, hold_until)
+    SELECT wanted.id, botpool_now() + make_interval(secs => %(hold_s)s)
+    FROM wanted
+    ORDER BY wanted.id
+    ON CONFLICT (slot_id) DO UPDATE SET hold_until = EXCLUDED.hold_until
+    WHERE d.hold_until <= botpool_now()
+    RETURNING d.slot_id, d.hold_until
+)
+SELECT
+    wanted.id AS slot_id, wanted.backend, wanted.container_id, wanted.status,
+    wanted.assigned_bot_id AS bot_id, wanted.last_assigned_at, wanted.last_used_at, wanted.phase_at,
+    wanted.error_message, wanted.created_at, wanted.state, held.hold_until
+FROM wanted
+JOIN held ON held.slot_id = wanted.id
+ORDER BY wanted.phase_at

@@ -1,0 +1,41 @@
+-- Let slots through that wait for their start, the first first, as far as the backend's budget of
+-- deployments under way goes (NULL: no limit). The gate's lock is held.
+WITH let_through AS MATERIALIZED (
+    SELECT s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, s.last_assigned_at
+    FROM bot_pool_slots s
+    WHERE s.backend = %(backend)s AND s.phase = 'waiting_for_start'
+    ORDER BY s.last_assigned_at, s.id
+    LIMIT CASE WHEN %(limit)s::integer IS NOT NULL THEN greatest(
+        %(limit)s - (
+            SELECT count(*)
+            FROM bot_pool_slots u
+            WHERE u.backend = %(backend)s
+              AND u.start_wanted_at IS NOT NULL
+              AND u.deployment_ended_at IS NULL),
+        0) END
+    FOR UPDATE OF s
+), slot AS (
+    UPDATE bot_pool_slots s
+    SET phase = 'starting',
+        phase_at = botpool_now(),
+        start_wanted_at = botpool_now(),
+        next_step_at = botpool_now(),
+        step_tries = 0,
+        version = s.version + 1
+    FROM let_through
+    WHERE s.id = let_through.id
+    RETURNING s.id, s.version
+), written AS (
+    INSERT INTO history (
+        kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
+        correlation_id)
+    SELECT
+        'slot.phase', l.assigned_bot_id, l.id, l.assignment_id, l.slot_name,
+        'waiting_for_start', 'starting', 'its start was let through', b.correlation_id
+    FROM let_through l
+    JOIN bots b ON b.id = l.assigned_bot_id
+    ORDER BY l.last_assigned_at, l.id
+)
+SELECT l.id AS slot_id, l.slot_name, l.assigned_bot_id AS bot_id, slot.version
+FROM let_through l
+JOIN slot ON slot.id = l.id

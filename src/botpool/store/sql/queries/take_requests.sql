@@ -1,0 +1,29 @@
+-- Take requests of a backend's budget, all or none, if no more than `limit` were sent within the
+-- window. The backend's row is locked by an earlier statement, so this one counts all of them.
+WITH spent AS MATERIALIZED (
+    SELECT coalesce(sum(r.requests), 0) AS requests, min(r.at) AS oldest_at
+    FROM backend_requests r
+    WHERE r.backend = %(backend)s AND r.at > botpool_now() - make_interval(secs => %(window_s)s)
+), verdict AS MATERIALIZED (
+    SELECT
+        -- Whoever wants more than there is in a whole window gets it alone.
+        k.paused_until <= botpool_now()
+            AND (spent.requests + %(requests)s <= %(limit)s OR spent.requests = 0) AS granted,
+        extract(epoch FROM greatest(
+            k.paused_until,
+            coalesce(spent.oldest_at, botpool_now()) + make_interval(secs => %(window_s)s)
+        ) - botpool_now())::float8 AS retry_after_s
+    FROM backends k, spent
+    WHERE k.name = %(backend)s
+), sent AS (
+    INSERT INTO backend_requests AS r (backend, at, requests)
+    SELECT %(backend)s, date_trunc('second', botpool_now()) + interval '1 second', %(requests)s
+    FROM verdict
+    WHERE verdict.granted
+    ON CONFLICT (backend, at) DO UPDATE SET requests = r.requests + EXCLUDED.requests
+), forgotten AS (
+    DELETE FROM backend_requests r
+    WHERE r.backend = %(backend)s
+      AND r.at < botpool_now() - make_interval(secs => 2 * %(window_s)s)
+)
+SELECT verdict.granted, verdict.retry_after_s FROM verdict
