@@ -22,3 +22,12 @@ class Clock:
             connection.execute(
                 "UPDATE test_clock SET moved_by = moved_by + make_interval(secs => %s)", [seconds]
             )
+
+    def freeze(self, at: str = "2026-01-05T10:00:00Z") -> None:
+        """From now on only `move` moves time: the same run gives the same times."""
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            connection.execute("UPDATE test_clock SET moved_by = '0'")
+            connection.execute(
+                "CREATE OR REPLACE FUNCTION botpool_now() RETURNS timestamptz LANGUAGE sql STABLE "
+                f"AS $$SELECT timestamptz '{at}' + (SELECT moved_by FROM test_clock)$$"
+            )

@@ -4,19 +4,21 @@ import contextlib
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from fastapi import FastAPI
 
 from botpool.api.app import HttpSettings, create_app
+from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
 from botpool.backends.process import ProcessBackend
 from botpool.backends.protocol import Backend
 from botpool.dashboard import page
 from botpool.domain.ids import Platform
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
+from botpool.engine.budget import SharedBudget
 from botpool.engine.replica import Identity, Replica
 from botpool.settings import Settings
 from botpool.store.data_dir import DataDir
@@ -41,6 +43,7 @@ def policy_of(settings: Settings) -> Policy:
         deploy_grace_s=settings.deploy.grace_s,
         deploy_wait_timeout_s=settings.deploy.wait_timeout_s,
         deploy_attempts=settings.deploy.attempts,
+        image_known_s=settings.deploy.image_known_s,
         look_interval_s=settings.deploy.poll_interval_s,
         reset_attempts=settings.recovery.max_attempts,
         max_duration_s=settings.bots.max_duration_s,
@@ -58,25 +61,46 @@ def pools_of(settings: Settings) -> list[PoolSpec]:
             image=pool.image,
             max_size=pool.max_size,
             heartbeats=pool.heartbeats,
+            cpus=pool.cpus,
+            memory_mb=pool.memory_mb,
         )
         for platform, pool in settings.pools.items()
     ]
 
 
-def backends_of(settings: Settings, installed: Installed) -> Mapping[str, Backend]:
-    """One backend of each kind that some pool uses."""
-    process = settings.backends.process
-    makers: Mapping[str, Callable[[], Backend]] = {
-        "process": lambda: ProcessBackend(
+def backends_of(
+    settings: Settings, installed: Installed, database: Database
+) -> Mapping[str, Backend]:
+    """One backend of each kind that is set up; pools may have moved from one to another."""
+    process, coolify = settings.backends.process, settings.backends.coolify
+    backends: list[Backend] = [
+        ProcessBackend(
             installed.data_dir.containers,
             installed.installation_id,
             process.command,
             first_start_s=process.first_start_s,
             start_s=process.start_s,
         )
-    }
-    used = sorted({pool.backend for pool in settings.pools.values()})
-    return {name: makers[name]() for name in used}
+    ]
+    if coolify.url and coolify.token and coolify.project_uuid and coolify.server_uuid:
+        config = CoolifyConfig(
+            url=coolify.url,
+            token=coolify.token.get_secret_value(),
+            project_uuid=coolify.project_uuid,
+            server_uuid=coolify.server_uuid,
+            environment_name=coolify.environment_name,
+            destination_uuid=coolify.destination_uuid,
+            concurrent_deployments=coolify.concurrent_deployments,
+            status_lag_s=coolify.status_lag_s,
+            installation_id=installed.installation_id,
+        )
+        budget = SharedBudget(
+            database=database,
+            backend=CoolifyBackend.name,
+            requests_per_minute=coolify.requests_per_minute,
+        )
+        backends.append(CoolifyBackend(config, budget))
+    return {backend.name: backend for backend in backends}
 
 
 @asynccontextmanager
@@ -84,8 +108,8 @@ async def replica_running(
     settings: Settings, installed: Installed, *, public_url: str
 ) -> AsyncIterator[Replica]:
     """A replica at work, from a checked schema to leases handed back."""
-    backends = backends_of(settings, installed)
     database = Database(installed.database_url)
+    backends = backends_of(settings, installed, database)
     async with contextlib.AsyncExitStack() as stack:
         await database.open()
         stack.push_async_callback(database.close)

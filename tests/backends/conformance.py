@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 
 import pytest
 from harness import (
@@ -35,6 +36,25 @@ async def stop(backend: Backend, container_id: ContainerId, number: int | None) 
     await backend.stop(container_id, assignment_id, timeout_s=TIMEOUT_S)
 
 
+async def ensure_vacated(harness: Harness, backend: Backend) -> ContainerId:
+    """Ensure what may be running; where a stop takes its time, again until it is handed out."""
+    give_up_at = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return await ensure(backend)
+        except BackendUnavailable:
+            assert not harness.traits.is_prompt
+            assert time.monotonic() < give_up_at
+            await asyncio.sleep(0.005)
+
+
+async def seen_gone(harness: Harness, backend: Backend, container_id: ContainerId) -> None:
+    if harness.traits.is_prompt:
+        assert (await look(backend, container_id)).state is ContainerState.GONE
+    else:
+        await seen(backend, container_id, ContainerState.GONE)
+
+
 class EnsureConformance:
     async def test_ensure_makes_one_container_however_often(self, harness: Harness) -> None:
         backend = await harness.control_plane()
@@ -61,7 +81,7 @@ class EnsureConformance:
     async def test_ensure_hands_out_nothing_that_runs(self, harness: Harness) -> None:
         container_id = await running(harness, await harness.control_plane(), FIRST)
         backend = await harness.control_plane()
-        assert await ensure(backend) == container_id
+        assert await ensure_vacated(harness, backend) == container_id
         assert (await look(backend, container_id)).state in DOWN
 
     async def test_list_shows_each_container_with_its_name(self, harness: Harness) -> None:
@@ -131,7 +151,7 @@ class StartConformance:
         backend = await harness.control_plane()
         container_id = await running(harness, backend, FIRST, "exit 3")
         observation = await seen(backend, container_id, ContainerState.EXITED)
-        assert observation.exit_code == 3
+        assert observation.exit_code == (3 if harness.traits.shows_exit_codes else None)
         assert observation.assignment_id in (FIRST, None)
 
     async def test_the_next_run_sees_nothing_of_the_former(self, harness: Harness) -> None:
@@ -142,7 +162,8 @@ class StartConformance:
         await seen_down(backend, container_id)
         await running(harness, backend, SECOND)
         (witness,) = harness.runs(SECOND)
-        assert "SECRET" not in witness.environment
+        assert not witness.environment.get("SECRET")
+        assert "SECRET" not in witness.environment or not harness.traits.removes_variables
         assert "left-behind" not in witness.files
 
     async def test_a_crash_in_the_start_neither_loses_nor_doubles_it(
@@ -235,7 +256,7 @@ class GoneConformance:
         container_id = await running(harness, backend, FIRST)
         for _ in range(2):
             await backend.delete(container_id, timeout_s=TIMEOUT_S)
-            assert (await look(backend, container_id)).state is ContainerState.GONE
+            await seen_gone(harness, backend, container_id)
         assert not await backend.list_owned(timeout_s=TIMEOUT_S)
         with pytest.raises(ContainerGone):
             await backend.start(order(harness, container_id, SECOND), timeout_s=TIMEOUT_S)
@@ -283,13 +304,18 @@ class SightConformance:
     async def test_output_is_kept_and_its_end_can_be_asked_for(self, harness: Harness) -> None:
         backend = await harness.control_plane()
         container_id = await running(harness, backend, FIRST, "print 100")
-        await stop(backend, container_id, FIRST)
-        await seen_down(backend, container_id)
+        if harness.traits.keeps_output:
+            await stop(backend, container_id, FIRST)
+            await seen_down(backend, container_id)
         whole = b"".join(b"line %d\n" % number for number in range(1, 101))
         assert await output(backend, container_id, FIRST) == whole
         assert await output(backend, container_id, FIRST, tail=2) == b"line 99\nline 100\n"
         assert await output(backend, container_id, FIRST, tail=0) == b""
         assert await output(backend, container_id, SECOND) == b""
+        if not harness.traits.keeps_output:
+            await stop(backend, container_id, FIRST)
+            await seen_down(backend, container_id)
+            assert await output(backend, container_id, FIRST) == b""
 
     async def test_output_is_followed_until_the_run_ends(self, harness: Harness) -> None:
         backend = await harness.control_plane()

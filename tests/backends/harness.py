@@ -24,7 +24,22 @@ class Witness:
     pid: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What a platform can give. Where it cannot, the suite asks for the next best thing."""
+
+    shows_exit_codes: bool = True
+    keeps_output: bool = True
+    """Of a run that has ended. Else there is output only while it runs."""
+    removes_variables: bool = True
+    """Of a former run. Else they are there, but empty."""
+    is_prompt: bool = True
+    """What was done shows at once, a stop or a deletion when the call returns. Else later."""
+
+
 class Harness(Protocol):
+    traits: Traits
+
     async def control_plane(self, installation: str = "one", start_s: float = 0) -> Backend:
         """An open backend. A second one is another replica, or the next one after a crash.
 
@@ -86,12 +101,14 @@ async def seen_down(backend: Backend, container_id: ContainerId) -> Observation:
 async def running(
     harness: Harness, backend: Backend, number: int, behaviour: str = "run", **extra: str
 ) -> ContainerId:
-    """A container in which that assignment's program runs."""
+    """A container in which that assignment's program runs, and is seen to run."""
     container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
     await backend.start(
         order(harness, container_id, number, behaviour, **extra), timeout_s=TIMEOUT_S
     )
     await eventually(lambda: harness.runs(AssignmentId(number)))
+    if not harness.traits.is_prompt and not behaviour.startswith("exit"):
+        await seen(backend, container_id, ContainerState.RUNNING)
     return container_id
 
 

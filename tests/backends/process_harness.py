@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness import TIMEOUT_S, Witness
+from harness import TIMEOUT_S, Traits, Witness
 
 import botpool
 from botpool.backends.process import ProcessBackend
@@ -22,6 +22,8 @@ COMMAND = (sys.executable, "-I", "-S", str(HERE / "program.py"))
 
 
 class ProcessHarness:
+    traits = Traits()
+
     def __init__(self, folder: Path) -> None:
         self.root = folder / "containers"
         self._witnesses = folder / "witnesses"

@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from botpool.cli import bots, keys, pools, serving, slots
+from botpool.cli import bots, emulate, keys, pools, serving, slots
 
 # Plain help: to import what draws boxes takes longer than everything else that help does.
 _PLAIN: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
@@ -75,4 +75,8 @@ app.add_typer(
         revoke=keys.revoke,
     ),
     name="key",
+)
+app.add_typer(
+    _group("Emulated platforms, to try and test against.", coolify=emulate.coolify),
+    name="emulate",
 )

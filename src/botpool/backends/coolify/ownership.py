@@ -1,0 +1,69 @@
+"""Which applications are ours: those with the installation's tag, and no others."""
+
+import re
+import secrets
+from collections.abc import Sequence
+
+from botpool.backends.coolify import refusals
+from botpool.backends.coolify.answers import Application
+from botpool.backends.coolify.api import Api
+from botpool.domain.errors import ContainerGone
+from botpool.domain.ids import ContainerId
+
+_UUID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Ownership:
+    """Remembers what it has seen to be ours, so that not every call needs a list before it."""
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self._known: set[ContainerId] = set()
+        self._filter_is_proven = False
+
+    async def list(self, api: Api) -> Sequence[Application]:
+        """All of ours, in one request."""
+        found = await api.list_tagged(self.tag)
+        if found and not self._filter_is_proven:
+            await self._prove_filter(api)
+        self._known.update(application.uuid for application in found)
+        return found
+
+    async def _prove_filter(self, api: Api) -> None:
+        """A Coolify that does not know the filter lists everybody's: then nothing is believed.
+
+        Asked only when there is something to list, for otherwise no answer would prove anything.
+        """
+        await api.pay(1)
+        if await api.list_tagged(f"nobody-{secrets.token_hex(8)}"):
+            raise refusals.no_tags()
+        self._filter_is_proven = True
+
+    def add(self, uuid: ContainerId) -> None:
+        self._known.add(uuid)
+
+    async def require(self, api: Api, uuid: ContainerId) -> None:
+        """ContainerGone unless it is ours."""
+        if not _UUID.fullmatch(uuid):
+            raise ContainerGone(uuid)
+        if uuid in self._known:
+            return
+        await api.pay(1)
+        await self.list(api)
+        if uuid not in self._known:
+            raise ContainerGone(uuid)
+
+    async def find_unlisted(self, api: Api, uuid: ContainerId) -> Application | None:
+        """One that the list of ours lacks; None if Coolify says that it is gone, or another's.
+
+        What was ours before and still exists has lost nothing but its tag.
+        """
+        if not _UUID.fullmatch(uuid):
+            return None
+        await api.pay(1)
+        try:
+            found = await api.application(uuid)
+        except ContainerGone:
+            self._known.discard(uuid)
+            return None
+        return found if uuid in self._known else None

@@ -1,0 +1,1 @@
+"""Stand-ins for the platforms that Botpool talks to, true enough that a client cannot tell."""

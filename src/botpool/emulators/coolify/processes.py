@@ -1,0 +1,135 @@
+"""Containers as local processes, so that what runs in them is real.
+
+Each is the leader of a session of its own, and whatever it starts ends with it.
+"""
+
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+DEMO_BOT = (sys.executable, "-m", "botpool.agent.demo")
+MOST_OUTPUT_BYTES = 1 << 20
+_CLOSE_GRACE_S = 3.0
+_PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "TZ", "TMPDIR")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Run:
+    process: subprocess.Popen[bytes] | None
+    """None: it could not be started."""
+    output: IO[bytes]
+
+
+class ProcessRuntime:
+    """`with ProcessRuntime(command) as runtime:` leaves no process behind."""
+
+    def __init__(self, command: Sequence[str] = DEMO_BOT) -> None:
+        self._command = tuple(command)
+        self._runs: dict[Hashable, _Run] = {}
+        self._numbers = itertools.count(1)
+        self._directory = tempfile.TemporaryDirectory(prefix="botpool-emulator-")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def start(self, application_uuid: str, environment: Mapping[str, str]) -> Hashable:
+        inherited = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        home = Path(self._directory.name)
+        # Appending, so that the file can be cut while the process writes.
+        output = (home / f"{next(self._numbers)}.log").open("ab")
+        process = None
+        with contextlib.suppress(OSError):
+            process = subprocess.Popen(
+                self._command,
+                env={**inherited, "HOME": str(home), **_possible(environment)},
+                cwd=home,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        handle = object()
+        self._runs[handle] = _Run(process=process, output=output)
+        return handle
+
+    def ask_to_stop(self, handle: Hashable) -> None:
+        """Only the first process hears it, as in a container."""
+        run = self._runs.get(handle)
+        if run is not None and run.process is not None:
+            # Not by the Popen: it would reap the process on the way.
+            os.kill(run.process.pid, signal.SIGTERM)
+
+    def stop(self, handle: Hashable) -> None:
+        run = self._runs.pop(handle, None)
+        if run is None:
+            return
+        if run.process is not None:
+            # Before it is reaped: only so long is the number of the group surely still its own.
+            os.killpg(run.process.pid, signal.SIGKILL)
+            run.process.wait()
+        run.output.close()
+        Path(run.output.name).unlink()
+
+    def is_running(self, handle: Hashable) -> bool:
+        run = self._runs.get(handle)
+        if run is None or run.process is None:
+            return False
+        if os.fstat(run.output.fileno()).st_size > MOST_OUTPUT_BYTES:
+            os.ftruncate(run.output.fileno(), 0)
+        return not _has_ended(run.process)
+
+    def output(self, handle: Hashable, lines: int) -> str:
+        run = self._runs.get(handle)
+        if run is None:
+            return ""
+        text = Path(run.output.name).read_text(errors="replace")
+        return "".join(text.splitlines(keepends=True)[-lines:] if lines else [])
+
+    def close(self) -> None:
+        """All are asked at once, and killed when they do not hear."""
+        for handle in self._runs:
+            self.ask_to_stop(handle)
+        deadline = time.monotonic() + _CLOSE_GRACE_S
+        while time.monotonic() < deadline and any(map(self.is_running, self._runs)):
+            time.sleep(0.02)
+        for handle in tuple(self._runs):
+            self.stop(handle)
+        self._directory.cleanup()
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Without reaping it: a reaped process's number may become another's."""
+    options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, process.pid, options) is not None
+
+
+def _possible(environment: Mapping[str, str]) -> dict[str, str]:
+    """What an operating system can hand to a process."""
+    return {
+        _encodable(name): _encodable(value).replace("\0", "")
+        for name, value in environment.items()
+        if name and "=" not in name and "\0" not in name
+    }
+
+
+def _encodable(text: str) -> str:
+    """JSON can hold half of a character; an environment cannot."""
+    return text.encode(errors="replace").decode()

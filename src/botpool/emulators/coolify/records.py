@@ -1,0 +1,129 @@
+"""What this Coolify has: applications, their variables, deployments and containers.
+
+Unlike Botpool's own records these change in place: they are the rows of somebody else's database.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+EXITED = "exited:unhealthy"
+_EPOCH = datetime(2026, 8, 1, tzinfo=UTC)
+
+
+def timestamp(emulated_s: float) -> str:
+    """A moment as Laravel writes it, from a fixed date: the same seed gives the same answers."""
+    moment = _EPOCH + timedelta(seconds=emulated_s)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def epoch_seconds(emulated_s: float) -> int:
+    return int(_EPOCH.timestamp() + emulated_s)
+
+
+class DeploymentStatus(StrEnum):
+    QUEUED = "queued"
+    IN_PROGRESS = "in_progress"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled-by-user"
+
+    @property
+    def is_open(self) -> bool:
+        return self in (DeploymentStatus.QUEUED, DeploymentStatus.IN_PROGRESS)
+
+
+class ContainerState(StrEnum):
+    RUNNING = "running"
+    RESTARTING = "restarting"
+    GONE = "gone"
+
+
+@dataclass(slots=True, kw_only=True)
+class Variable:
+    id: int
+    uuid: str
+    key: str
+    value: str | None
+    is_preview: bool
+    is_literal: bool
+    is_multiline: bool
+    is_shown_once: bool
+    created_at: float
+    updated_at: float
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Application:
+    id: int
+    uuid: str
+    name: str
+    description: str | None
+    image: str
+    tag: str
+    fqdn: str | None = None
+    tags: tuple[str, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Every other field that was written, as it was written."""
+    variables: list[Variable] = field(default_factory=list)
+    containers: list["Container"] = field(default_factory=list)
+    deployments: list["Deployment"] = field(default_factory=list)
+    status: str = EXITED
+    """As reported. The truth is in the containers."""
+    lied_about: bool = False
+    """A stop was reported that never happened."""
+    gone: bool = False
+    created_at: float
+    updated_at: float
+
+    @property
+    def image_and_tag(self) -> str:
+        return f"{self.image}:{self.tag}"
+
+    @property
+    def running(self) -> bool:
+        return any(c.state is ContainerState.RUNNING for c in self.containers)
+
+    @property
+    def open_deployment(self) -> "Deployment | None":
+        """There is one at most, and it is the newest."""
+        newest = self.deployments[-1] if self.deployments else None
+        return newest if newest and newest.status.is_open else None
+
+    @property
+    def replaces_container(self) -> bool:
+        """Whether a deployment stops the old container before it starts the new one."""
+        consistent = self.settings.get("is_consistent_container_name_enabled")
+        return bool(consistent or self.settings.get("ports_mappings"))
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Deployment:
+    id: int
+    uuid: str
+    application: Application
+    status: DeploymentStatus = DeploymentStatus.QUEUED
+    restart_only: bool = False
+    force_rebuild: bool = False
+    hung: bool = False
+    """Waits in the queue for ever."""
+    dispatched: bool = False
+    unstoppable: bool = False
+    """Cancelled too late: the container comes all the same."""
+    environment: dict[str, str] = field(default_factory=dict)
+    created_at: float
+    updated_at: float
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Container:
+    application: Application
+    environment: dict[str, str]
+    handle: Hashable
+    state: ContainerState = ContainerState.RUNNING
+    health: str = "unknown"
+    announced: bool = False
+    """Until its deployment is over, no status tells of it."""
+    restarts: int = 0

@@ -1,0 +1,158 @@
+"""`botpool emulate coolify` as a person starts it."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from emulated_coolify import HEADERS, PLACE
+
+from botpool.settings import load_settings
+
+COMMAND = [sys.executable, "-m", "botpool.cli", "emulate", "coolify"]
+
+
+@contextmanager
+def emulator(*options: str) -> Iterator[tuple[str, str, "subprocess.Popen[str]"]]:
+    """Its address, what it said, and the process."""
+    with subprocess.Popen(
+        [*COMMAND, "--port", "0", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            said = ""
+            assert process.stdout is not None
+            while "Ctrl-C" not in said:
+                line = process.stdout.readline()
+                assert line, process.communicate()[1]
+                said += line
+            found = re.search(r"answers at (http://\S+)", said)
+            assert found is not None
+            yield found[1], said, process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(10)
+    assert process.returncode == 0
+
+
+def test_the_contract(tmp_path: Path) -> None:
+    sleeping = f"{sys.executable} -c 'import time; time.sleep(600)'"
+    with (
+        emulator("--time-scale", "2000", "--seed", "3", "--command", sleeping) as (url, said, _),
+        httpx.Client(base_url=url) as client,
+    ):
+        state = client.get("/_emulator/state").json()
+        assert state["pulls"] == {} and state["applications"] == []
+        assert state["runningContainers"] == 0 and set(state["requestsByMinute"]) <= {0}
+        assert client.get("/api/v1/applications").status_code == 401
+        created = client.post(
+            "/api/v1/applications/dockerimage",
+            headers=HEADERS,
+            json={**PLACE, "docker_registry_image_name": "team/bot", "name": "bot"},
+        )
+        uuid = created.json()["uuid"]
+        client.post(f"/api/v1/applications/{uuid}/start", headers=HEADERS)
+        deadline = time.monotonic() + 10
+        while not client.get("/_emulator/state").json()["runningContainers"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        state = client.get("/_emulator/state").json()
+        assert state["pulls"] == {"team/bot:latest": 1}
+        (application,) = state["applications"]
+        assert (application["uuid"], application["name"], application["running"]) == (
+            uuid,
+            "bot",
+            True,
+        )
+        assert isinstance(application["status"], str)
+        assert client.post("/_emulator/faults", json={"apiDisabled": True}).status_code == 200
+        assert client.get("/api/v1/version", headers=HEADERS).status_code == 403
+        theirs = client.post("/_emulator/applications", json={"name": "theirs"})
+        assert theirs.status_code == 201
+
+        section = said[said.index("[backends.coolify]") : said.index("See what is true")]
+        settings = tmp_path / "botpool.toml"
+        settings.write_text(section)
+        loaded = load_settings(settings, {}).backends.coolify
+        assert str(loaded.url).rstrip("/") == url
+        assert tomllib.loads(section)["backends"]["coolify"]["token"] == "1|emulated"
+        assert loaded.requests_per_minute == 400_000
+
+
+def test_containers_end_with_the_command_even_when_it_is_told_twice() -> None:
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    command = f"{sys.executable} -c '{deaf}'"
+    with (
+        emulator("--time-scale", "2000", "--command", command) as (url, _, process),
+        httpx.Client(base_url=f"{url}/api/v1", headers=HEADERS) as client,
+    ):
+        wanted = {**PLACE, "docker_registry_image_name": "team/bot", "instant_deploy": True}
+        client.post("/applications/dockerimage", json=wanted)
+        deadline = time.monotonic() + 10
+        while not (children := psutil.Process(process.pid).children()):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(1)
+    assert not any(child.is_running() for child in children)
+
+
+def test_without_processes_and_with_another_token() -> None:
+    options = ("--no-processes", "--token", "7|other", "--time-scale", "2000")
+    with emulator(*options) as (url, said, _), httpx.Client(base_url=f"{url}/api/v1") as client:
+        assert "7|other" in said
+        headers = {**HEADERS, "Authorization": "Bearer 7|other"}
+        assert client.get("/version", headers=headers).status_code == 200
+        assert client.get("/version", headers=HEADERS).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--time-scale", "0"], "--time-scale"),
+        (["--time-scale", "nan"], "--time-scale"),
+        (["--concurrent-builds", "0"], "concurrent-builds"),
+        (["--command", "/nowhere/program"], "--command"),
+        (["--command", "'"], "--command"),
+        (["--token", " "], "--token"),
+        (["--port", "70000"], "port"),
+    ],
+)
+def test_wrong_options_are_told_in_one_line(options: list[str], told: str) -> None:
+    ended = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=30)
+    assert ended.returncode == 2
+    assert told in ended.stderr and len(ended.stderr.splitlines()) == 1
+
+
+def test_a_taken_port_is_told_in_one_line() -> None:
+    with emulator("--no-processes") as (url, _, _):
+        port = url.rpartition(":")[2]
+        ended = subprocess.run(
+            [*COMMAND, "--port", port], capture_output=True, text=True, timeout=30
+        )
+    assert ended.returncode == 2
+    assert "in use" in ended.stderr and len(ended.stderr.splitlines()) == 1
+
+
+def test_help_does_not_load_the_emulator() -> None:
+    program = (
+        "import sys, json; from botpool.cli import main; main(['emulate', 'coolify', '--help']);"
+        "print(json.dumps([n for n in sys.modules if 'emulators' in n or n == 'uvicorn']),"
+        " file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert json.loads(ended.stderr) == []
+    assert "--time-scale" in ended.stdout

@@ -1,0 +1,93 @@
+"""The bots inside emulated containers: agents on emulated time, and witnesses of what ran.
+
+Each asks who it is before it joins, beats, obeys, and says when it is done. What it is told comes
+from the real engine; what it saw is what the tests believe.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from botpool.domain.ids import AssignmentId, BotId, ContainerId
+from botpool.domain.states import BotStatus
+from botpool.domain.tokens import assignment_of
+from botpool.engine.agents import Agents
+
+BEAT_S = 10.0
+
+
+@dataclass(eq=False)
+class Agent:
+    home: str
+    """Whom it calls."""
+    container_id: ContainerId
+    assignment_id: AssignmentId | None
+    acts_at: float
+    running: bool = True
+    bot_id: BotId | None = None
+    leaves_at: float = 0.0
+
+
+class Bots:
+    """A `ContainerRuntime` whose containers are agents."""
+
+    def __init__(self, secret: bytes, *, stay_s: float, boot_s: float = 0.0) -> None:
+        self._secret = secret
+        self._stay_s = stay_s
+        self._boot_s = boot_s
+        self.now = 0.0
+        self.agents: list[Agent] = []
+        self.started: dict[AssignmentId, int] = defaultdict(int)
+        """How often a container was started for an assignment."""
+        self.joined: dict[BotId, list[AssignmentId]] = defaultdict(list)
+        """Who went into a call, and as whom."""
+
+    @property
+    def running(self) -> list[Agent]:
+        return [agent for agent in self.agents if agent.running and agent.assignment_id]
+
+    def start(self, application_uuid: str, environment: Mapping[str, str]) -> Hashable:
+        token = environment.get("BOTPOOL_TOKEN", "")
+        assignment_id = assignment_of(token, self._secret)
+        if assignment_id is not None:
+            self.started[assignment_id] += 1
+        agent = Agent(
+            home=environment.get("BOTPOOL_URL", ""),
+            container_id=ContainerId(environment.get("BOTPOOL_CONTAINER_ID", "")),
+            assignment_id=assignment_id,
+            acts_at=self.now + self._boot_s,
+        )
+        self.agents.append(agent)
+        return agent
+
+    def ask_to_stop(self, handle: Hashable) -> None:
+        self.stop(handle)
+
+    def stop(self, handle: Hashable) -> None:
+        assert isinstance(handle, Agent)
+        handle.running = False
+
+    def is_running(self, handle: Hashable) -> bool:
+        return isinstance(handle, Agent) and handle.running
+
+    async def act(self, home: str, control_plane: Agents) -> None:
+        """Let every agent of that control plane do what is due."""
+        for agent in self.running:
+            if agent.home == home and agent.acts_at <= self.now:
+                await self._act(agent, control_plane)
+
+    async def _act(self, agent: Agent, control_plane: Agents) -> None:
+        assert agent.assignment_id is not None
+        if agent.bot_id is None:
+            view, released = await control_plane.who_am_i(agent.assignment_id, agent.container_id)
+            if released:
+                agent.running = False
+                return
+            agent.bot_id, agent.leaves_at = view.bot.id, self.now + self._stay_s
+            self.joined[view.bot.id].append(agent.assignment_id)
+            await control_plane.report(agent.assignment_id, view.bot.id, BotStatus.IN_CALL, None)
+        orders = await control_plane.heartbeat(agent.assignment_id, agent.bot_id)
+        if orders.should_leave or orders.should_exit or self.now >= agent.leaves_at:
+            await control_plane.report(agent.assignment_id, agent.bot_id, BotStatus.DONE, None)
+            agent.running = False
+        agent.acts_at = min(self.now + BEAT_S, max(agent.leaves_at, self.now + 1))

@@ -1,0 +1,268 @@
+"""A Botpool of some replicas on an emulated Coolify, in time that the test moves.
+
+The engine, the backend, its client and the database are the real ones. Coolify is the emulator, in
+memory; agents live in its containers. Replicas are stepped one after the other, so the same seed
+gives the same morning.
+"""
+
+import asyncio
+import itertools
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import psycopg
+from agents import Bots
+from psycopg.rows import dict_row
+
+from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
+from botpool.domain.ids import BotId, Platform
+from botpool.domain.policy import Policy
+from botpool.domain.records import PoolSpec
+from botpool.emulators.coolify import EmulatedTransport, ManualClock, Nature, World
+from botpool.engine.budget import SharedBudget
+from botpool.engine.replica import Identity, Replica
+from botpool.store.database import Database
+
+from clock import Clock
+from replicas import MEET, wish
+
+SECRET = b"secret"
+TICK_S = 5.0
+_numbers = itertools.count(1)
+
+
+class Killed(BaseException):
+    """The replica ends here, in the middle of a request."""
+
+
+class Line(httpx.AsyncBaseTransport):
+    """The way of one replica to Coolify, on which it may die: before a request, or after it."""
+
+    def __init__(self, emulated: EmulatedTransport) -> None:
+        self._emulated = emulated
+        self.dies_in: int | None = None
+        self.dies_before = False
+        self.dead = False
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0)
+        if self.dies_in is not None:
+            self.dies_in -= 1
+            self.dead = self.dead or self.dies_in <= 0
+        if self.dead and self.dies_before:
+            raise Killed
+        answer = await self._emulated.handle_async_request(request)
+        if self.dead:
+            raise Killed
+        return answer
+
+
+@dataclass
+class Living:
+    replica: Replica
+    database: Database
+    line: Line
+
+
+def coolify_pool(max_size: int, platform: Platform = MEET, image: str = "acme/bot:1") -> PoolSpec:
+    return PoolSpec(
+        platform=platform, backend="coolify", image=image, max_size=max_size, heartbeats="required"
+    )
+
+
+@dataclass
+class Morning:
+    url: str
+    world: World
+    bots: Bots
+    pools: Sequence[PoolSpec]
+    policy: Policy
+    concurrent_deployments: int
+    installation: str
+    eye: psycopg.Connection[dict[str, Any]]
+    """The test's own connection: kept, since it looks at every tick."""
+    emulated_clock: ManualClock
+    chance: random.Random
+    living: list[Living] = field(default_factory=list)
+    closing: list[Database] = field(default_factory=list)
+    killed: int = 0
+    look_at: float = 0.0
+
+    # Making it
+
+    @classmethod
+    @asynccontextmanager
+    async def dawn(
+        cls,
+        url: str,
+        *pools: PoolSpec,
+        seed: int = 0,
+        nature: Nature | None = None,
+        replicas: int = 1,
+        stay_s: float = 60.0,
+        policy: Policy | None = None,
+        concurrent_deployments: int = 4,
+        shares: "Morning | None" = None,
+        installation: str = "one",
+    ) -> AsyncIterator["Morning"]:
+        """`shares`: another Botpool's morning, on whose Coolify this one is too."""
+        Clock(url).freeze()
+        bots = shares.bots if shares else Bots(SECRET, stay_s=stay_s)
+        morning = cls(
+            url=url,
+            world=shares.world if shares else World(nature, seed=seed, runtime=bots),
+            bots=bots,
+            pools=pools,
+            policy=policy or Policy(),
+            concurrent_deployments=concurrent_deployments,
+            installation=installation,
+            eye=psycopg.connect(url, autocommit=True, row_factory=dict_row),
+            emulated_clock=shares.emulated_clock if shares else ManualClock(),
+            chance=random.Random(seed),
+        )
+        try:
+            for _ in range(replicas):
+                await morning.start_replica()
+            yield morning
+        finally:
+            morning.eye.close()
+            for database in morning.closing:
+                await database.close()
+
+    async def start_replica(self) -> Living:
+        database = Database(self.url, max_connections=4)
+        await database.open()
+        self.closing.append(database)
+        line = Line(EmulatedTransport(self.world, self.emulated_clock))
+        nature = self.world.nature
+        config = CoolifyConfig(
+            url="http://coolify",
+            token=nature.token,
+            project_uuid=nature.project,
+            server_uuid=nature.server,
+            environment_name=nature.environment,
+            installation_id=self.installation,
+            concurrent_deployments=self.concurrent_deployments,
+        )
+        budget = SharedBudget(
+            database=database,
+            backend="coolify",
+            requests_per_minute=nature.requests_per_minute,
+        )
+        backend = CoolifyBackend(config, budget, transport=line)
+        identity = Identity(
+            owner=f"replica-{next(_numbers)}", public_url=self.installation, secret=SECRET
+        )
+        replica = Replica(database, {"coolify": backend}, self.policy, identity)
+        await replica.pools.configure(self.pools)
+        living = Living(replica=replica, database=database, line=line)
+        self.living.append(living)
+        return living
+
+    # Living it
+
+    @property
+    def now(self) -> float:
+        return self.emulated_clock.now()
+
+    @property
+    def replica(self) -> Replica:
+        return self.living[0].replica
+
+    async def admit(self, bots: int, platform: Platform = MEET, **changes: Any) -> list[BotId]:
+        wanted = {"queue_timeout_ms": 600_000} | changes
+        return [
+            (await self.replica.admission.admit(wish(platform, **wanted))).bot.id
+            for _ in range(bots)
+        ]
+
+    async def tick(self, seconds: float = TICK_S) -> None:
+        """Let time pass, then everybody do what is due."""
+        self.emulated_clock.advance(seconds)
+        self.world.advance(self.now)
+        await self.work()
+
+    async def work(self) -> None:
+        """What this Botpool and its bots do at the present moment."""
+        self.eye.execute(
+            "UPDATE test_clock SET moved_by = make_interval(secs => %s)", [self.now], prepare=True
+        )
+        self.bots.now = self.now
+        await self.bots.act(self.installation, self.replica.agents)
+        self.world.poll()
+        looks = self.now >= self.look_at
+        if looks:
+            self.look_at = self.now + self.policy.look_interval_s
+        for living in list(self.living):
+            try:
+                await self._work(living.replica, looks=looks)
+            except Killed:
+                await self._bury(living)
+
+    async def run_until(
+        self, reached: Callable[[], bool], *, within_s: float, tick_s: float = TICK_S
+    ) -> None:
+        ends_at = self.now + within_s
+        while not reached():
+            assert self.now < ends_at, f"not reached in {within_s:g} s: {self.statuses()}"
+            await self.tick(tick_s)
+
+    async def _work(self, replica: Replica, *, looks: bool) -> None:
+        for _ in range(3):
+            await replica.stepper.make_due_steps()
+            tasks = list(replica.stepper.under_way)
+            if not tasks:
+                break
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+            if any(isinstance(outcome, Killed) for outcome in outcomes):
+                raise Killed
+        if looks:
+            await replica.looker.look_at_due_backends()
+        await replica.queue_keeper.keep()
+        await replica.describer.describe_due()
+
+    async def _bury(self, living: Living) -> None:
+        """Nothing of it is handed back; another one takes its place."""
+        self.killed += 1
+        for task in list(living.replica.stepper.under_way):
+            task.cancel()
+        self.living.remove(living)
+        await self.start_replica()
+
+    # Seeing it
+
+    def rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        return self.eye.execute(query, parameters, prepare=True).fetchall()
+
+    def statuses(self) -> dict[int, str]:
+        return {row["id"]: row["status"] for row in self.rows("SELECT id, status FROM bots")}
+
+    def all_ended(self) -> bool:
+        (row,) = self.rows(
+            "SELECT NOT EXISTS (SELECT FROM bots WHERE ended_at IS NULL) "
+            "AND NOT EXISTS (SELECT FROM bot_pool_slots WHERE status <> 'idle') AS ended"
+        )
+        return bool(row["ended"])
+
+    def owned(self) -> set[str]:
+        """Applications that carry this installation's mark."""
+        return {
+            uuid
+            for uuid, application in self.world.applications.items()
+            if f"botpool-{self.installation}" in application.tags
+        }
+
+    def requests_by_minute(self) -> list[int]:
+        return self.world.limits.requests.by_minute(self.now)
+
+    def seconds_to_running(self) -> list[float]:
+        """Of each bot that ran, in the order of admission."""
+        rows = self.rows(
+            "SELECT extract(epoch FROM started_at - created_at)::float8 AS s FROM bots "
+            "WHERE started_at IS NOT NULL ORDER BY id"
+        )
+        return [row["s"] for row in rows]

@@ -1,0 +1,63 @@
+"""What must be true of every morning, whatever went wrong in it."""
+
+from typing import Any
+
+from morning import Morning
+
+from botpool.emulators.coolify import World
+
+from invariants import assert_settled
+
+
+def put_in_others(world: World) -> list[str]:
+    """Applications of other people, some with names like ours; some run."""
+    names = ("website", "pool-google-meet-001", "pool-google-meet-002")
+    applications = [
+        world.create_application(name=name, image="others/app", tag="1", tags=tags)
+        for name, tags in zip(names, ((), ("botpool-two",), ("botpool",)), strict=True)
+    ]
+    for application in applications[:2]:
+        world.run_at_once(application)
+    return [application.uuid for application in applications]
+
+
+def snapshot(world: World, uuids: list[str]) -> list[Any]:
+    """Everything of them that a client could have changed."""
+    return [
+        (
+            uuid,
+            (application := world.applications[uuid]).name,
+            application.description,
+            application.image_and_tag,
+            application.tags,
+            application.running,
+            len(application.deployments),
+            application.updated_at,
+        )
+        for uuid in uuids
+    ]
+
+
+def assert_good(morning: Morning, *, restarts: bool = False) -> None:
+    """No bot lost, none started twice, nothing left over, never too many requests.
+
+    `restarts`: the platform itself starts containers again, as in a crash loop.
+    """
+    assert_settled(morning.url)
+    failed = morning.rows("SELECT id, failure_reason FROM bots WHERE status = 'FAILED'")
+    assert all(bot["failure_reason"] for bot in failed), failed
+    bots = morning.bots
+    if not restarts:
+        assert not {a: n for a, n in bots.started.items() if n > 1}, "started twice"
+        assert not {b: joins for b, joins in bots.joined.items() if len(joins) > 1}, "joined twice"
+    assert not {b: joins for b, joins in bots.joined.items() if len(set(joins)) > 1}, "joined twice"
+    assert not bots.running, "left running"
+    slots = {
+        row["container_id"]
+        for row in morning.rows(
+            "SELECT container_id FROM bot_pool_slots WHERE container_id IS NOT NULL"
+        )
+    }
+    assert morning.owned() == slots, "applications left over, or lost"
+    most = max(morning.requests_by_minute())
+    assert most <= 200, f"{most} requests in a minute"
