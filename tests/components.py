@@ -6,6 +6,7 @@ is no excuse: the test fails.
 """
 
 import os
+import re
 from collections import Counter
 from pathlib import Path
 from typing import NoReturn
@@ -14,7 +15,7 @@ import pytest
 
 NOT_INSTALLED = Path(".venv/missing-test-packages")
 
-_left_out: Counter[tuple[str, str]] = Counter()
+_MISSING = re.compile(r"Skipped: (.+) is missing: (.+)", re.DOTALL)
 
 
 def missing(component: str, reason: str) -> NoReturn:
@@ -22,7 +23,6 @@ def missing(component: str, reason: str) -> NoReturn:
     __tracebackhide__ = True
     if os.environ.get("CI", "").lower() in ("true", "1"):
         pytest.fail(f"{component} is missing: {reason}", pytrace=False)
-    _left_out[component, reason] += 1
     pytest.skip(f"{component} is missing: {reason}")
 
 
@@ -33,11 +33,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Said here and not in the terminal's summary, so that they are the last words."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:
+        return  # a worker: its reports reach the process that has the terminal
     notes = NOT_INSTALLED.read_text().splitlines() if NOT_INSTALLED.exists() else []
-    if reporter is None or not (_left_out or notes):
+    # From the reports, which workers send too.
+    skips = [_MISSING.fullmatch(str(r.longrepr[2])) for r in reporter.stats.get("skipped", [])]
+    left_out = Counter(skip.groups() for skip in skips if skip)
+    if not (left_out or notes):
         return
     reporter.section("not run", yellow=True)
-    for (component, reason), count in sorted(_left_out.items()):
+    for (component, reason), count in sorted(left_out.items()):
         reporter.line(f"tests without {component}: {count} ({reason})")
     for note in notes:
         reporter.line(f"package {note}")

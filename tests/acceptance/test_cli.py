@@ -237,14 +237,27 @@ def test_the_first_key_of_a_database_by_url(postgres: TestPostgres) -> None:
     assert (made.code, made.out.startswith("bpk_")) == (0, True)
 
 
-def test_the_demo_runs_to_its_end_and_leaves_nothing() -> None:
+def run_demo(*options: str) -> Ran:
     # A short path: for a long one, PostgreSQL's socket would be put elsewhere.
     with tempfile.TemporaryDirectory(prefix="bp-", dir="/tmp") as place:
-        ran = run("demo", env={"TMPDIR": place, "DATABASE_URL": "not for the demo"})
+        ran = run("demo", *options, env={"TMPDIR": place, "DATABASE_URL": "not for the demo"})
         assert ran.code == 0, ran.out + ran.err
         assert ran.err == ""
         assert list(Path(place).iterdir()) == [], "its directory is gone"
     assert "All as expected" in ran.out
     assert re.search(r"DONE +10 bots", ran.out)
     assert re.search(r"FAILED +bot 3 Crash, container_exited: ", ran.out)
-    assert re.search(r"First start in a slot +[3-9]\.\d s", ran.out)
+    return ran
+
+
+def test_the_demo_runs_to_its_end_and_leaves_nothing() -> None:
+    assert re.search(r"First start in a slot +[3-9]\.\d s", run_demo().out)
+
+
+def test_the_demo_on_coolify_pulls_once_and_keeps_within_its_budget() -> None:
+    ran = run_demo("--coolify")
+    assert re.search(r"Pulls of the image +1, for 4 first starts", ran.out)
+    requests = re.search(r"Requests +(\d+) at most in one of Coolify's minutes", ran.out)
+    assert requests is not None and 0 < int(requests[1]) <= 200
+    seven_minutes = re.search(r"First start in a slot +(\d+\.\d) s to running", ran.out)
+    assert seven_minutes is not None and float(seven_minutes[1]) >= 7.0

@@ -19,6 +19,7 @@ from botpool.domain.errors import (
     BudgetSpent,
     ContainerGone,
     StartSuperseded,
+    StillRunning,
 )
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState
@@ -406,6 +407,15 @@ class TestStart:
         content = {"count": len(listed), "deployments": listed}
         script.says("GET /deployments/applications/ours", content)
 
+    def cancels(self, script: Script, status: int) -> None:
+        """The cancel of d1 works, whatever it answers."""
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            self.has_deployments(script, d1="cancelled-by-user")
+            return httpx.Response(status, json={"message": "x"})
+
+        script.says("POST /deployments/d1/cancel", answer)
+
     async def test_a_start_is_six_requests(self, script: Script) -> None:
         await list_owned(script)
         script.asked.clear()
@@ -497,11 +507,12 @@ class TestStart:
             return httpx.Response(200, json={"message": "x", "deployment_uuid": "d1"})
 
         script.says("POST /applications/ours/start", answer)
-        script.says("POST /deployments/d1/cancel", {"message": "x"})
+        self.cancels(script, 200)
         with pytest.raises(StartSuperseded):
             await self.start(script)
-        assert script.calls()[-2:] == [
+        assert script.calls()[-3:] == [
             "POST /deployments/d1/cancel",
+            "GET /deployments/applications/ours",
             "POST /applications/ours/stop",
         ]
 
@@ -566,16 +577,26 @@ class TestStart:
         self, script: Script, status: int
     ) -> None:
         self.has_deployments(script, d1="in_progress", d0="finished")
-        script.says("POST /deployments/d1/cancel", {"message": "x"}, status)
+        self.cancels(script, status)
         await script.backend.stop(OURS, AssignmentId(12), timeout_s=2)
         assert script.variables["BOTPOOL_STOPPED_THROUGH"] == "12"
-        assert script.calls()[-4:] == [
+        assert script.calls()[-5:] == [
             "PATCH /applications/ours/envs/bulk",
             "GET /deployments/applications/ours",
             "POST /deployments/d1/cancel",
+            "GET /deployments/applications/ours",
             "POST /applications/ours/stop",
         ]
         assert script.asked[-1].url.params["docker_cleanup"] == "false"
+
+    async def test_a_stop_is_not_sent_while_a_deployment_would_undo_it(
+        self, script: Script
+    ) -> None:
+        self.has_deployments(script, d1="in_progress")
+        script.says("POST /deployments/d1/cancel", {"message": "x"})
+        with pytest.raises(StillRunning):
+            await script.backend.stop(OURS, AssignmentId(12), timeout_s=2)
+        assert "POST /applications/ours/stop" not in script.calls()
 
 
 class TestHealth:

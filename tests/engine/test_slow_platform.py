@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from botpool.backends.protocol import Purpose
-from botpool.domain.errors import BackendUnavailable, BudgetSpent, ContainerGone
+from botpool.domain.errors import BackendUnavailable, BudgetSpent, ContainerGone, StillRunning
 from botpool.domain.ids import BotId
 from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
@@ -175,6 +175,58 @@ async def test_a_look_does_not_free_a_slot_whose_stop_is_being_sent(stage: Stage
     go_on.set()
     await asyncio.gather(*replica.stepper.under_way)
     await other.looker.look("process")
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_a_stop_that_a_deployment_may_undo_is_sent_again(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await replica.stopping.stop(bot)
+    await stage.step(replica)
+    stage.backend.finish(container(stage), DeploymentState.IN_PROGRESS)
+    stage.clock.move(61)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["stop_issued_at"] is None
+    await stage.step(replica)
+    stage.clock.move(59)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "releasing", "the lag counts from the second stop"
+    stage.clock.move(2)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_a_stop_sent_to_a_server_that_cannot_be_reached_is_sent_again(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await seen_running(stage, replica)
+    await stage.end(replica, bot)
+    stage.backend.stops_work = False
+    await stage.step(replica)
+    stage.backend.show(container(stage), ContainerState.UNKNOWN)
+    await replica.looker.look("process")
+    stage.backend.show(container(stage), ContainerState.EXITED)
+    stage.clock.move(70)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "releasing", "nobody may have heard that stop"
+    stage.clock.move(10)
+    await stage.step(replica)
+    assert len(stage.backend.made("stop")) == 2
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_a_deployment_that_cannot_be_cancelled_ends_with_its_container(
+    stage: Stage,
+) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await replica.stopping.stop(bot)
+    stage.backend.fail("stop", *[StillRunning("it is being cancelled")] * 100)
+    for _ in range(20):
+        await stage.step(replica)
+        stage.clock.move(15)
+    assert len(stage.backend.made("delete")) == 1
     assert stage.slots()[0]["status"] == "idle"
 
 

@@ -33,7 +33,7 @@ class Bots:
 
     def __init__(self, secret: bytes, *, stay_s: float, boot_s: float = 0.0) -> None:
         self._secret = secret
-        self._stay_s = stay_s
+        self.stay_s = stay_s
         self._boot_s = boot_s
         self.now = 0.0
         self.agents: list[Agent] = []
@@ -83,7 +83,7 @@ class Bots:
             if released:
                 agent.running = False
                 return
-            agent.bot_id, agent.leaves_at = view.bot.id, self.now + self._stay_s
+            agent.bot_id, agent.leaves_at = view.bot.id, self.now + self.stay_s
             self.joined[view.bot.id].append(agent.assignment_id)
             await control_plane.report(agent.assignment_id, view.bot.id, BotStatus.IN_CALL, None)
         orders = await control_plane.heartbeat(agent.assignment_id, agent.bot_id)

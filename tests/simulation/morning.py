@@ -68,6 +68,27 @@ class Living:
     line: Line
 
 
+QUARTER = Nature(
+    first_start_s=60.0,
+    start_s=10.0,
+    stop_s=(1.0, 8.0),
+    delete_s=(1.0, 5.0),
+    status_lag_s=(0.0, 15.0),
+    health_lag_s=(0.0, 90.0),
+)
+"""A Coolify whose times are about a quarter of the usual: more mornings, fewer ticks."""
+
+QUARTER_LAG_S = 15.0
+QUARTER_POLICY = Policy(
+    deploy_timeout_s=300,
+    deploy_grace_s=45,
+    deploy_wait_timeout_s=900,
+    look_interval_s=5,
+    stop_patience_s=40,
+    heartbeat_interval_ms=5_000,
+)
+
+
 def coolify_pool(max_size: int, platform: Platform = MEET, image: str = "acme/bot:1") -> PoolSpec:
     return PoolSpec(
         platform=platform, backend="coolify", image=image, max_size=max_size, heartbeats="required"
@@ -82,6 +103,7 @@ class Morning:
     pools: Sequence[PoolSpec]
     policy: Policy
     concurrent_deployments: int
+    status_lag_s: float
     installation: str
     eye: psycopg.Connection[dict[str, Any]]
     """The test's own connection: kept, since it looks at every tick."""
@@ -106,6 +128,7 @@ class Morning:
         stay_s: float = 60.0,
         policy: Policy | None = None,
         concurrent_deployments: int = 4,
+        status_lag_s: float = 60.0,
         shares: "Morning | None" = None,
         installation: str = "one",
     ) -> AsyncIterator["Morning"]:
@@ -119,6 +142,7 @@ class Morning:
             pools=pools,
             policy=policy or Policy(),
             concurrent_deployments=concurrent_deployments,
+            status_lag_s=status_lag_s,
             installation=installation,
             eye=psycopg.connect(url, autocommit=True, row_factory=dict_row),
             emulated_clock=shares.emulated_clock if shares else ManualClock(),
@@ -147,6 +171,8 @@ class Morning:
             environment_name=nature.environment,
             installation_id=self.installation,
             concurrent_deployments=self.concurrent_deployments,
+            status_lag_s=self.status_lag_s,
+            retry_wait_s=0,
         )
         budget = SharedBudget(
             database=database,
@@ -201,7 +227,7 @@ class Morning:
             try:
                 await self._work(living.replica, looks=looks)
             except Killed:
-                await self._bury(living)
+                await self.bury(living)
 
     async def run_until(
         self, reached: Callable[[], bool], *, within_s: float, tick_s: float = TICK_S
@@ -225,7 +251,7 @@ class Morning:
         await replica.queue_keeper.keep()
         await replica.describer.describe_due()
 
-    async def _bury(self, living: Living) -> None:
+    async def bury(self, living: Living) -> None:
         """Nothing of it is handed back; another one takes its place."""
         self.killed += 1
         for task in list(living.replica.stepper.under_way):

@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from morning import Morning, coolify_pool
+from morning import QUARTER, QUARTER_LAG_S, QUARTER_POLICY, Morning, coolify_pool
 from verdict import assert_good, put_in_others, snapshot
 
 from botpool.emulators.coolify import Nature
 
 QUICK = Nature(first_start_s=120.0)
-FAULTY_S = 900.0
+FAULTY_S = 250.0
 SOMETIMES = {"probability": 0.4}
 
 FAULTS: Mapping[str, Mapping[str, Any]] = {
-    "nobody listens for ten minutes": {"refuseConnection": {"seconds": 600}},
+    "nobody listens": {"refuseConnection": {"seconds": 150}},
     "connections break": {"resetConnection": SOMETIMES},
     "connections break before anything is done": {
         "resetConnection": {"probability": 0.4, "worked": False}
@@ -38,16 +38,16 @@ FAULTS: Mapping[str, Mapping[str, Any]] = {
     "a deployment hangs in the queue": {"hangQueued": 1},
     "a deployment hangs": {"hangInProgress": 1},
     "a pull fails": {"pullFails": 2},
-    "a pull takes for ever": {"pullSlow": {"seconds": 3000, "times": 1}},
+    "a pull takes for ever": {"pullSlow": {"seconds": 750, "times": 1}},
     "the registry is down": {"registryDown": True},
     "a crash loop": {"crashLoop": {"times": 1}},
     "a stop does nothing": {"stopDoesNothing": 3},
     "a stop lies": {"stopLies": SOMETIMES},
-    "stops are slow": {"stopSlow": SOMETIMES},
+    "stops are slow": {"stopSlow": {"probability": 0.4, "seconds": 30}},
     "a cancel leaves the container running": {"cancelLeavesRunning": True, "hangInProgress": 1},
     "a cancel answers 500": {"cancelAnswers500": True, "hangQueued": 1},
     "a delete never finishes": {"deleteNeverFinishes": True, "stopDoesNothing": 10},
-    "statuses are slow": {"statusLag": {"minSeconds": 45, "maxSeconds": 60}},
+    "statuses are slow": {"statusLag": {"minSeconds": 11, "maxSeconds": 15}},
     "degraded": {"reportStatus": {"status": "degraded:unhealthy", "times": 3}},
     "an odd status": {"reportStatus": {"status": "paused:unknown", "probability": 0.3}},
     "the health check fails": {"healthCheckFails": True},
@@ -61,19 +61,26 @@ FAULTS: Mapping[str, Mapping[str, Any]] = {
 @pytest.mark.parametrize("what", FAULTS)
 async def test_a_fault_alone(database_url: str, what: str) -> None:
     async with Morning.dawn(
-        database_url, coolify_pool(3), replicas=2, nature=QUICK, seed=7
+        database_url,
+        coolify_pool(3),
+        replicas=2,
+        nature=QUARTER,
+        policy=QUARTER_POLICY,
+        status_lag_s=QUARTER_LAG_S,
+        stay_s=30,
+        seed=7,
     ) as morning:
         others = put_in_others(morning.world)
         before = snapshot(morning.world, others)
         await morning.admit(1)
-        await morning.run_until(lambda: morning.now > 60, within_s=3600)
+        await morning.run_until(lambda: morning.now > 30, within_s=3600)
         morning.world.set_faults(FAULTS[what])
         await morning.admit(4)
-        await morning.run_until(lambda: morning.now > FAULTY_S, within_s=3600, tick_s=10)
+        await morning.run_until(lambda: morning.now > FAULTY_S, within_s=3600, tick_s=5)
         morning.world.set_faults({"clear": True})
-        await morning.run_until(morning.all_ended, within_s=4 * 3600, tick_s=15)
+        await morning.run_until(morning.all_ended, within_s=4000, tick_s=10)
         # What released itself late is told to exit at its next beat.
-        await morning.tick(60)
+        await morning.tick(15)
         assert_good(morning, restarts="crashLoop" in FAULTS[what])
         assert snapshot(morning.world, others) == before
 

@@ -63,6 +63,8 @@ class Purpose(Enum):
     STOP = auto()
     LOOK = auto()
     START = auto()
+    MAKE = auto()
+    """Seeing that a container exists: whoever has one already starts first."""
     DESCRIPTION = auto()
 
 

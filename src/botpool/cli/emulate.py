@@ -12,19 +12,26 @@ if TYPE_CHECKING:
     from botpool.emulators.coolify import ContainerRuntime, EmulatorServer, Nature
 
 _DEMO_BOT = "the demo bot"
+_LOOK_INTERVAL_S = 15.0
+_SHORTEST_LOOK_INTERVAL_S = 0.5
 _TOKEN = "1|emulated"  # noqa: S105 - it opens nothing but the emulator
 
 
 def coolify(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8701,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port to listen on. 0 takes a free one.")
+    ] = 8701,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     token: Annotated[str, typer.Option(help="The API token that is accepted.")] = _TOKEN,
     time_scale: Annotated[
         float, typer.Option(help="Emulated seconds in a second: 60 runs a minute in a second.")
     ] = 1.0,
     concurrent_builds: Annotated[
-        int, typer.Option(min=1, help="Deployments at once on the server.")
+        int, typer.Option(min=1, help="Deployments at once on the server; others wait in a queue.")
     ] = 2,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Jobs at once: deployments, stops and deletes together.")
+    ] = 4,
     seed: Annotated[int, typer.Option(help="The same seed, the same delays and faults.")] = 0,
     command: Annotated[
         str, typer.Option(help="What runs in every container, whatever its image.")
@@ -36,10 +43,13 @@ def coolify(
     """Run an emulated Coolify: its API, its delays and, on demand, its failures.
 
     Containers are local processes and images take their time to be pulled, but nothing is
-    downloaded. Faults are set by HTTP; the address is printed with what can be asked there.
+    downloaded. A first start takes 7 minutes, a later one 30 seconds; --time-scale makes them
+    shorter. Faults are set by HTTP. What is needed to go on is printed, ready to paste: a
+    botpool.toml, and how to see what is true and let something go wrong.
 
     \b
     botpool emulate coolify --time-scale 60
+    botpool emulate coolify --concurrent-builds 20 --workers 24
     """
     import asyncio
 
@@ -50,7 +60,7 @@ def coolify(
 
     from botpool.emulators.coolify import EmulatorServer, Nature, ScaledClock, World
 
-    nature = Nature(token=token, concurrent_builds=concurrent_builds)
+    nature = Nature(token=token, concurrent_builds=concurrent_builds, workers=workers)
     with _runtime(command, no_processes=no_processes) as runtime:
         world = World(nature, seed=seed, runtime=runtime)
         server = EmulatorServer(world, ScaledClock(time_scale), host=host, port=port)
@@ -115,6 +125,7 @@ def welcome(url: str, nature: "Nature", time_scale: float) -> str:
 
     requests = max(int(nature.requests_per_minute * time_scale), 1)
     longest_lag_s = nature.status_lag_s[1] / time_scale
+    look_s = max(_LOOK_INTERVAL_S / time_scale, _SHORTEST_LOOK_INTERVAL_S)
     return f"""
 An emulated Coolify answers at {url}
 
@@ -125,7 +136,15 @@ An emulated Coolify answers at {url}
   environment  {nature.environment}
   time         one second here is {time_scale:g} s there
 
-For Botpool, in botpool.toml:
+For Botpool, a whole botpool.toml:
+
+[server]
+public_url = "http://127.0.0.1:8700"
+
+[pools.google-meet]
+backend = "coolify"
+image = "example/bot:1"
+max_size = 5
 
 [backends.coolify]
 url = "{url}"
@@ -135,6 +154,9 @@ server_uuid = "{nature.server}"
 environment_name = "{nature.environment}"
 requests_per_minute = {requests}
 status_lag_s = {longest_lag_s:g}
+
+[deploy]
+poll_interval_s = {look_s:g}
 
 See what is true, and let something go wrong:
 

@@ -103,6 +103,7 @@ def has_exited(
     *,
     assignment_id: AssignmentId,
     running_at: datetime | None,
+    doubted_at: datetime | None,
     last_heartbeat_at: datetime | None,
     now: datetime,
     status_lag_s: float,
@@ -111,13 +112,15 @@ def has_exited(
     """Does this look show that a busy slot's container has ended?
 
     Where a platform cannot say whose run it shows, its status may be older than what we know: an
-    end counts once the status had time to follow the start, and not against a live agent's word.
+    end counts once the status had time to follow the start, and the platform's last blindness, and
+    not against a live agent's word.
     """
     if seen.assignment_id is not None:
         return seen.assignment_id == assignment_id and seen.state in DOWN
     if seen.state not in DOWN or seen.deployment in UNDER_WAY:
         return False
-    followed = running_at is None or now - running_at >= timedelta(seconds=status_lag_s)
+    lag = timedelta(seconds=status_lag_s)
+    followed = all(at is None or now - at >= lag for at in (running_at, doubted_at))
     silence = timedelta(seconds=_BEATS_OF_SILENCE * heartbeat_s)
     silent = last_heartbeat_at is None or now - last_heartbeat_at >= silence
     return followed and silent
@@ -168,13 +171,15 @@ def stop_is_confirmed(
     *,
     seen_running: bool,
     stop_issued_at: datetime,
+    doubted_at: datetime | None,
     now: datetime,
     status_lag_s: float,
 ) -> bool:
     """Is it certain that nothing of this assignment runs, or can still come to run?
 
     A platform whose status lags may show the state from before the start: it counts if the
-    container was seen running since, or once the lag has passed after the stop.
+    container was seen running since, or once the lag has passed after the stop. A stop that was
+    sent before the platform was last blind may have reached nobody.
     """
     if seen.deployment in UNDER_WAY:
         return False
@@ -182,7 +187,10 @@ def stop_is_confirmed(
         return True
     if seen.state not in DOWN:
         return False
-    return seen_running or now - stop_issued_at >= timedelta(seconds=status_lag_s)
+    lag = timedelta(seconds=status_lag_s)
+    if doubted_at is not None and (stop_issued_at <= doubted_at or now - doubted_at < lag):
+        return False
+    return seen_running or now - stop_issued_at >= lag
 
 
 def stop_is_overdue(*, stop_issued_at: datetime | None, now: datetime, patience_s: float) -> bool:

@@ -208,6 +208,8 @@ class LeasedSlot:
     leave_by: datetime | None
     running_at: datetime | None
     failure: str | None
+    doubted_at: datetime | None
+    """When the backend's statuses last said nothing."""
     now: datetime
 
 
@@ -233,4 +235,5 @@ class LookedAt:
     running_at: datetime | None
     failure: str | None
     last_heartbeat_at: datetime | None
+    doubted_at: datetime | None
     now: datetime

@@ -17,6 +17,7 @@ _SHARES: Mapping[Purpose, float] = {
     Purpose.STOP: 1.0,
     Purpose.LOOK: 0.95,
     Purpose.START: 0.85,
+    Purpose.MAKE: 0.7,
     Purpose.DESCRIPTION: 0.5,
 }
 

@@ -64,6 +64,8 @@ class Looker:
             # No evidence of anything: every slot stays as it is until the platform answers.
             _log.warning("look.unavailable", backend=backend, problem=str(error))
             return
+        if any(each.state is ContainerState.UNKNOWN for each in seen.values()):
+            await self.moves.database.fetch("doubt_backend", {"backend": backend})
         for slot in slots:
             if (observation := seen.get(slot.container_id)) is not None:
                 await self.judge(slot, observation)
@@ -83,6 +85,7 @@ class Looker:
             seen,
             assignment_id=slot.assignment_id,
             running_at=slot.running_at,
+            doubted_at=slot.doubted_at,
             last_heartbeat_at=slot.last_heartbeat_at,
             now=slot.now,
             status_lag_s=self.backends[slot.backend].status_lag_s,

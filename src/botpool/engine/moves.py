@@ -52,6 +52,7 @@ class Moves:
         delay_s: float | None = None,
         problem: str | None = None,
         stop_issued: bool = False,
+        stop_doubted: bool = False,
         reset_failed: bool = False,
     ) -> None:
         """Give the lease back and try the step again later, ever more slowly.
@@ -72,6 +73,7 @@ class Moves:
                 "delay_s": delay_s,
                 "problem": problem,
                 "stop_issued": stop_issued,
+                "stop_doubted": stop_doubted,
                 "reset_failed": reset_failed,
             },
         )
@@ -131,6 +133,18 @@ class Moves:
             return None
         await self.gate.open(row["backend"])
         return int(row["version"])
+
+    async def forget_stop(self, slot: LookedAt) -> None:
+        """A stop that a deployment may undo does not count: it is sent again."""
+        await self.database.fetch(
+            "forget_stop",
+            {
+                "slot_id": slot.slot_id,
+                "assignment_id": slot.assignment_id,
+                "version": slot.version,
+            },
+        )
+        self.wakeups.slots_due()
 
     async def fail_deployment(
         self, slot: LeasedSlot | LookedAt, *, reason: str, deployment_over: bool = False

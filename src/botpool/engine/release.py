@@ -15,9 +15,9 @@ import structlog
 
 from botpool.backends.protocol import Backend
 from botpool.domain.decisions import stop_is_confirmed, stop_is_overdue
-from botpool.domain.errors import BackendError, ContainerGone
+from botpool.domain.errors import BackendError, ContainerGone, StillRunning
 from botpool.domain.ids import ContainerId
-from botpool.domain.observation import ContainerState, Observation
+from botpool.domain.observation import UNDER_WAY, ContainerState, Observation
 from botpool.domain.records import LeasedSlot, LookedAt
 from botpool.domain.states import FINAL, SlotStatus
 from botpool.engine import journal
@@ -54,7 +54,9 @@ class Releaser:
         elif backend.status_lag_s:
             # The looks confirm it; stopped again when the status must have followed by then.
             again_s = backend.status_lag_s + self.moves.policy.look_interval_s
-            await self.moves.postpone(slot, delay_s=again_s, stop_issued=True)
+            await self.moves.postpone(
+                slot, delay_s=again_s, stop_issued=True, stop_doubted=_is_doubted(slot)
+            )
         else:
             await self.moves.postpone(slot, stop_issued=True)
 
@@ -65,10 +67,13 @@ class Releaser:
             seen,
             seen_running=slot.running_at is not None,
             stop_issued_at=slot.stop_issued_at,
+            doubted_at=slot.doubted_at,
             now=slot.now,
             status_lag_s=self.backends[slot.backend].status_lag_s,
         ):
             await self.free(slot, container_gone=seen.state is ContainerState.GONE)
+        elif seen.deployment in UNDER_WAY:
+            await self.moves.forget_stop(slot)
 
     async def _stop_and_look(
         self, backend: Backend, slot: LeasedSlot, lease: Lease
@@ -76,17 +81,27 @@ class Releaser:
         """The state in which the container was seen ended; None while that is not certain."""
         container_id = slot.container_id
         assert container_id is not None
-        if stop_is_overdue(
-            stop_issued_at=slot.stop_issued_at,
-            now=slot.now,
-            patience_s=backend.status_lag_s + self.moves.policy.stop_patience_s,
-        ):
+        patience_s = backend.status_lag_s + self.moves.policy.stop_patience_s
+        stopped_at = None if _is_doubted(slot) else slot.stop_issued_at
+        overdue = stop_is_overdue(stop_issued_at=stopped_at, now=slot.now, patience_s=patience_s)
+        try:
+            if not overdue:
+                await lease.call(
+                    lambda timeout_s: backend.stop(
+                        container_id, slot.assignment_id, timeout_s=timeout_s
+                    )
+                )
+        except StillRunning:
+            # The platform answers, but does not let its deployment be cancelled.
+            overdue = stop_is_overdue(
+                stop_issued_at=slot.phase_at, now=slot.now, patience_s=patience_s
+            )
+            if not overdue:
+                raise
+        if overdue:
             await lease.call(lambda timeout_s: backend.delete(container_id, timeout_s=timeout_s))
             seen = await self._look(backend, container_id, lease)
             return seen.state if seen.state is ContainerState.GONE else None
-        await lease.call(
-            lambda timeout_s: backend.stop(container_id, slot.assignment_id, timeout_s=timeout_s)
-        )
         if backend.status_lag_s:
             return None
         seen = await self._look(backend, container_id, lease)
@@ -94,6 +109,7 @@ class Releaser:
             seen,
             seen_running=slot.running_at is not None,
             stop_issued_at=slot.stop_issued_at or slot.now,
+            doubted_at=None,
             now=slot.now,
             status_lag_s=0,
         )
@@ -155,3 +171,9 @@ class Releaser:
         if freed[0]["others_wait"]:
             # It may have led a pull, or used the budget of starts.
             await self.moves.gate.open(slot.backend)
+
+
+def _is_doubted(slot: LeasedSlot) -> bool:
+    """Was the stop sent before the platform was last blind? It may have reached nobody."""
+    stopped_at, doubted_at = slot.stop_issued_at, slot.doubted_at
+    return stopped_at is not None and doubted_at is not None and stopped_at <= doubted_at

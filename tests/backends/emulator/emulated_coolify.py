@@ -26,6 +26,11 @@ NO_LAG = Nature(status_lag_s=(0, 0), stop_s=(30, 30), delete_s=(5, 5))
 IMAGE = "team/bot:1"
 
 
+def at(path: str, uuid: str) -> str:
+    """The path of a call with its names filled in."""
+    return path.format(uuid=uuid, environment_name_or_uuid=PLACE["environment_name"])
+
+
 class Coolify:
     def __init__(self, world: World, clock: ManualClock, client: httpx.AsyncClient) -> None:
         self.world = world

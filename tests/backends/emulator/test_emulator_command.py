@@ -82,13 +82,15 @@ def test_the_contract(tmp_path: Path) -> None:
         theirs = client.post("/_emulator/applications", json={"name": "theirs"})
         assert theirs.status_code == 201
 
-        section = said[said.index("[backends.coolify]") : said.index("See what is true")]
+        text = said[said.index("[server]") : said.index("See what is true")]
         settings = tmp_path / "botpool.toml"
-        settings.write_text(section)
-        loaded = load_settings(settings, {}).backends.coolify
-        assert str(loaded.url).rstrip("/") == url
-        assert tomllib.loads(section)["backends"]["coolify"]["token"] == "1|emulated"
-        assert loaded.requests_per_minute == 400_000
+        settings.write_text(text)
+        loaded = load_settings(settings, {})
+        assert [pool.backend for pool in loaded.pools.values()] == ["coolify"]
+        assert str(loaded.backends.coolify.url).rstrip("/") == url
+        assert tomllib.loads(text)["backends"]["coolify"]["token"] == "1|emulated"
+        assert loaded.backends.coolify.requests_per_minute == 400_000
+        assert loaded.deploy.poll_interval_s == 0.5
 
 
 def test_containers_end_with_the_command_even_when_it_is_told_twice() -> None:
@@ -117,6 +119,26 @@ def test_without_processes_and_with_another_token() -> None:
         headers = {**HEADERS, "Authorization": "Bearer 7|other"}
         assert client.get("/version", headers=headers).status_code == 200
         assert client.get("/version", headers=HEADERS).status_code == 401
+
+
+def test_more_at_once_needs_builds_and_workers() -> None:
+    at_once = []
+    for options in (
+        (),
+        ("--concurrent-builds", "6"),
+        ("--concurrent-builds", "6", "--workers", "6"),
+    ):
+        with (
+            emulator("--no-processes", *options) as (url, _, _),
+            httpx.Client(base_url=url, headers=HEADERS) as client,
+        ):
+            for _ in range(6):
+                wanted = {**PLACE, "docker_registry_image_name": "a/b", "instant_deploy": True}
+                assert client.post("/api/v1/applications/dockerimage", json=wanted).is_success
+            client.post("/_emulator/time", json={"advance": 60})
+            deployments = client.get("/_emulator/state").json()["openDeployments"]
+            at_once.append([each["status"] for each in deployments].count("in_progress"))
+    assert at_once == [2, 4, 6]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import jsonschema_rs
 import pytest
-from emulated_coolify import NO_LAG, Coolify, emulated
+from emulated_coolify import NO_LAG, Coolify, at, emulated
 
 from botpool.emulators.coolify.endpoints import ENDPOINTS
 
@@ -42,6 +42,10 @@ ADDITIONS = {
     "domains": "what a create answers besides the uuid",
     "docs": "where an unknown call points to",
     "error": "what is wrong with a request that is no JSON",
+    "environments": "a project shows its own",
+    "uuid": "an environment has one too",
+    "is_reachable": "in the list of servers, as in their settings",
+    "is_usable": "in the list of servers, as in their settings",
 }
 UNDOCUMENTED = {
     ("POST /applications/dockerimage", 404): "no such project, environment or server",
@@ -119,6 +123,9 @@ def check(endpoint: str, answer: httpx.Response) -> None:
         assert isinstance(answer.json()["message"], str)
         return
     assert key not in UNDOCUMENTED, "the document knows it by now"
+    if "content" not in response:
+        assert answer.json() == {"message": response["description"]}
+        return
     (media_type, content), *_ = response["content"].items()
     assert answer.headers["Content-Type"].partition(";")[0] == media_type
     if media_type != "application/json":
@@ -188,6 +195,14 @@ CASES: list[tuple[str, int, str, dict[str, Any]]] = [
     ("POST /deployments/{uuid}/cancel", 200, "deployment", {}),
     ("POST /deployments/{uuid}/cancel", 400, "over", {}),
     ("POST /deployments/{uuid}/cancel", 404, "none", {}),
+    ("GET /servers", 200, "", {}),
+    ("GET /servers/{uuid}", 200, "server", {}),
+    ("GET /servers/{uuid}", 404, "none", {}),
+    ("GET /projects", 200, "", {}),
+    ("GET /projects/{uuid}", 200, "project", {}),
+    ("GET /projects/{uuid}", 404, "none", {}),
+    ("GET /projects/{uuid}/{environment_name_or_uuid}", 200, "project", {}),
+    ("GET /projects/{uuid}/{environment_name_or_uuid}", 404, "none", {}),
     ("DELETE /applications/{uuid}", 200, "application", {}),
     ("DELETE /applications/{uuid}", 404, "none", {}),
 ]
@@ -203,11 +218,14 @@ async def test_answers_are_as_documented(
         "application": application,
         "deployment": deployment,
         "over": earlier["deployment_uuid"],
+        "server": "emulated-server",
+        "project": "emulated-project",
     }
     method, path = endpoint.split(" ", 1)
     if "content" in sent:
         sent = {**sent, "headers": {"Content-Type": "application/json"}}
-    answer = await coolify.call(method, path.format(uuid=uuids.get(whose, "none")), **sent)
+    path = at(path, uuids.get(whose, "none"))
+    answer = await coolify.call(method, path, **sent)
     assert answer.status_code == status, answer.text
     check(endpoint, answer)
 
@@ -250,7 +268,7 @@ async def test_a_full_queue_and_an_old_cancel(prompt: Coolify) -> None:
 async def test_refusals_of_every_call(prompt: Coolify, endpoint: Any) -> None:
     if endpoint.path == "/health":
         return
-    path = endpoint.path.format(uuid="none")
+    path = at(endpoint.path, "none")
     for fault, status in [({"apiDisabled": True}, 403), ({"rateLimited": True}, 429)]:
         await prompt.faults(clear=True, **fault)
         answer = await prompt.call(endpoint.method, path)

@@ -39,6 +39,8 @@ async def test_faults_are_shown_counted_down_and_cleared(prompt: Coolify) -> Non
         ({"slowAnswer": {"endpoint": "GET /nowhere"}}, "GET /applications"),
         ({"slowAnswer": {"seconds": "long"}}, "seconds"),
         ({"resetConnection": {"worked": 1}}, "worked"),
+        ({"missingAbility": {"ability": "read:sensitive"}}, "read, write, deploy"),
+        ({"missingAbility": {"ability": 7}}, "read, write, deploy"),
         ({"clear": False}, "clear"),
         ([], "object"),
     ],

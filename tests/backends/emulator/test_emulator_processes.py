@@ -106,6 +106,28 @@ async def test_a_stop_asks_first_and_kills_the_whole_group_after_the_grace(
         eventually(lambda: not any(map(alive, pids)))
 
 
+def test_each_run_has_a_directory_of_its_own(tmp_path: Path) -> None:
+    program = """
+import os, pathlib, sys
+told = pathlib.Path(sys.argv[1]) / os.environ["RUN"]
+told.with_suffix(".new").write_text(f"{os.getcwd()} {os.environ['HOME']} {os.listdir()}")
+pathlib.Path("left-behind").touch()
+told.with_suffix(".new").rename(told)
+import time; time.sleep(600)
+"""
+    seen: list[list[str]] = []
+    with ProcessRuntime([sys.executable, "-c", program, str(tmp_path)]) as runtime:
+        for run in ("first", "second"):
+            handle = runtime.start("uuid", {"RUN": run})
+            eventually((tmp_path / run).exists)
+            seen.append((tmp_path / run).read_text().split())
+            assert Path(seen[-1][0]).is_dir()
+            runtime.stop(handle)
+            assert not Path(seen[-1][0]).exists(), "what is gone leaves nothing on the disk"
+    assert [(home == directory, files) for directory, home, files in seen] == [(True, "[]")] * 2
+    assert seen[0][0] != seen[1][0]
+
+
 async def test_what_ends_by_itself_is_exited(
     runtime_of: Callable[[str], ProcessRuntime], tmp_path: Path
 ) -> None:

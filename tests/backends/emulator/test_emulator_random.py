@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from emulated_coolify import HEADERS, PLACE, Coolify, emulated
+from emulated_coolify import HEADERS, PLACE, Coolify, at, emulated
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -51,7 +51,7 @@ async def test_any_request(
                 return
         answer = await coolify.call(
             method or endpoint.method,
-            endpoint.path.format(uuid=uuid),
+            at(endpoint.path, uuid),
             content=body,
             params=query,
             headers={"Content-Type": "application/json"},
@@ -84,7 +84,7 @@ async def _step(coolify: Coolify, chance: random.Random, uuids: list[str]) -> No
         uuid = chance.choice([*uuids, "none"])
     body = {"json": {"name": "x"}} if endpoint.path == "/applications/{uuid}" else {}
     answer = await coolify.call(
-        endpoint.method, endpoint.path.format(uuid=uuid), params={"uuid": uuid}, **body
+        endpoint.method, at(endpoint.path, uuid), params={"uuid": uuid}, **body
     )
     if answer.status_code == 500:
         assert "Server Error" in answer.text

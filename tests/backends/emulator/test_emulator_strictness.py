@@ -240,6 +240,46 @@ async def test_a_token_without_deploy_can_read_and_write(prompt: Coolify) -> Non
     assert answer.json()["message"] == "Missing required permissions: deploy"
 
 
+async def test_a_token_without_read_sensitive_sees_no_values(prompt: Coolify) -> None:
+    uuid = await prompt.create()
+    await prompt.write(uuid, {"A": "1"})
+    await prompt.faults(hideSensitive=True)
+    written = (await prompt.write(uuid, {"A": "2"})).json()
+    listed = await prompt.get(f"/applications/{uuid}/envs")
+    assert [each["key"] for each in written + listed] == ["A"] * 3
+    assert not any({"value", "real_value"} & {*each} for each in written + listed)
+    await prompt.faults(clear=True)
+    first, twin = await prompt.get(f"/applications/{uuid}/envs")
+    assert (first["value"], twin["value"]) == ("2", "1"), "hidden, and yet written"
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/servers/nowhere", "Server not found."),
+        ("/projects/nowhere", "Project not found."),
+        ("/projects/nowhere/production", "Project not found."),
+        ("/projects/emulated-project/nowhere", "Environment not found."),
+    ],
+)
+async def test_a_wrong_place_is_told_by_name(prompt: Coolify, path: str, message: str) -> None:
+    answer = await prompt.call("GET", path)
+    assert (answer.status_code, answer.json()) == (404, {"message": message})
+
+
+async def test_the_place_can_be_read(prompt: Coolify) -> None:
+    (server,) = await prompt.get("/servers")
+    assert (server["uuid"], server["is_reachable"]) == ("emulated-server", True)
+    assert server["settings"]["concurrent_builds"] == 2
+    (project,) = await prompt.get("/projects")
+    shown = await prompt.get(f"/projects/{project['uuid']}")
+    (environment,) = shown["environments"]
+    path = f"/projects/emulated-project/{environment['name']}"
+    assert await prompt.get(path) == environment
+    await prompt.faults(serverUnreachable=True)
+    assert (await prompt.get("/servers/emulated-server"))["settings"]["is_reachable"] is False
+
+
 async def test_200_requests_a_minute(prompt: Coolify) -> None:
     """Point 11."""
     prompt.wait(30)

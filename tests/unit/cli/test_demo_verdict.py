@@ -1,6 +1,7 @@
 """The demo finds fault with a run that was not as promised, and only then."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ from answering import bot
 
 from botpool.cli import shapes
 from botpool.cli.demo.cast import CAST, SLOTS
+from botpool.cli.demo.emulated import Counted
 from botpool.cli.demo.play import Scene
 from botpool.cli.demo.verdict import complaints
 
@@ -98,3 +100,17 @@ def test_a_fault_is_found(fault: Fault, said: str) -> None:
     fault(scene)
     found = complaints(scene, CAST)
     assert any(said in each for each in found), found
+
+
+@pytest.mark.parametrize(
+    ("counted", "said"),
+    [
+        (Counted(pulls=1, most_requests=200, containers=0), None),
+        (Counted(pulls=2, most_requests=30, containers=0), "pulled 2 times instead of once"),
+        (Counted(pulls=1, most_requests=201, containers=0), "201 requests in one of its minutes"),
+    ],
+)
+def test_the_platforms_own_count_decides_too(counted: Counted, said: str | None) -> None:
+    found = complaints(replace(good_run(), counted=counted), CAST)
+    assert len(found) == (said is not None)
+    assert all(said is not None and said in each for each in found), found

@@ -71,15 +71,21 @@ def judged(
 
 
 def exited(
-    observation: Observation, *, running_s: float = 3600, silent_s: float | None = None
+    observation: Observation,
+    *,
+    running_s: float = 3600,
+    silent_s: float | None = None,
+    doubted_s: float | None = None,
 ) -> bool:
     """With the status lag of 60 s and heartbeats every 10 s."""
     now = STARTED + timedelta(hours=2)
     beat = None if silent_s is None else now - timedelta(seconds=silent_s)
+    doubted = None if doubted_s is None else now - timedelta(seconds=doubted_s)
     return has_exited(
         observation,
         assignment_id=OURS,
         running_at=now - timedelta(seconds=running_s),
+        doubted_at=doubted,
         last_heartbeat_at=beat,
         now=now,
         status_lag_s=60,
@@ -118,6 +124,8 @@ def test_an_end_counts_when_the_status_has_followed_and_the_agent_is_silent(
     assert exited(seen(state), silent_s=30)
     assert not exited(seen(state), silent_s=29)
     assert not exited(seen(state), running_s=59)
+    assert not exited(seen(state), doubted_s=59)
+    assert exited(seen(state), doubted_s=60)
     assert not exited(seen(state, DeploymentState.IN_PROGRESS))
     assert exited(seen(state, whose=OURS), running_s=0, silent_s=0)
 
@@ -191,6 +199,7 @@ def test_a_stop_is_confirmed_only_by_a_container_that_is_down(
         seen(state, deployment),
         seen_running=seen_running,
         stop_issued_at=STARTED,
+        doubted_at=None,
         now=STARTED + timedelta(seconds=age_s),
         status_lag_s=60,
     )
@@ -198,6 +207,23 @@ def test_a_stop_is_confirmed_only_by_a_container_that_is_down(
         assert state in DOWN
         assert deployment not in UNDER_WAY
         assert state is ContainerState.GONE or seen_running or age_s >= 60
+
+
+@pytest.mark.parametrize(
+    ("doubted_s", "confirmed"), [(None, True), (-1, True), (0, False), (50, False), (-70, True)]
+)
+def test_a_stop_from_before_the_platforms_blindness_confirms_nothing(
+    doubted_s: float | None, confirmed: bool
+) -> None:
+    doubted = None if doubted_s is None else STARTED + timedelta(seconds=doubted_s)
+    assert confirmed == stop_is_confirmed(
+        seen(ContainerState.EXITED),
+        seen_running=True,
+        stop_issued_at=STARTED,
+        doubted_at=doubted,
+        now=STARTED + timedelta(seconds=100),
+        status_lag_s=60,
+    )
 
 
 @pytest.mark.parametrize("status", BotStatus)

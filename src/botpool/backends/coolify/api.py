@@ -32,6 +32,10 @@ class Api:
         """Take so many requests from the budget, or none."""
         await self.connection.budget.take(self.errand.purpose, requests)
 
+    async def pay_more(self, requests: int) -> None:
+        """Take requests that were not foreseen. What has begun is finished before others begin."""
+        await self.connection.budget.take(Purpose.STOP, requests)
+
     async def list_tagged(self, tag: str) -> Sequence[Application]:
         answer = await self._read("/applications", tag=tag)
         content = answers.sequence(self._done(answer), "a list of applications")

@@ -54,7 +54,7 @@ class CoolifyBackend:
 
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
         """Two requests for one that is there, four to make it."""
-        async with self._errand("ensure", Purpose.START, timeout_s, making.REQUESTS) as api:
+        async with self._errand("ensure", Purpose.MAKE, timeout_s, making.REQUESTS) as api:
             return await making.ensure(api, self._ownership, self._config, spec)
 
     async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:

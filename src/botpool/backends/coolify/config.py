@@ -15,6 +15,8 @@ class CoolifyConfig:
     destination_uuid: str | None = None
     concurrent_deployments: int = 4
     status_lag_s: float = 60.0
+    retry_wait_s: float = 0.2
+    """Before a request that only reads is repeated."""
     follow_interval_s: float = 2.0
     """How often a followed log is asked for; Coolify cannot stream."""
 

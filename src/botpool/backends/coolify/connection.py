@@ -23,7 +23,6 @@ from botpool.backends.protocol import Budget
 from botpool.domain.errors import BackendRefused, BackendUnavailable, BudgetSpent
 
 _CONNECTIONS = 16
-_RETRY_AFTER_S = 0.2
 _PAUSE_S = 60.0
 """How long a 429 that does not say so keeps us away."""
 _LONGEST_PAUSE_S = 600.0
@@ -86,6 +85,7 @@ class Connection:
         self.budget = budget
         self.acts_by_get = False
         """Whether this Coolify wants starts and stops as GET."""
+        self._retry_wait_s = config.retry_wait_s
         self._refused: dict[Hashable, BackendRefused] = {}
         self._client = httpx.AsyncClient(
             base_url=f"{config.url.rstrip('/')}/api/v1",
@@ -110,14 +110,14 @@ class Connection:
         except BudgetSpent:
             raise
         except BackendUnavailable as error:
-            if not call.may_be_repeated or errand.remaining_s() <= _RETRY_AFTER_S:
+            if not call.may_be_repeated or errand.remaining_s() <= self._retry_wait_s:
                 raise
             failure = error
         try:
             await self.budget.take(errand.purpose, 1)
         except BudgetSpent:
             raise failure from None
-        await asyncio.sleep(_RETRY_AFTER_S)
+        await asyncio.sleep(self._retry_wait_s)
         return await self._send_once(errand, call)
 
     async def _send_once(self, errand: Errand, call: Call) -> Answer:

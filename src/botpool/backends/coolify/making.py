@@ -15,7 +15,7 @@ from botpool.backends.coolify.config import CoolifyConfig
 from botpool.backends.coolify.ownership import Ownership
 from botpool.backends.coolify.stopping import cancel_deployments
 from botpool.backends.protocol import ContainerSpec
-from botpool.domain.errors import BackendUnavailable
+from botpool.domain.errors import BackendUnavailable, StillRunning
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import DOWN, ContainerState
 
@@ -66,7 +66,7 @@ async def _vacate(api: Api, found: Application) -> None:
     if not is_coming and found.state is ContainerState.UNKNOWN:
         raise BackendUnavailable(f"it is not known whether {found.name} runs ({found.status})")
     await api.stop(found.uuid)
-    raise BackendUnavailable(f"{found.name} was found running and is being stopped")
+    raise StillRunning(f"{found.name} was found running and is being stopped")
 
 
 def _changeable(spec: ContainerSpec) -> Mapping[str, str]:

@@ -1,5 +1,6 @@
 """Which applications are ours: those with the installation's tag, and no others."""
 
+import asyncio
 import re
 import secrets
 from collections.abc import Sequence
@@ -20,12 +21,14 @@ class Ownership:
         self.tag = tag
         self._known: set[ContainerId] = set()
         self._filter_is_proven = False
+        self._proving = asyncio.Lock()
 
     async def list(self, api: Api) -> Sequence[Application]:
         """All of ours, in one request."""
         found = await api.list_tagged(self.tag)
         if found and not self._filter_is_proven:
-            await self._prove_filter(api)
+            async with self._proving:
+                await self._prove_filter(api)
         self._known.update(application.uuid for application in found)
         return found
 
@@ -34,7 +37,9 @@ class Ownership:
 
         Asked only when there is something to list, for otherwise no answer would prove anything.
         """
-        await api.pay(1)
+        if self._filter_is_proven:
+            return
+        await api.pay_more(1)
         if await api.list_tagged(f"nobody-{secrets.token_hex(8)}"):
             raise refusals.no_tags()
         self._filter_is_proven = True
@@ -48,7 +53,7 @@ class Ownership:
             raise ContainerGone(uuid)
         if uuid in self._known:
             return
-        await api.pay(1)
+        await api.pay_more(1)
         await self.list(api)
         if uuid not in self._known:
             raise ContainerGone(uuid)
@@ -60,7 +65,7 @@ class Ownership:
         """
         if not _UUID.fullmatch(uuid):
             return None
-        await api.pay(1)
+        await api.pay_more(1)
         try:
             found = await api.application(uuid)
         except ContainerGone:

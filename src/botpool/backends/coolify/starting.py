@@ -6,6 +6,7 @@ more after the start. A stop raises the fence before it looks for deployments, s
 two always sees the other.
 """
 
+import contextlib
 from collections.abc import Sequence
 
 from botpool.backends.coolify import fence
@@ -14,7 +15,7 @@ from botpool.backends.coolify.api import Api
 from botpool.backends.coolify.fence import Fence
 from botpool.backends.coolify.stopping import END_REQUESTS, end
 from botpool.backends.protocol import Purpose, StartOrder
-from botpool.domain.errors import BackendUnavailable, BudgetSpent, StartSuperseded
+from botpool.domain.errors import BackendUnavailable, BudgetSpent, StartSuperseded, StillRunning
 from botpool.domain.ids import DeploymentId
 from botpool.domain.observation import DOWN, ContainerState
 
@@ -53,7 +54,7 @@ async def _require_vacant(
         raise StartSuperseded(container_id, "another deployment of it is under way")
     if found.assignment is None or found.assignment <= found.stopped_through:
         return
-    await api.pay(1)
+    await api.pay_more(1)
     state = (await api.application(container_id)).state
     if state is ContainerState.UNKNOWN:
         raise BackendUnavailable(f"it is not known whether {container_id} still runs")
@@ -66,7 +67,7 @@ async def _prepare(api: Api, order: StartOrder, found: Fence, mark: str) -> None
     values = fence.environment(order, former=found, mark=mark)
     written = fence.read(await api.write_variables(order.container_id, values))
     if written.assignment is None:
-        await api.pay(1)
+        await api.pay_more(1)
         written = fence.read(await api.variables(order.container_id))
     if written.assignment != order.assignment_id:
         raise BackendUnavailable(f"the environment of {order.container_id} was not written")
@@ -78,9 +79,9 @@ async def _require_not_stopped(api: Api, order: StartOrder) -> None:
         found.require_open(order.container_id, order.assignment_id)
     except StartSuperseded:
         if found.assignment == order.assignment_id:
-            ending = api.serving(Purpose.STOP)
-            await ending.pay(END_REQUESTS)
-            await end(ending, order.container_id)
+            await api.pay_more(END_REQUESTS)
+            with contextlib.suppress(StillRunning):
+                await end(api.serving(Purpose.STOP), order.container_id)
         raise
 
 
@@ -92,7 +93,7 @@ async def _deployment_of(api: Api, order: StartOrder, answer: Started, mark: str
     """
     if answer.deployment_id and await api.deployment(answer.deployment_id):
         return answer.deployment_id
-    await api.pay(1)
+    await api.pay_more(1)
     issued = fence.first_after(mark, await api.deployments_of(order.container_id))
     if issued is not None:
         return issued.uuid

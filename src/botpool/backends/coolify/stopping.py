@@ -6,6 +6,7 @@ Whether both worked is for a look to say.
 
 from botpool.backends.coolify import fence
 from botpool.backends.coolify.api import Api
+from botpool.domain.errors import StillRunning
 from botpool.domain.ids import AssignmentId, ContainerId
 
 END_REQUESTS = 3
@@ -22,7 +23,14 @@ async def stop(api: Api, container_id: ContainerId, assignment_id: AssignmentId 
 
 
 async def end(api: Api, container_id: ContainerId) -> None:
-    await cancel_deployments(api, container_id)
+    """Two requests, and two more if a deployment was under way: it must be seen to be over.
+
+    A stop that is sent while one still is would be undone by it.
+    """
+    if await cancel_deployments(api, container_id):
+        await api.pay_more(1)
+        if any(each.is_under_way for each in await api.deployments_of(container_id)):
+            raise StillRunning(f"a deployment of {container_id} is being cancelled")
     await api.stop(container_id)
 
 

@@ -1,7 +1,8 @@
 """`botpool demo`: a busy morning that a person can watch, and that checks itself.
 
 It is played on the real thing: `botpool up` in a process of its own with an embedded PostgreSQL,
-bots as processes, requests over HTTP as a user sends them. Only the meetings are not there.
+bots as processes, requests over HTTP as a user sends them. Only the meetings are not there; with
+`--coolify`, the bots' containers are those of an emulated Coolify.
 """
 
 import signal
@@ -13,25 +14,25 @@ from types import FrameType
 from rich.console import Console
 
 from botpool.cli.client import Client
-from botpool.cli.connection import Target
 from botpool.cli.demo.cast import CAST
 from botpool.cli.demo.play import Scene, play
-from botpool.cli.demo.stage import stage
+from botpool.cli.demo.stage import Stage, stage
 from botpool.cli.demo.summary import summary
 from botpool.cli.demo.verdict import complaints
 from botpool.cli.demo.view import view_on
 from botpool.cli.output import console
 
 
-def run() -> int:
+def run(*, on_coolify: bool = False) -> int:
     """The exit code: 0 when all went as it should."""
     out = console()
     began = time.monotonic()
     with _ended_like_ctrl_c(), ExitStack() as stack:
-        with out.status("Starting PostgreSQL and the server …"):
-            playing = stack.enter_context(stage())
+        started = "Coolify's emulator, PostgreSQL" if on_coolify else "PostgreSQL"
+        with out.status(f"Starting {started} and the server …"):
+            playing = stack.enter_context(stage(on_coolify=on_coolify))
         try:
-            scene = _performed(out, playing.target)
+            scene = _performed(out, playing)
             left = playing.running_bots()
         finally:
             with out.status("Stopping everything …"):
@@ -41,11 +42,12 @@ def run() -> int:
     return 1 if problems else 0
 
 
-def _performed(out: Console, target: Target) -> Scene:
+def _performed(out: Console, playing: Stage) -> Scene:
     """Play before the eyes of whoever looks, and give the last scene."""
-    with Client(target) as client, view_on(out, target.url) as view:
+    coolify = playing.coolify
+    with Client(playing.target) as client, view_on(out, playing.target.url) as view:
         last = None
-        for last in play(client, CAST):
+        for last in play(client, CAST, count=coolify.counted if coolify else None):
             view.show(last)
     assert last is not None, "a play has at least one scene"
     return last

@@ -1,13 +1,14 @@
 """The play: bots are sent, and looked at until all have ended and all slots are free."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from botpool.cli import shapes
 from botpool.cli.client import Client
 from botpool.cli.demo.cast import Part
+from botpool.cli.demo.emulated import Counted
 from botpool.cli.times import moment
 from botpool.domain.states import FINAL, SlotStatus
 
@@ -26,6 +27,8 @@ class Scene:
     queue: Sequence[shapes.QueueEntry]
     now: datetime
     elapsed_s: float
+    counted: Counted | None = None
+    """By the emulated Coolify, where the bots run on it."""
 
     @property
     def over(self) -> bool:
@@ -44,7 +47,9 @@ class Scene:
         return set(seen.values())
 
 
-def play(client: Client, cast: Sequence[Part]) -> Iterator[Scene]:
+def play(
+    client: Client, cast: Sequence[Part], *, count: Callable[[], Counted] | None = None
+) -> Iterator[Scene]:
     """Scene after scene. One that is not `over` is the last when time is up."""
     began = time.monotonic()
     parts = {_send(client, part): part for part in cast}
@@ -57,6 +62,7 @@ def play(client: Client, cast: Sequence[Part]) -> Iterator[Scene]:
             queue=queue.body["queue"],
             now=datetime.now(UTC),
             elapsed_s=time.monotonic() - began,
+            counted=count() if count else None,
         )
         yield scene
         if scene.over or scene.elapsed_s > _LIMIT_S:

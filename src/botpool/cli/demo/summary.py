@@ -10,6 +10,7 @@ from rich.text import Text
 from botpool.cli import shapes
 from botpool.cli.cells import said, status
 from botpool.cli.demo.cast import Part
+from botpool.cli.demo.emulated import REQUESTS_PER_MINUTE, SCALE
 from botpool.cli.demo.play import Scene, seconds_between
 from botpool.cli.demo.verdict import first_from_queue, start_times, successors
 from botpool.cli.times import took
@@ -69,6 +70,12 @@ def _measures(scene: Scene) -> Table:
     if served is not None:
         first = f"bot {scene.name_of(served['id'])} with priority {served['priority']}"
         table.add_row("First from the queue", first)
+    if scene.counted is not None:
+        cold = len(start_times(scene, cold=True))
+        table.add_row("Pulls of the image", f"{scene.counted.pulls}, for {cold} first starts")
+        requests = f"{scene.counted.most_requests} at most in one of Coolify's minutes"
+        table.add_row("Requests", f"{requests}, {REQUESTS_PER_MINUTE} are allowed")
+        table.add_row("Coolify's time", f"{SCALE} times as fast: a second here is a minute there")
     return table
 
 

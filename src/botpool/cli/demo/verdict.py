@@ -5,6 +5,7 @@ from statistics import median
 
 from botpool.cli import shapes
 from botpool.cli.demo.cast import SLOTS, Part
+from botpool.cli.demo.emulated import REQUESTS_PER_MINUTE, Counted
 from botpool.cli.demo.play import Scene, assigned_at, seconds_between
 from botpool.domain.states import FINAL, SlotStatus
 
@@ -76,4 +77,14 @@ def _wrong_ways(scene: Scene) -> list[str]:
     cold, warm = start_times(scene, cold=True), start_times(scene, cold=False)
     if not cold or not warm or median(cold) <= median(warm):
         found.append("later starts were not quicker than first ones")
+    return found + (_wrong_counts(scene.counted) if scene.counted else [])
+
+
+def _wrong_counts(counted: Counted) -> list[str]:
+    """What the platform saw of it."""
+    found = []
+    if counted.pulls != 1:
+        found.append(f"the image was pulled {counted.pulls} times instead of once")
+    if counted.most_requests > REQUESTS_PER_MINUTE:
+        found.append(f"Coolify had to take {counted.most_requests} requests in one of its minutes")
     return found

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from botpool.cli.cells import listing, said, status
+from botpool.cli.demo.emulated import SCALE
 from botpool.cli.demo.play import Scene
 from botpool.cli.times import moment, took
 from botpool.domain.states import BotStatus, SlotStatus
@@ -82,6 +83,7 @@ class _Board:
             "",
             queue_line(scene),
             bots_line(scene),
+            *platform_lines(scene),
             "",
             *self._lines,
         )
@@ -92,14 +94,14 @@ def slots_table(scene: Scene) -> Table:
     bots = {bot["id"]: bot for bot in scene.bots}
     table = listing()
     for name in ("SLOT", "STATUS", "BOT", "BOT'S STATUS", "FOR"):
-        table.add_column(name, no_wrap=True, min_width=9)
+        table.add_column(name, no_wrap=True, min_width=6)
     for slot in scene.slots:
         bot = bots.get(slot["assignedBotId"] or 0)
         since = slot["lastReleasedAt"] if slot["status"] == SlotStatus.IDLE else None
         since = since or slot["lastAssignedAt"] or slot["createdAt"]
         table.add_row(
             said(slot["name"]),
-            status(slot["status"], slot["phase"]),
+            status(slot["status"], _words(slot["phase"])),
             said(scene.name_of(bot["id"]) if bot else None),
             status(bot["status"]) if bot else "-",
             took((scene.now - moment(since)).total_seconds()),
@@ -107,11 +109,26 @@ def slots_table(scene: Scene) -> Table:
     return table
 
 
+def _words(phase: str | None) -> str | None:
+    """Short enough for a row of 80 columns."""
+    return phase and phase.replace("waiting_for_", "waits for ")
+
+
 def queue_line(scene: Scene) -> RenderableType:
     if not scene.queue:
         return Text("Queue: empty")
     waiting = [scene.name_of(entry["botId"]) for entry in scene.queue[:_WAITING_SHOWN]]
     return Text(f"Queue: {len(scene.queue)}", style="yellow").append(f" ({', '.join(waiting)})")
+
+
+def platform_lines(scene: Scene) -> list[RenderableType]:
+    """What the emulated Coolify says of itself, if it is there."""
+    if scene.counted is None:
+        return []
+    counted = scene.counted
+    pulls = f"{counted.pulls} pull{'' if counted.pulls == 1 else 's'} of the image"
+    requests = f"at most {counted.most_requests} requests a minute"
+    return [Text(f"Coolify, {SCALE} times as fast: {pulls}, {requests}")]
 
 
 def bots_line(scene: Scene) -> RenderableType:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypedDict
 
-from botpool.emulators.coolify import application_calls, deployment_calls, http
+from botpool.emulators.coolify import application_calls, deployment_calls, http, place_calls
 from botpool.emulators.coolify.bodies import Refusal
 from botpool.emulators.coolify.clock import Clock
 from botpool.emulators.coolify.control import Control
-from botpool.emulators.coolify.endpoints import PREFIX, Ability, Endpoint, Match, match
+from botpool.emulators.coolify.endpoints import PREFIX, Endpoint, Match, match
 from botpool.emulators.coolify.http import Answer, Reply, Request, Wire
 from botpool.emulators.coolify.limits import Budget
 from botpool.emulators.coolify.records import epoch_seconds
@@ -39,6 +39,11 @@ _CALLS: dict[str, Call] = {
     "GET /deployments/applications/{uuid}": deployment_calls.list_of_application,
     "GET /deployments/{uuid}": deployment_calls.show,
     "POST /deployments/{uuid}/cancel": deployment_calls.cancel,
+    "GET /servers": place_calls.list_servers,
+    "GET /servers/{uuid}": place_calls.show_server,
+    "GET /projects": place_calls.list_projects,
+    "GET /projects/{uuid}": place_calls.show_project,
+    "GET /projects/{uuid}/{environment_name_or_uuid}": place_calls.show_environment,
 }
 _REFUSED = Reply(answer=http.page(503), wire=Wire.REFUSED)
 
@@ -97,7 +102,7 @@ class Api:
     def _checked(self, request: Request, matched: Match) -> Answer:
         if matched.endpoint is None:
             return _no_such_call(request, matched)
-        if matched.endpoint.ability is Ability.NONE:
+        if matched.endpoint.ability is None:
             return self._called(request, matched.endpoint, matched.uuid)
         refusal = self._not_allowed(request, matched.endpoint)
         if refusal is None:
@@ -116,7 +121,7 @@ class Api:
             return http.message(403, "You are not allowed to access the API.")
         missing = faults.lasting("missingAbility")
         if missing and missing.text("ability") == endpoint.ability:
-            return http.message(403, f"Missing required permissions: {endpoint.ability.value}")
+            return http.message(403, f"Missing required permissions: {endpoint.ability}")
         return None
 
     def _limited(self, request: Request, endpoint: Endpoint, uuid: str) -> Answer:

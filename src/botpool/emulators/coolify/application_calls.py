@@ -7,6 +7,7 @@ from botpool.emulators.coolify import fields, http, shown
 from botpool.emulators.coolify.bodies import Refusal, read_json
 from botpool.emulators.coolify.containers import KeepsOutput
 from botpool.emulators.coolify.http import Answer, Request
+from botpool.emulators.coolify.place_calls import require
 from botpool.emulators.coolify.records import Application
 from botpool.emulators.coolify.variables import Written
 from botpool.emulators.coolify.world import World
@@ -119,7 +120,7 @@ def logs(world: World, request: Request, uuid: str) -> Answer:
 
 def list_variables(world: World, request: Request, uuid: str) -> Answer:
     application = found(world, uuid)
-    return http.data([shown.variable(application, each) for each in application.variables])
+    return http.data([shown.variable(world, application, each) for each in application.variables])
 
 
 def write_variables(world: World, request: Request, uuid: str) -> Answer:
@@ -131,7 +132,7 @@ def write_variables(world: World, request: Request, uuid: str) -> Answer:
     written = []
     for item in items:
         variable = world.variables.write(application, _variable(item))
-        written.append(shown.variable(application, variable))
+        written.append(shown.variable(world, application, variable))
     return http.data(written, 201)
 
 
@@ -152,13 +153,9 @@ def _variable(item: object) -> Written:
 def _check_place(world: World, wanted: Mapping[str, Any]) -> None:
     nature = world.nature
     environment = wanted.get("environment_name") or wanted.get("environment_uuid")
-    for value, right, name in (
-        (wanted["project_uuid"], nature.project, "Project"),
-        (environment, nature.environment, "Environment"),
-        (wanted["server_uuid"], nature.server, "Server"),
-    ):
-        if value != right:
-            raise Refusal(http.message(404, f"{name} not found."))
+    require("Project", wanted["project_uuid"], nature.project)
+    require("Environment", environment, nature.environment)
+    require("Server", wanted["server_uuid"], nature.server)
     destination = wanted.get("destination_uuid")
     if destination is None:
         if len(nature.destinations) > 1:

@@ -8,7 +8,8 @@ PREFIX = "/api/v1"
 
 
 class Ability(StrEnum):
-    NONE = "none"
+    """What a token must be allowed for a call."""
+
     READ = "read"
     WRITE = "write"
     DEPLOY = "deploy"
@@ -18,7 +19,8 @@ class Ability(StrEnum):
 class Endpoint:
     method: str
     path: str
-    ability: Ability
+    ability: Ability | None
+    """None: it needs no token."""
     once_also_get: bool = False
     """Before 4.2, GET did the same."""
 
@@ -27,13 +29,15 @@ class Endpoint:
         return f"{self.method} {self.path}"
 
 
-def _endpoint(method: str, path: str, ability: Ability, *, once_also_get: bool = False) -> Endpoint:
+def _endpoint(
+    method: str, path: str, ability: Ability | None, *, once_also_get: bool = False
+) -> Endpoint:
     return Endpoint(method=method, path=path, ability=ability, once_also_get=once_also_get)
 
 
 # The order matters: the first that fits is taken.
 ENDPOINTS = (
-    _endpoint("GET", "/health", Ability.NONE),
+    _endpoint("GET", "/health", None),
     _endpoint("GET", "/version", Ability.READ),
     _endpoint("POST", "/applications/dockerimage", Ability.WRITE),
     _endpoint("GET", "/applications", Ability.READ),
@@ -51,9 +55,14 @@ ENDPOINTS = (
     _endpoint("GET", "/deployments/applications/{uuid}", Ability.READ),
     _endpoint("GET", "/deployments/{uuid}", Ability.READ),
     _endpoint("POST", "/deployments/{uuid}/cancel", Ability.DEPLOY),
+    _endpoint("GET", "/servers", Ability.READ),
+    _endpoint("GET", "/servers/{uuid}", Ability.READ),
+    _endpoint("GET", "/projects", Ability.READ),
+    _endpoint("GET", "/projects/{uuid}", Ability.READ),
+    _endpoint("GET", "/projects/{uuid}/{environment_name_or_uuid}", Ability.READ),
 )
 _PATTERNS = tuple(
-    (re.compile(endpoint.path.replace("{uuid}", "(?P<uuid>[^/]+)")), endpoint)
+    (re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", endpoint.path)), endpoint)
     for endpoint in ENDPOINTS
 )
 NAMES = frozenset(endpoint.name for endpoint in ENDPOINTS)

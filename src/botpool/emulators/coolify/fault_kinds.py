@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from botpool.emulators.coolify.endpoints import Ability
+
 Value = str | float | bool
 
 AIMED = frozenset({"probability", "times", "application"})
@@ -17,7 +19,7 @@ class Kind:
     aims: frozenset[str] = frozenset()
     """Empty: a state that lasts until it is cleared."""
     values: Mapping[str, Value] = field(default_factory=dict)
-    """What else it takes, with the defaults."""
+    """What else it takes, with the defaults. Where the default is of an enum, its members only."""
 
 
 def _kind(name: str, help_text: str, aims: frozenset[str] = frozenset(), **values: Value) -> Kind:
@@ -43,7 +45,8 @@ _ALL = (
     _kind("apiDisabled", "403: the API is switched off"),
     _kind("addressNotAllowed", "403: not from this address"),
     _kind("tokenExpired", "401 for the right token"),
-    _kind("missingAbility", "403: the token lacks a right", ability="deploy"),
+    _kind("missingAbility", "403: the token lacks an ability", ability=Ability.DEPLOY),
+    _kind("hideSensitive", "a token without read:sensitive: values of variables are left out"),
     # Starts.
     _kind("startWithoutUuid", "nothing is started, as if one were queued already", AIMED),
     _kind("phantomUuid", "nothing is started, and the uuid does not exist", AIMED),

@@ -14,6 +14,7 @@ One shape for all, in JSON: a name with
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from botpool.emulators.coolify.chance import Chance
@@ -175,6 +176,11 @@ def _aim(fault: Fault, name: str, value: object) -> None:
 def _like(kind: Kind, name: str, value: object) -> Value:
     """The value, if it is of the sort of its default."""
     default = kind.values[name]
+    if isinstance(default, StrEnum):
+        members = [*map(str, type(default))]
+        if value in members:
+            return str(value)
+        raise WrongFault(f"{kind.name}.{name}: must be one of {', '.join(members)}")
     if isinstance(default, bool | str):
         if isinstance(value, type(default)):
             return value

@@ -1,11 +1,13 @@
 """Containers as local processes, so that what runs in them is real.
 
-Each is the leader of a session of its own, and whatever it starts ends with it.
+Each is the leader of a session of its own, and whatever it starts ends with it. Each run has a
+directory of its own, as a new container has a new file system: it finds nothing of a former one.
 """
 
 import contextlib
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +29,7 @@ _PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "TZ", "TMPDIR")
 class _Run:
     process: subprocess.Popen[bytes] | None
     """None: it could not be started."""
+    home: Path
     output: IO[bytes]
 
 
@@ -37,7 +40,9 @@ class ProcessRuntime:
         self._command = tuple(command)
         self._runs: dict[Hashable, _Run] = {}
         self._numbers = itertools.count(1)
-        self._directory = tempfile.TemporaryDirectory(prefix="botpool-emulator-")
+        self._directory = tempfile.TemporaryDirectory(
+            prefix="botpool-emulator-", ignore_cleanup_errors=True
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -52,9 +57,10 @@ class ProcessRuntime:
 
     def start(self, application_uuid: str, environment: Mapping[str, str]) -> Hashable:
         inherited = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        home = Path(self._directory.name)
+        home = Path(self._directory.name) / str(next(self._numbers))
+        home.mkdir()
         # Appending, so that the file can be cut while the process writes.
-        output = (home / f"{next(self._numbers)}.log").open("ab")
+        output = home.with_suffix(".log").open("ab")
         process = None
         with contextlib.suppress(OSError):
             process = subprocess.Popen(
@@ -67,7 +73,7 @@ class ProcessRuntime:
                 start_new_session=True,
             )
         handle = object()
-        self._runs[handle] = _Run(process=process, output=output)
+        self._runs[handle] = _Run(process=process, home=home, output=output)
         return handle
 
     def ask_to_stop(self, handle: Hashable) -> None:
@@ -87,6 +93,8 @@ class ProcessRuntime:
             run.process.wait()
         run.output.close()
         Path(run.output.name).unlink()
+        # What has left its session may still be writing: the rest goes with the emulator.
+        shutil.rmtree(run.home, ignore_errors=True)
 
     def is_running(self, handle: Hashable) -> bool:
         run = self._runs.get(handle)

@@ -95,14 +95,12 @@ def deployment(world: World, shown: Deployment) -> dict[str, Any]:
     }
 
 
-def variable(owner: Application, shown: Variable) -> dict[str, Any]:
-    value = shown.value or ""
+def variable(world: World, owner: Application, shown: Variable) -> dict[str, Any]:
     return {
         "id": shown.id,
         "uuid": shown.uuid,
         "key": shown.key,
-        "value": value,
-        "real_value": f"'{value}'" if shown.is_literal or shown.is_multiline else value,
+        **({} if world.faults.lasting("hideSensitive") else _values(shown)),
         "resourceable_type": "App\\Models\\Application",
         "resourceable_id": owner.id,
         "is_preview": shown.is_preview,
@@ -116,4 +114,51 @@ def variable(owner: Application, shown: Variable) -> dict[str, Any]:
         "version": "4.0.0",
         "created_at": timestamp(shown.created_at),
         "updated_at": timestamp(shown.updated_at),
+    }
+
+
+def _values(shown: Variable) -> dict[str, str]:
+    value = shown.value or ""
+    quoted = shown.is_literal or shown.is_multiline
+    return {"value": value, "real_value": f"'{value}'" if quoted else value}
+
+
+def server(world: World) -> dict[str, Any]:
+    nature, reachable = world.nature, world.server_reachable
+    return {
+        "id": 1,
+        "uuid": nature.server,
+        "name": nature.server,
+        "ip": "127.0.0.1",
+        "user": "root",
+        "port": 22,
+        "settings": {
+            "id": 1,
+            "server_id": 1,
+            "concurrent_builds": nature.concurrent_builds,
+            "deployment_queue_limit": nature.queue_limit,
+            "is_reachable": reachable,
+            "is_usable": reachable,
+            "created_at": timestamp(0),
+            "updated_at": timestamp(0),
+        },
+    }
+
+
+def project(world: World) -> dict[str, Any]:
+    uuid = world.nature.project
+    return {"id": 1, "uuid": uuid, "name": uuid, "description": "Emulated by Botpool"}
+
+
+def environment(world: World) -> dict[str, Any]:
+    """Its uuid is its name: no other is needed here."""
+    name = world.nature.environment
+    return {
+        "id": 1,
+        "uuid": name,
+        "name": name,
+        "description": "Emulated by Botpool",
+        "project_id": 1,
+        "created_at": timestamp(0),
+        "updated_at": timestamp(0),
     }

@@ -10,7 +10,9 @@ ALTER TABLE pools
 CREATE TABLE backends (
     name         text PRIMARY KEY,
     look_at      timestamptz NOT NULL DEFAULT '-infinity',
-    paused_until timestamptz NOT NULL DEFAULT '-infinity'
+    paused_until timestamptz NOT NULL DEFAULT '-infinity',
+    -- When its statuses were last seen to say nothing, as while its server cannot be reached.
+    doubted_at   timestamptz
 );
 
 -- Requests sent to a backend, by the second; kept for little more than a minute.

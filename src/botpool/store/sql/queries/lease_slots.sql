@@ -25,8 +25,9 @@ WITH due AS (
 SELECT
     leased.*, p.image, p.cpus, p.memory_mb, b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.meeting_url,
     b.bot_display_name, b.bot_data, b.attempts, b.started_at, b.leave_by, a.running_at, a.failure,
-    botpool_now() AS now
+    k.doubted_at, botpool_now() AS now
 FROM leased
+JOIN backends k ON k.name = leased.backend
 JOIN pools p ON p.platform = leased.platform
 LEFT JOIN bots b ON b.id = leased.assigned_bot_id
 LEFT JOIN assignments a ON a.id = leased.assignment_id

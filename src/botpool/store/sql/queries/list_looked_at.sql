@@ -5,8 +5,9 @@ SELECT
     s.id AS slot_id, s.slot_name, s.platform, s.backend, s.container_id, s.status, s.assignment_id,
     s.deployment_id, s.start_issued_at, s.deployment_ended_at, s.stop_issued_at, s.version,
     b.id AS bot_id, b.status AS bot_status, b.leave_by, a.running_at, a.failure,
-    h.last_at AS last_heartbeat_at, botpool_now() AS now
+    h.last_at AS last_heartbeat_at, k.doubted_at, botpool_now() AS now
 FROM bot_pool_slots s
+JOIN backends k ON k.name = s.backend
 JOIN bots b ON b.id = s.assigned_bot_id
 JOIN assignments a ON a.id = s.assignment_id
 LEFT JOIN bot_heartbeats h ON h.bot_id = b.id AND h.assignment_id = s.assignment_id
