@@ -348,10 +348,10 @@ class TestHealth:
             "z" * 254 + "  !",
         ):
             await scene.backend.describe(container_id, text, timeout_s=TIMEOUT_S)
-            first = (await scene.look(container_id)).description
+            first = scene.world.applications[container_id].description
             assert first
             await scene.backend.describe(container_id, first, timeout_s=TIMEOUT_S)
-            assert (await scene.look(container_id)).description == first
+            assert scene.world.applications[container_id].description == first
 
 
 async def test_the_whole_way_over_a_real_socket(harness: CoolifyHarness) -> None:

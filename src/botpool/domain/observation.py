@@ -48,5 +48,3 @@ class Observation:
     exit_code: int | None = None
     detail: str = ""
     """The platform's own words, for people."""
-    description: str | None = None
-    """What `describe` wrote last, as the platform shows it now."""

@@ -18,7 +18,13 @@ from datetime import timedelta
 import structlog
 
 from botpool.backends.protocol import Backend, StartOrder
-from botpool.domain.errors import BackendRefused, BackendUnavailable, ContainerGone, StartSuperseded
+from botpool.domain.errors import (
+    BackendRefused,
+    BackendUnavailable,
+    BudgetSpent,
+    ContainerGone,
+    StartSuperseded,
+)
 from botpool.domain.ids import ContainerId
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotPhase
@@ -175,7 +181,9 @@ class Deployer:
 
     async def _wait(self, slot: LeasedSlot, error: BackendUnavailable) -> None:
         assert slot.phase_at is not None
-        _log.warning("deploy.unavailable", slot=slot.slot_id, problem=str(error))
+        # A spent budget is no trouble: it was made to be spent.
+        log = _log.info if isinstance(error, BudgetSpent) else _log.warning
+        log("deploy.unavailable", slot=slot.slot_id, problem=str(error))
         limit = timedelta(seconds=self.moves.policy.deploy_wait_timeout_s)
         if slot.now - slot.phase_at >= limit:
             await self._give_up(slot, str(error))

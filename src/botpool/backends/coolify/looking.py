@@ -57,7 +57,6 @@ def _observe(application: Application, under_way: Sequence[Deployment]) -> Obser
         deployment_id=own.uuid if own else None,
         deployment=own.state if own else None,
         detail=detail,
-        description=application.description or "",
     )
 
 
