@@ -136,7 +136,7 @@ async def test_a_control_plane_killed_in_the_middle_of_a_pull_carries_the_same_l
     installed: CoolifyInstallation,
 ) -> None:
     # Long enough for a start of the control plane on a busy machine.
-    await installed.coolify.fail(pullSlow={"seconds": 1000, "times": 1})
+    await installed.coolify.fail(pullSlow={"seconds": 800, "times": 1})
     bots = await installed.send(3, STAYS)
     await reached("a pull", lambda: pulling(installed.coolify))
     (leader,) = await installed.leaders()

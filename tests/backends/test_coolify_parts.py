@@ -109,13 +109,20 @@ def variables(**values: str) -> list[Variable]:
 def test_the_assignment_is_written_last_and_the_former_one_emptied() -> None:
     former = fence.read(
         [
-            *variables(BOT_DATA="{}", TOKEN="old", BOTPOOL_ASSIGNMENT="11", EMPTY=""),
+            *variables(
+                BOT_DATA="{}",
+                TOKEN="old",
+                PEOPLES_OWN="kept",
+                BOTPOOL_ASSIGNMENT="11",
+                BOTPOOL_VARIABLES="BOT_DATA TOKEN",
+            ),
             Variable(key="BOTPOOL_ASSIGNMENT", value="99", is_preview=True),
         ]
     )
     assert former.assignment == 11
     written = fence.environment(order(TOKEN="new"), former=former, mark="d7")
     assert list(written.items()) == [
+        ("BOTPOOL_VARIABLES", "BOT_DATA TOKEN"),
         ("BOT_DATA", ""),
         ("TOKEN", "new"),
         ("BOTPOOL_START_MARK", "12:d7"),

@@ -339,6 +339,24 @@ class TestHealth:
         assert 0 < caught.value.retry_after_s <= 60
         assert scene.budget.paused_s == [caught.value.retry_after_s]
 
+    async def test_a_token_that_sees_no_values_can_still_stop(self, scene: Scene) -> None:
+        container_id = await scene.ensure()
+        await scene.start(container_id, 1)
+        scene.pass_time(1000)
+        scene.world.set_faults({"hideSensitive": True})
+        await scene.stop(container_id, 1)
+        scene.pass_time(100)
+        assert (await scene.look(container_id)).state is ContainerState.EXITED
+        with pytest.raises(BackendRefused, match="read:sensitive"):
+            await scene.start(container_id, 2)
+
+    async def test_a_server_that_cannot_be_reached_is_told(self, scene: Scene) -> None:
+        assert (await scene.backend.check(timeout_s=TIMEOUT_S)).ok
+        scene.world.set_faults({"serverUnreachable": True})
+        health = await scene.backend.check(timeout_s=TIMEOUT_S)
+        assert not health.ok
+        assert "server" in health.detail
+
     async def test_descriptions_are_read_as_they_were_written(self, scene: Scene) -> None:
         container_id = await scene.ensure()
         for text in (

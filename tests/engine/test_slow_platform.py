@@ -1,6 +1,7 @@
 """A platform whose status lags: what is believed, when a stop is confirmed, what is budgeted."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -380,3 +381,19 @@ async def test_slots_of_a_former_backend_are_taken_down(stage: Stage) -> None:
     await stage.settle(replica)
     assert stage.slots() == []
     assert stage.backend.containers == {}
+
+
+async def test_changed_limits_are_taken_by_the_next_deployment(stage: Stage) -> None:
+    stage.backend.has_deployments = False
+    stage.backend.status_lag_s = 0
+    replica = await stage.replica(pool(1))
+    bot = (await stage.run_bot(replica)).bot
+    await stage.end(replica, bot.id)
+    await stage.settle(replica)
+    await replica.pools.configure([replace(pool(1), cpus=2.5, memory_mb=4096)])
+    for _ in range(2):
+        bot = (await stage.run_bot(replica)).bot
+        await stage.end(replica, bot.id)
+        await stage.settle(replica)
+    assert len(stage.backend.made("ensure")) == 2, "made once, and changed once"
+    assert stage.slots()[0]["limits"] == "2.5/4096"

@@ -177,6 +177,8 @@ class LeasedSlot:
     """What the pool wants now."""
     made_from: str
     """What the container was made from."""
+    made_within: str | None
+    """The limits that it was made with."""
     cpus: float
     memory_mb: int
     container_id: ContainerId | None
@@ -211,6 +213,15 @@ class LeasedSlot:
     doubted_at: datetime | None
     """When the backend's statuses last said nothing."""
     now: datetime
+
+    @property
+    def limits(self) -> str:
+        """What the pool allows a container now, in one word."""
+        return f"{self.cpus:g}/{self.memory_mb}"
+
+    @property
+    def is_made_as_wanted(self) -> bool:
+        return (self.made_from, self.made_within) == (self.image, self.limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

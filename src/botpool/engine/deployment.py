@@ -89,7 +89,7 @@ class Deployer:
         self, slot: LeasedSlot, lease: Lease, *, gone: ContainerGone | None
     ) -> LeasedSlot:
         """See that the container exists, and pass the gate if it is open."""
-        if slot.container_id is not None and slot.made_from == slot.image and gone is None:
+        if slot.container_id is not None and slot.is_made_as_wanted and gone is None:
             slot = await self._record(slot, lease, slot.container_id, reason="the container exists")
         else:
             backend = self.backends[slot.backend]
@@ -120,6 +120,7 @@ class Deployer:
                 "container_id": container_id,
                 "place": backend.place,
                 "image": slot.image,
+                "limits": slot.limits,
                 "image_known_s": policy.image_known_s,
                 "starts_limited": backend.concurrent_starts is not None,
                 "wait_timeout_s": policy.deploy_wait_timeout_s,
@@ -134,6 +135,7 @@ class Deployer:
             slot,
             container_id=container_id,
             made_from=slot.image,
+            made_within=slot.limits,
             phase=SlotPhase(row["phase"]),
             version=row["version"],
             lease_until=row["lease_until"],

@@ -58,6 +58,7 @@ class Resetter:
                     "version": slot.version,
                     "container_id": container_id,
                     "image": slot.image,
+                    "limits": slot.limits,
                 },
             ),
             *match_calls(slot.platform),

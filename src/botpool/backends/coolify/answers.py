@@ -172,3 +172,9 @@ def _optional(fields: dict[str, Any], name: str) -> str | None:
 
 def _shape(content: Any) -> str:
     return f"a {type(content).__name__}"
+
+
+def is_unreachable(server: Any) -> bool:
+    """Whether Coolify says that it cannot reach a server; where it does not say, it can."""
+    settings = server.get("settings") if isinstance(server, dict) else None
+    return isinstance(settings, dict) and settings.get("is_reachable") is False

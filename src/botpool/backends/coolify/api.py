@@ -74,12 +74,19 @@ class Api:
         self, uuid: ContainerId, values: Mapping[str, str]
     ) -> Sequence[Variable]:
         """Write them in this order. Older versions answer with a message only: then nothing."""
+        content = await self._write_in_bulk(uuid, values)
+        return self._shown(content) if isinstance(content, list) else []
+
+    async def note(self, uuid: ContainerId, key: str, value: str) -> None:
+        """Write one, whether or not this token may see values."""
+        await self._write_in_bulk(uuid, {key: value})
+
+    async def _write_in_bulk(self, uuid: ContainerId, values: Mapping[str, str]) -> Any:
         flags = {"is_preview": False, "is_literal": True}
         flags |= {"is_multiline": False, "is_shown_once": False}
         data = [{"key": key, "value": value, **flags} for key, value in values.items()]
         path = f"/applications/{_quoted(uuid)}/envs/bulk"
-        content = self._done(await self._write("PATCH", path, {"data": data}), of=uuid)
-        return self._shown(content) if isinstance(content, list) else []
+        return self._done(await self._write("PATCH", path, {"data": data}), of=uuid)
 
     def _shown(self, content: Sequence[Any]) -> Sequence[Variable]:
         """Variables with their values, which only some tokens may see."""
@@ -148,13 +155,12 @@ class Api:
             raise BackendUnavailable("what answers for Coolify's version is not Coolify")
         return text
 
-    async def require_place(self, path: str) -> None:
+    async def require_place(self, path: str) -> Any:
         """See that a server or an environment exists. What this version cannot tell is no fault."""
         answer = await self._read(path)
         if answer.status == 404 and (refusal := refusals.place_not_found(answer.message)):
             raise refusal
-        if answer.status not in (404, 422):
-            self._done(answer)
+        return self._done(answer) if answer.status not in (404, 422) else None
 
     async def _read(self, path: str, **query: str) -> Answer:
         return await self._send(Call(method="GET", path=path, ability=Ability.READ, query=query))
@@ -171,7 +177,7 @@ class Api:
 
         answer = await self._send(call())
         if answer.status == 405:
-            await self.pay(1)
+            await self.pay_more(1)
             self.connection.acts_by_get = not self.connection.acts_by_get
             answer = await self._send(call())
         return answer

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
-from botpool.backends.coolify import logs, looking, making, starting, stopping
+from botpool.backends.coolify import answers, logs, looking, making, starting, stopping
 from botpool.backends.coolify.api import Api
 from botpool.backends.coolify.config import CoolifyConfig
 from botpool.backends.coolify.connection import Connection
@@ -164,12 +164,14 @@ class CoolifyBackend:
             async with self._errand("check", Purpose.LOOK, timeout_s, _CHECK_REQUESTS) as api:
                 version = await api.version()
                 await self._ownership.list(api)
-                await api.require_place(f"/servers/{server}")
+                found = await api.require_place(f"/servers/{server}")
                 await api.require_place(f"/projects/{environment}")
         except BackendRefused as refusal:
             return Health(ok=False, detail=str(refusal))
         if refused := self._connection.refused:
             return Health(ok=False, detail="; ".join(map(str, refused)))
+        if answers.is_unreachable(found):
+            return Health(ok=False, detail="Coolify cannot reach its server: see its page there")
         return Health(ok=True, detail=f"Coolify {version}")
 
     @asynccontextmanager

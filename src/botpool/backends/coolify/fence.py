@@ -1,9 +1,10 @@
 """The fence of an application, kept in its own environment.
 
-Three variables say which assignment it was last prepared for (`BOTPOOL_ASSIGNMENT`), which
+Four variables say which assignment it was last prepared for (`BOTPOOL_ASSIGNMENT`), which
 deployment was its newest before that one's start (`BOTPOOL_START_MARK`, with the assignment in
-front), and through which assignment everything was stopped (`BOTPOOL_STOPPED_THROUGH`). A
-deployment newer than the mark is the assignment's own.
+front), through which assignment everything was stopped (`BOTPOOL_STOPPED_THROUGH`), and which
+variables we have ever written (`BOTPOOL_VARIABLES`): others are people's own, and are left alone.
+A deployment newer than the mark is the assignment's own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +18,8 @@ from botpool.domain.ids import AssignmentId, ContainerId
 ASSIGNMENT = "BOTPOOL_ASSIGNMENT"
 MARK = "BOTPOOL_START_MARK"
 STOPPED_THROUGH = "BOTPOOL_STOPPED_THROUGH"
+VARIABLES = "BOTPOOL_VARIABLES"
 _NO_DEPLOYMENT = "none"
-_OURS = frozenset({ASSIGNMENT, MARK, STOPPED_THROUGH})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,7 @@ class Fence:
     mark: str
     stopped_through: int
     names: frozenset[str]
-    """The variables with a value, which the next assignment must not see."""
+    """The variables of former assignments, which the next one must not see."""
 
     def require_open(self, container_id: ContainerId, assignment_id: AssignmentId) -> None:
         """StartSuperseded if the assignment was stopped, or a later one came."""
@@ -54,7 +55,7 @@ def read(variables: Sequence[Variable]) -> Fence:
         assignment=_number(values.get(ASSIGNMENT, "")),
         mark=values.get(MARK, ""),
         stopped_through=_number(values.get(STOPPED_THROUGH, "")) or 0,
-        names=frozenset(key for key, value in values.items() if value) - _OURS,
+        names=frozenset(values.get(VARIABLES, "").split()),
     )
 
 
@@ -64,10 +65,12 @@ def environment(order: StartOrder, *, former: Fence, mark: str) -> Mapping[str, 
     Coolify writes one after the other: the assignment stands last, so that it proves the rest.
     What the former assignment had and this one lacks is emptied.
     """
-    emptied = dict.fromkeys(sorted(former.names - set(order.environment)), "")
+    names = former.names | set(order.environment)
+    emptied = dict.fromkeys(sorted(names - set(order.environment)), "")
     values = {key: _literal(key, value) for key, value in order.environment.items()}
     marks = {MARK: f"{order.assignment_id}:{mark}", ASSIGNMENT: str(order.assignment_id)}
-    return emptied | values | marks
+    # The names stand first: what follows is written only when it will be emptied again.
+    return {VARIABLES: " ".join(sorted(names))} | emptied | values | marks
 
 
 def mark_before(deployments: Sequence[Deployment]) -> str:

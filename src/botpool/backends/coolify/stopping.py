@@ -18,7 +18,7 @@ REQUESTS = 1 + END_REQUESTS
 async def stop(api: Api, container_id: ContainerId, assignment_id: AssignmentId | None) -> None:
     if assignment_id is not None:
         # Before anything is looked for: see starting.py.
-        await api.write_variables(container_id, {fence.STOPPED_THROUGH: str(assignment_id)})
+        await api.note(container_id, fence.STOPPED_THROUGH, str(assignment_id))
     await end(api, container_id)
 
 

@@ -35,6 +35,8 @@ CREATE TABLE known_images (
 ALTER TABLE bot_pool_slots
     -- Where the container is, as its backend names it.
     ADD COLUMN place text,
+    -- With which limits of processors and memory it was made.
+    ADD COLUMN limits text,
     -- The start of this assignment was let through: from then on something of it may run.
     ADD COLUMN start_wanted_at timestamptz,
     -- The deployment of this assignment's start is known to be over.

@@ -17,7 +17,8 @@ WITH due AS (
     FROM due
     WHERE s.id = due.id
     RETURNING
-        s.id AS slot_id, s.platform, s.slot_name, s.backend, s.image AS made_from, s.container_id, s.status, s.phase,
+        s.id AS slot_id, s.platform, s.slot_name, s.backend, s.image AS made_from,
+        s.limits AS made_within, s.container_id, s.status, s.phase,
         s.phase_at, s.cordoned, s.assigned_bot_id, s.assignment_id, s.deployment_id,
         s.start_wanted_at, s.start_issued_at, s.stop_issued_at, s.recovery_attempts, s.error_message, s.version,
         s.step_tries, s.lease_until

@@ -31,6 +31,7 @@ WITH way AS MATERIALIZED (
     SET container_id = %(container_id)s,
         place = %(place)s,
         image = %(image)s,
+        limits = %(limits)s,
         phase = way.phase,
         phase_at = CASE WHEN s.phase = way.phase THEN s.phase_at ELSE botpool_now() END,
         start_wanted_at = CASE WHEN way.phase = 'starting'

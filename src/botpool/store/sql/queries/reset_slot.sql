@@ -5,6 +5,7 @@ WITH slot AS (
     SET status = 'idle',
         container_id = %(container_id)s,
         image = %(image)s,
+        limits = %(limits)s,
         phase_at = botpool_now(),
         recovery_attempts = recovery_attempts + 1,
         stop_issued_at = NULL,
