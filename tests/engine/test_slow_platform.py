@@ -6,7 +6,13 @@ from dataclasses import replace
 import pytest
 
 from botpool.backends.protocol import Purpose
-from botpool.domain.errors import BackendUnavailable, BudgetSpent, ContainerGone, StillRunning
+from botpool.domain.errors import (
+    BackendRefused,
+    BackendUnavailable,
+    BudgetSpent,
+    ContainerGone,
+    StillRunning,
+)
 from botpool.domain.ids import BotId
 from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
@@ -139,6 +145,66 @@ async def test_a_status_from_before_the_start_confirms_no_stop_until_the_lag_has
     stage.clock.move(2)
     await replica.looker.look("process")
     assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_an_agents_word_alone_does_not_make_an_old_status_confirm_a_stop(
+    stage: Stage,
+) -> None:
+    """A quick bot ends while the status still shows what was before its start."""
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    stage.backend.finish(container(stage))
+    await replica.agents.heartbeat(stage.slots()[0]["assignment_id"], bot)
+    stage.backend.stops_work = False
+    await stage.end(replica, bot)
+    await stage.step(replica)
+    stage.clock.move(59)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "releasing"
+    stage.clock.move(2)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_a_busy_container_that_a_look_shows_running_was_seen_running(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    stage.backend.finish(container(stage))
+    await replica.agents.heartbeat(stage.slots()[0]["assignment_id"], bot)
+    stage.backend.show(container(stage), ContainerState.RUNNING)
+    await replica.looker.look("process")
+    await stage.end(replica, bot)
+    await stage.step(replica)
+    stage.backend.show(container(stage), ContainerState.EXITED)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_a_refused_start_needs_no_stop(stage: Stage) -> None:
+    """Where a token may not deploy it may not stop either: the bot must not hang for that."""
+    replica = await stage.replica(pool(1))
+    refused = BackendRefused("backends.coolify.token", "lacks the ability deploy")
+    stage.backend.fail("start", refused, refused)
+    bot = await deployed(stage, replica)
+    await stage.settle(replica)
+    assert stage.backend.made("stop") == []
+    assert stage.bot(bot)["status"] == "FAILED"
+    assert "deploy" in stage.bot(bot)["failure_reason"]
+    health = await replica.readiness.backend_health("process")
+    assert health.ok, "what the backend says of itself is asked again"
+
+
+async def test_a_start_that_is_refused_when_it_is_repeated_is_stopped(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    stage.backend.fail("start", BackendUnavailable("no answer"))
+    bot = await deployed(stage, replica)
+    stage.backend.fail("start", BackendRefused("backends.coolify.token", "expired"))
+    stage.clock.move(20)
+    while await stage.step(replica):
+        pass
+    assert stage.slots()[0]["error_message"] == "backends.coolify.token: expired"
+    assert len(stage.backend.made("stop")) == 1, "the first one may have started something"
+    assert stage.statuses(bot) == ["DEPLOYING"]
 
 
 async def test_a_stop_that_does_nothing_is_sent_again_and_then_the_container_deleted(

@@ -102,7 +102,10 @@ class Backend(Protocol):
         """
 
     async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
-        """Write the environment and start the container, at most once for each assignment."""
+        """Write the environment and start the container, at most once for each assignment.
+
+        `BackendRefused` means that this call started nothing.
+        """
 
     async def deployment(
         self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float

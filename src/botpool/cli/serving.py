@@ -58,15 +58,25 @@ def migrate(config: ConfigOption = None, data_dir: DataDirOption = None) -> None
         typer.echo("The schema is up to date.")
 
 
-def demo() -> None:
+def demo(
+    coolify: Annotated[
+        bool, typer.Option("--coolify", help="Run the bots on an emulated Coolify.")
+    ] = False,
+) -> None:
     """Watch a busy morning: a full pool, a queue, a crash.
 
     Everything is real but the meetings: database, server, processes and requests over HTTP. It
     takes about half a minute, in a directory of its own that is removed at the end.
+
+    With --coolify the bots run on an emulated Coolify whose minutes pass in seconds: the image is
+    pulled once, for all of the first starts, and later ones are quick.
+
+    \b
+    botpool demo --coolify
     """
     from botpool.cli.demo import run
 
-    raise typer.Exit(run())
+    raise typer.Exit(run(on_coolify=coolify))
 
 
 def _overrides(data_dir: Path | None, host: str | None, port: int | None) -> dict[str, object]:

@@ -244,6 +244,8 @@ class LookedAt:
     bot_status: BotStatus
     leave_by: datetime | None
     running_at: datetime | None
+    seen_running_at: datetime | None
+    """When a look, and not only the agent, showed it running."""
     failure: str | None
     last_heartbeat_at: datetime | None
     doubted_at: datetime | None

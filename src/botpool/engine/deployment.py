@@ -11,7 +11,7 @@ What the next worker finds when the process dies, and what it does:
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -53,6 +53,8 @@ class Deployer:
     backends: Mapping[str, Backend]
     public_url: str
     secret: bytes
+    refused: Callable[[str], None]
+    """Told of a backend that refused something: its health has changed."""
 
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
         if slot.start_issued_at is not None:
@@ -64,6 +66,8 @@ class Deployer:
 
     async def _deploy(self, slot: LeasedSlot, lease: Lease) -> None:
         gone: ContainerGone | None = None
+        # Let through by an earlier step, its start may have been sent by that one.
+        is_first = slot.start_wanted_at is None
         while True:
             try:
                 if slot.phase is not SlotPhase.STARTING or gone:
@@ -80,7 +84,10 @@ class Deployer:
             except _TakenAway:
                 await self.moves.taken_away(slot, wanted="deploy")
             except (BackendRefused, StartSuperseded) as error:
-                await self._give_up(slot, str(error))
+                refused = isinstance(error, BackendRefused)
+                if refused:
+                    self.refused(slot.backend)
+                await self._give_up(slot, str(error), nothing_started=refused and is_first)
             except BackendUnavailable as error:
                 await self._wait(slot, error)
             return
@@ -192,6 +199,10 @@ class Deployer:
         else:
             await self.moves.postpone(slot, after=error)
 
-    async def _give_up(self, slot: LeasedSlot, reason: str) -> None:
-        if not await self.moves.fail_deployment(slot, reason=reason):
+    async def _give_up(
+        self, slot: LeasedSlot, reason: str, *, nothing_started: bool = False
+    ) -> None:
+        if not await self.moves.fail_deployment(
+            slot, reason=reason, nothing_started=nothing_started
+        ):
             await self.moves.taken_away(slot, wanted="fail the deployment")

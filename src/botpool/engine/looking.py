@@ -81,6 +81,11 @@ class Looker:
                 await self._judge_starting(slot, seen)
 
     async def _judge_busy(self, slot: LookedAt, seen: Observation) -> None:
+        lag_s = self.backends[slot.backend].status_lag_s
+        if seen.state is ContainerState.RUNNING and lag_s and slot.seen_running_at is None:
+            await self.moves.database.fetch(
+                "note_seen_running", {"assignment_id": slot.assignment_id}
+            )
         if not has_exited(
             seen,
             assignment_id=slot.assignment_id,
@@ -88,7 +93,7 @@ class Looker:
             doubted_at=slot.doubted_at,
             last_heartbeat_at=slot.last_heartbeat_at,
             now=slot.now,
-            status_lag_s=self.backends[slot.backend].status_lag_s,
+            status_lag_s=lag_s,
             heartbeat_s=self.moves.policy.heartbeat_interval_ms / 1000,
         ):
             return

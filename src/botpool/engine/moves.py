@@ -147,9 +147,17 @@ class Moves:
         self.wakeups.slots_due()
 
     async def fail_deployment(
-        self, slot: LeasedSlot | LookedAt, *, reason: str, deployment_over: bool = False
+        self,
+        slot: LeasedSlot | LookedAt,
+        *,
+        reason: str,
+        deployment_over: bool = False,
+        nothing_started: bool = False,
     ) -> bool:
-        """Give a deployment up. Whether the bot is tried again is decided when it has stopped."""
+        """Give a deployment up. Whether the bot is tried again is decided when it has stopped.
+
+        `nothing_started`: it is certain that there is nothing to stop.
+        """
         row = await self.database.fetch_one(
             "fail_deployment",
             {
@@ -157,6 +165,7 @@ class Moves:
                 "assignment_id": slot.assignment_id,
                 "version": slot.version,
                 "deployment_over": deployment_over,
+                "nothing_started": nothing_started,
                 "reason": reason,
             },
         )

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -41,6 +42,17 @@ class Readiness:
         self._wakeups = wakeups
         self._monotonic = monotonic
         self._health: dict[str, tuple[float, Health]] = {}
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._stale: set[str] = set()
+        self.wake = asyncio.Event()
+        """Set when a backend's health should be asked for before its time."""
+
+    def doubt(self, name: str) -> None:
+        """A backend has refused something: whatever it said of itself before is out of date."""
+        known = self._health.get(name)
+        if known is None or known[1].ok:
+            self._stale.add(name)
+            self.wake.set()
 
     async def state(self) -> State:
         problem = await self._database_problem()
@@ -66,9 +78,16 @@ class Readiness:
         """Asked at most every half minute, however often readiness is: platforms count requests."""
         if name not in self._backends:
             return Health(ok=False, detail=f"backend {name} is not set up in this replica")
+        # One asks, and the others get its answer: a change of health is one line in the log.
+        async with self._asking[name]:
+            return await self._asked(name)
+
+    async def _asked(self, name: str) -> Health:
         known = self._health.get(name)
-        if known is not None and self._monotonic() - known[0] < _CHECKED_FOR_S:
+        fresh = known is not None and self._monotonic() - known[0] < _CHECKED_FOR_S
+        if known is not None and fresh and name not in self._stale:
             return known[1]
+        self._stale.discard(name)
         try:
             health = await timed(
                 lambda timeout_s: self._backends[name].check(timeout_s=timeout_s), _CHECK_TIMEOUT_S

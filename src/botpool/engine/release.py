@@ -65,7 +65,7 @@ class Releaser:
         assert slot.stop_issued_at is not None, "only slots whose stop was sent are looked at"
         if stop_is_confirmed(
             seen,
-            seen_running=slot.running_at is not None,
+            seen_running=slot.seen_running_at is not None,
             stop_issued_at=slot.stop_issued_at,
             doubted_at=slot.doubted_at,
             now=slot.now,

@@ -91,6 +91,7 @@ class Replica:
                 backends=backends,
                 public_url=identity.public_url,
                 secret=identity.secret,
+                refused=self.readiness.doubt,
             ),
             releaser=releaser,
             resetter=Resetter(moves=self.moves, matcher=self.matcher, backends=backends),
@@ -106,7 +107,12 @@ class Replica:
             ),
             Loop("queue", self.queue_keeper.keep, interval_s=policy.queue_poll_s),
             Loop("looks", self.looker.look_at_due_backends, interval_s=policy.look_interval_s),
-            Loop("health", self.readiness.check_backends, interval_s=_HEALTH_INTERVAL_S),
+            Loop(
+                "health",
+                self.readiness.check_backends,
+                interval_s=_HEALTH_INTERVAL_S,
+                wake=self.readiness.wake,
+            ),
             Loop(
                 "descriptions",
                 self.describer.describe_due,

@@ -15,7 +15,13 @@ from botpool.backends.coolify.api import Api
 from botpool.backends.coolify.fence import Fence
 from botpool.backends.coolify.stopping import END_REQUESTS, end
 from botpool.backends.protocol import Purpose, StartOrder
-from botpool.domain.errors import BackendUnavailable, BudgetSpent, StartSuperseded, StillRunning
+from botpool.domain.errors import (
+    BackendRefused,
+    BackendUnavailable,
+    BudgetSpent,
+    StartSuperseded,
+    StillRunning,
+)
 from botpool.domain.ids import DeploymentId
 from botpool.domain.observation import DOWN, ContainerState
 
@@ -41,8 +47,12 @@ async def start(api: Api, order: StartOrder) -> DeploymentId:
         mark = fence.mark_before(before)
         await _prepare(api, order, found, mark)
     answer = await api.start(container_id)
-    await _require_not_stopped(api, order)
-    return await _deployment_of(api, order, answer, mark)
+    try:
+        await _require_not_stopped(api, order)
+        return await _deployment_of(api, order, answer, mark)
+    except BackendRefused as error:
+        # A refusal says that nothing was started, which is no longer true.
+        raise BackendUnavailable(str(error)) from error
 
 
 async def _require_vacant(

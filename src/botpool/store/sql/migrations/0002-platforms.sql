@@ -46,6 +46,9 @@ ALTER TABLE bot_pool_slots
     ADD CONSTRAINT slots_lead_at_a_place CHECK (leads_image IS NULL OR place IS NOT NULL),
     ADD CONSTRAINT slots_lead_for_a_bot CHECK (leads_image IS NULL OR assigned_bot_id IS NOT NULL);
 
+-- When a look at the platform, and not only its agent, first showed this run's container running.
+ALTER TABLE assignments ADD COLUMN seen_running_at timestamptz;
+
 -- One leader for each image and place, whatever two transactions believe at once.
 CREATE UNIQUE INDEX idx_bot_pool_slots_leader ON bot_pool_slots (backend, place, leads_image)
     WHERE leads_image IS NOT NULL;

@@ -9,6 +9,8 @@ WITH slot AS (
         step_tries = 0,
         -- Whatever this start still does: the next one may lead the pull now.
         leads_image = NULL,
+        start_wanted_at = CASE WHEN %(nothing_started)s THEN NULL ELSE start_wanted_at END,
+        error_message = %(reason)s,
         deployment_ended_at = CASE WHEN %(deployment_over)s
                                    THEN coalesce(deployment_ended_at, botpool_now())
                                    ELSE deployment_ended_at END,

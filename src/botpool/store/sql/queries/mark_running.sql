@@ -36,6 +36,8 @@ WITH slot AS (
 ), assigned AS (
     UPDATE assignments a
     SET running_at = coalesce(a.running_at, botpool_now()),
+        seen_running_at = CASE WHEN %(by_agent)s THEN a.seen_running_at
+                               ELSE coalesce(a.seen_running_at, botpool_now()) END,
         agent_called_at = CASE WHEN %(by_agent)s THEN coalesce(a.agent_called_at, botpool_now())
                                ELSE a.agent_called_at END
     FROM slot
