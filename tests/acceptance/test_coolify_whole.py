@@ -205,10 +205,10 @@ async def test_a_refusal_is_told_with_its_setting_and_fails_the_bot(
         assert coolify.containers() == []
 
 
-async def test_a_missing_ability_is_told_and_the_bot_runs_when_it_is_given(
+async def test_a_missing_ability_is_told_and_bots_run_when_it_is_given(
     installed: CoolifyInstallation,
 ) -> None:
-    """Without it nothing can be stopped either, so the bot waits: for the token, not for ever."""
+    """Without it nothing can be stopped either, but nothing was started: the bot does not hang."""
     coolify = installed.coolify
     await coolify.fail(missingAbility={"ability": "deploy"})
     (bot,) = await installed.send(1, STAYS)
@@ -219,10 +219,12 @@ async def test_a_missing_ability_is_told_and_the_bot_runs_when_it_is_given(
 
     await reached("a history that names the setting", refused)
     await told_everywhere(installed, "backends.coolify.token", "Missing required permissions")
+    assert await installed.ended() == {bot["id"]: "FAILED"}
     assert coolify.containers() == []
 
     await coolify.fail(clear=True)
-    assert await installed.ended() == {bot["id"]: "DONE"}
+    (later,) = await installed.send(1, STAYS)
+    assert (await installed.ended())[later["id"]] == "DONE"
 
 
 async def told_everywhere(installed: CoolifyInstallation, setting: str, words: str) -> None:
