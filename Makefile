@@ -4,9 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
-# Tests that share nothing but processors run side by side; those that watch the clock run alone.
-TOGETHER := $(wildcard $(addprefix tests/,unit store engine backends simulation chaos))
-ALONE := $(wildcard $(addprefix tests/,acceptance browser))
+TIERS := $(wildcard $(addprefix tests/,unit store engine backends simulation acceptance chaos browser))
 
 # A virtual environment works only where it was made; a copied or moved checkout needs its own.
 MOVED := $(shell test ! -e .venv/.home || test "$$(cat .venv/.home)" = "$$PWD" || echo moved)
@@ -27,12 +25,12 @@ demo: $(RUN) ## Watch a busy morning: a queue, a crash that is recovered; ARGS=-
 test: $(DEV) ## Install what the tests need and run all of them
 	@scripts/install-test-packages
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -m "not long" --durations=10 -n auto --maxprocesses 4 $(ARGS) $(TOGETHER)
-	@$(BIN)/python -m pytest -m "not long" --durations=10 $(ARGS) $(ALONE)
+	@$(BIN)/python -m pytest -m "not long and not alone" --durations=10 -n auto --maxprocesses 4 $(ARGS) $(TIERS)
+	@$(BIN)/python -m pytest -m "alone and not long" --durations=10 $(ARGS) $(TIERS)
 
 test-long: $(DEV) ## Run the tests that take long: soak, chaos, many seeds
 	@scripts/install-test-packages
-	@$(BIN)/python -m pytest -m long --durations=15 $(ARGS) $(TOGETHER) $(ALONE)
+	@$(BIN)/python -m pytest -m long --durations=15 $(ARGS) $(TIERS)
 
 check: $(DEV) ## Format, lint, types and import rules
 	@$(BIN)/ruff format --check --quiet .

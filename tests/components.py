@@ -28,6 +28,7 @@ def missing(component: str, reason: str) -> NoReturn:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: takes minutes; run by `make test-long`")
+    config.addinivalue_line("markers", "alone: watches the clock; no other test runs beside it")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -38,6 +38,9 @@ class ScriptedBackend:
         self.calls: list[tuple[str, object]] = []
         self.state_after_start = ContainerState.RUNNING
         self.stops_work = True
+        self.deletes_at_once = True
+        self.is_blind = False
+        """Like a Coolify that cannot reach its server: whatever it shows does not count."""
         self.has_deployments = False
         """Like Coolify: a start has a deployment, and nobody says whose run a status shows."""
         self._failures: dict[str, list[BotpoolError]] = defaultdict(list)
@@ -152,7 +155,8 @@ class ScriptedBackend:
 
     async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
         await self._called("delete", container_id)
-        self.containers.pop(container_id, None)
+        if self.deletes_at_once:
+            self.containers.pop(container_id, None)
 
     async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
         await self._called("list_owned", None)
@@ -205,7 +209,8 @@ class ScriptedBackend:
         under_way = container.deployment if container.deployment in UNDER_WAY else None
         return Observation(
             container_id=container_id,
-            state=container.state,
+            state=ContainerState.UNKNOWN if self.is_blind else container.state,
+            is_blind=self.is_blind,
             assignment_id=None if self.has_deployments else container.assignment_id,
             deployment=under_way,
         )

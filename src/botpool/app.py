@@ -13,12 +13,15 @@ from fastapi import FastAPI
 from botpool.api.app import HttpSettings, create_app
 from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
 from botpool.backends.process import ProcessBackend
-from botpool.backends.protocol import Backend
+from botpool.backends.protocol import Backend, Budget
 from botpool.dashboard import page
 from botpool.domain.ids import Platform
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
+from botpool.domain.recovery import Limits
 from botpool.engine.budget import SharedBudget
+from botpool.engine.doctor import Subject
+from botpool.engine.doctor.platforms import Uncounted
 from botpool.engine.replica import Identity, Replica
 from botpool.settings import Settings
 from botpool.store.data_dir import DataDir
@@ -45,10 +48,20 @@ def policy_of(settings: Settings) -> Policy:
         deploy_attempts=settings.deploy.attempts,
         image_known_s=settings.deploy.image_known_s,
         look_interval_s=settings.deploy.poll_interval_s,
+        recovery_interval_s=settings.recovery.interval_s,
+        recovery=Limits(
+            deploying_timeout_s=settings.recovery.deploying_timeout_s,
+            heartbeat_freshness_s=settings.recovery.heartbeat_freshness_s,
+            max_skipped=settings.recovery.max_skipped,
+            deploy_timeout_s=settings.deploy.timeout_s,
+        ),
         reset_attempts=settings.recovery.max_attempts,
         max_duration_s=settings.bots.max_duration_s,
         leave_grace_s=settings.agent.leave_grace_s,
         idempotency_days=settings.retention.idempotency_days,
+        bots_days=settings.retention.bots_days,
+        history_days=settings.retention.history_days,
+        stray_share=settings.recovery.stray_share,
         heartbeat_interval_ms=settings.agent.heartbeat_interval_ms,
     )
 
@@ -69,9 +82,12 @@ def pools_of(settings: Settings) -> list[PoolSpec]:
 
 
 def backends_of(
-    settings: Settings, installed: Installed, database: Database
+    settings: Settings, installed: Installed, database: Database | None
 ) -> Mapping[str, Backend]:
-    """One backend of each kind that is set up; pools may have moved from one to another."""
+    """One backend of each kind that is set up; pools may have moved from one to another.
+
+    Without a database nobody counts their requests: for the doctor, which must not write.
+    """
     process, coolify = settings.backends.process, settings.backends.coolify
     backends: list[Backend] = [
         ProcessBackend(
@@ -94,13 +110,31 @@ def backends_of(
             status_lag_s=coolify.status_lag_s,
             installation_id=installed.installation_id,
         )
-        budget = SharedBudget(
-            database=database,
-            backend=CoolifyBackend.name,
-            requests_per_minute=coolify.requests_per_minute,
-        )
+        budget: Budget = Uncounted()
+        if database is not None:
+            budget = SharedBudget(
+                database=database,
+                backend=CoolifyBackend.name,
+                requests_per_minute=coolify.requests_per_minute,
+            )
         backends.append(CoolifyBackend(config, budget))
     return {backend.name: backend for backend in backends}
+
+
+@asynccontextmanager
+async def under_examination(settings: Settings, installed: Installed) -> AsyncIterator[Subject]:
+    """What `botpool doctor` looks at. Backends are not opened: opening tidies up."""
+    backends = backends_of(settings, installed, None)
+    try:
+        yield Subject(
+            database_url=installed.database_url,
+            backends=backends,
+            pool_backends=frozenset(pool.backend for pool in settings.pools.values()),
+            policy=policy_of(settings),
+        )
+    finally:
+        for backend in backends.values():
+            await backend.close()
 
 
 @asynccontextmanager
@@ -141,6 +175,8 @@ def http_app(replica: Replica, settings: Settings) -> FastAPI:
             platforms=tuple(settings.pools),
             default_timeout_ms=settings.queue.default_timeout_ms,
             max_timeout_ms=settings.queue.max_timeout_ms,
+            metrics=settings.server.metrics,
+            docs=settings.server.docs,
         ),
     )
     page.install(app)

@@ -2,29 +2,20 @@
 
 import logging
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, TextIO
 
 import structlog
+from structlog.typing import Processor
 
 
 def configure(*, stream: TextIO | None = None, for_people: bool | None = None) -> None:
     """Log to standard error, in the form that fits who reads it."""
     stream = stream or sys.stderr
-    if for_people is None:
-        for_people = stream.isatty()
-    final: list[Any] = (
-        [_line_for_people]
-        if for_people
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    )
     structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *final,
-        ],
+        processors=processors(
+            for_people=stream.isatty() if for_people is None else for_people,
+        ),
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(stream),
         cache_logger_on_first_use=True,
@@ -35,13 +26,28 @@ def configure(*, stream: TextIO | None = None, for_people: bool | None = None) -
     logging.basicConfig(level=logging.WARNING, stream=stream, format="%(name)s: %(message)s")
 
 
+def processors(*, for_people: bool) -> list[Processor]:
+    """What makes a line out of an event. The correlation id of the work at hand goes into each."""
+    final: list[Processor] = (
+        [_line_for_people]
+        if for_people
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    )
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        *final,
+    ]
+
+
 def _line_for_people(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
     clock = event.pop("timestamp")[11:19]
     level = event.pop("level")
     name = event.pop("event")
     trace = event.pop("exc_info", None)
-    if name == "slot.transition":
-        return f"{clock} {_transition(event)}"
+    if subject_of := _TRANSITIONS.get(name):
+        return f"{clock} {_transition(event, subject_of(event))}"
     fields = " ".join(f"{key}={value}" for key, value in event.items() if value is not None)
     mark = "" if level == "info" else f"{level}: "
     line = f"{clock} {mark}{name} {fields}".rstrip()
@@ -51,10 +57,22 @@ def _line_for_people(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
     return line
 
 
-def _transition(event: MutableMapping[str, Any]) -> str:
-    return (
-        f"[Pool] Slot {event['name']} ({event['slot']}): "
-        f"{event['old'] or 'new'} → {event['new'] or 'gone'} | bot={event['bot'] or 'none'} | "
-        f"container={event['container'] or 'none'} | corr={event['correlation_id'] or 'none'} | "
-        f'reason="{event["reason"]}"'
-    )
+def _transition(event: MutableMapping[str, Any], subject: str) -> str:
+    """The form that operators know: `[Pool] Slot name (id): idle → deploying | bot=7 | ...`."""
+    event.pop("point", None)
+    correlation_id = event.pop("correlation_id", None)
+    mark = f" [corr={correlation_id}]" if correlation_id else ""
+    old, new, reason = (event.pop(key) for key in ("from", "to", "reason"))
+    shown = {key: event.pop(key) for key in ("bot", "container") if key in event} | {**event}
+    fields = "".join(f"{key}={_or_none(value)} | " for key, value in shown.items())
+    return f'[Pool]{mark} {subject}: {old or "new"} → {new or "gone"} | {fields}reason="{reason}"'
+
+
+def _or_none(value: object) -> object:
+    return "none" if value is None else value
+
+
+_TRANSITIONS: Mapping[str, Callable[[MutableMapping[str, Any]], str]] = {
+    "slot.transition": lambda event: f"Slot {event.pop('name')} ({event.pop('slot')})",
+    "bot.transition": lambda event: f"Bot {event.pop('bot')}",
+}

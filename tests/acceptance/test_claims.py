@@ -1,6 +1,6 @@
 """A hundred thousand claims and releases from eight processes: none given twice, none lost.
 
-`make test` makes a tenth of them, `make test-long` all: each is nine statements.
+`make test` makes some of them, `make test-long` all: each is nine statements.
 Each process is a replica of the real engine with connections of its own, and makes real steps. To
 be quick, a bot's user stops it while it deploys: the first step of its slot ends it. So no backend
 is ever called, and what is left is what is to be shown: admission, queue, hand-over and release.
@@ -36,6 +36,8 @@ from postgres import TestPostgres
 from replicas import pool, wish
 from scripted_backend import ScriptedBackend
 
+pytestmark = pytest.mark.alone
+
 PROCESSES = 8
 CALLERS = 4
 POOL = 40
@@ -66,7 +68,7 @@ in_flight: Semaphore
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("claims", [10_000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("claims", [4_000, pytest.param(100_000, marks=pytest.mark.long)])
 async def test_no_slot_is_given_twice_and_none_is_lost(postgres: TestPostgres, claims: int) -> None:
     url = postgres.create_database()
     migrate(url)

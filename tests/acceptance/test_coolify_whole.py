@@ -14,6 +14,8 @@ from server import get
 
 from invariants import assert_settled
 
+pytestmark = pytest.mark.alone
+
 PLATFORM = "google-meet"
 STAYS = {"joinSeconds": 0.2, "staySeconds": 1}
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"

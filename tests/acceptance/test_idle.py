@@ -19,6 +19,8 @@ from botpool.store.migrations import migrate
 
 from postgres import TestPostgres
 
+pytestmark = pytest.mark.alone
+
 WATCHED_S = 12.0
 """Some rounds of everything that happens by itself."""
 QUERIES_A_SECOND = 5.0

@@ -22,6 +22,8 @@ from botpool.store.migrations import migrate
 from invariants import assert_invariants, assert_settled
 from postgres import TestPostgres
 
+pytestmark = pytest.mark.alone
+
 POSTERS = 4
 POOL = 100
 SETTINGS = {

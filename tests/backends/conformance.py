@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from contextlib import suppress
 
 import pytest
 from harness import (
@@ -98,9 +99,11 @@ class EnsureConformance:
         assert other != container_id
         listed = await theirs.list_owned(timeout_s=TIMEOUT_S)
         assert [found.container_id for found in listed] == [other]
-        with pytest.raises(ContainerGone):
+        refusal = ContainerGone if harness.traits.knows_owners else BackendUnavailable
+        with pytest.raises(refusal):
             await stop(theirs, container_id, FIRST)
-        await theirs.delete(container_id, timeout_s=TIMEOUT_S)
+        with suppress(BackendUnavailable):
+            await theirs.delete(container_id, timeout_s=TIMEOUT_S)
         assert (await look(ours, container_id)).state is ContainerState.RUNNING
 
 

@@ -90,7 +90,11 @@ class Line(httpx.AsyncBaseTransport):
 
 class CoolifyHarness:
     traits = Traits(
-        shows_exit_codes=False, keeps_output=False, removes_variables=False, is_prompt=False
+        shows_exit_codes=False,
+        keeps_output=False,
+        removes_variables=False,
+        knows_owners=False,
+        is_prompt=False,
     )
 
     def __init__(self, folder: Path, seed: int = 0) -> None:

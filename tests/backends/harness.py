@@ -33,6 +33,8 @@ class Traits:
     """Of a run that has ended. Else there is output only while it runs."""
     removes_variables: bool = True
     """Of a former run. Else they are there, but empty."""
+    knows_owners: bool = True
+    """Whose a container is that is not ours. Else it can only be left alone."""
     is_prompt: bool = True
     """What was done shows at once, a stop or a deletion when the call returns. Else later."""
 

@@ -17,7 +17,6 @@ from botpool.domain.errors import (
     BackendRefused,
     BackendUnavailable,
     BudgetSpent,
-    ContainerGone,
     StartSuperseded,
     StillRunning,
 )
@@ -307,19 +306,20 @@ class TestGone:
         with pytest.raises(BackendUnavailable):
             await script.backend.stop(OURS, AssignmentId(1), timeout_s=2)
 
-    async def test_one_without_our_tag_is_not_ours(self, script: Script) -> None:
+    async def test_one_without_our_tag_is_neither_touched_nor_gone(self, script: Script) -> None:
         script.says("GET /applications", [])
         script.says("GET /applications/ours", APPLICATION)
-        assert await look(script) is ContainerState.GONE
+        assert await look(script) is ContainerState.UNKNOWN
         script.asked.clear()
         for call in (
             script.backend.stop(OURS, AssignmentId(1), timeout_s=2),
             script.backend.start(start_order(), timeout_s=2),
             script.backend.describe(OURS, "x", timeout_s=2),
         ):
-            with pytest.raises(ContainerGone):
+            with pytest.raises(BackendUnavailable):
                 await call
-        await script.backend.delete(OURS, timeout_s=2)
+        with pytest.raises(BackendUnavailable):
+            await script.backend.delete(OURS, timeout_s=2)
         assert {request.method for request in script.asked} == {"GET"}
 
     async def test_one_that_was_ours_and_lost_its_tag_still_is(self, script: Script) -> None:

@@ -46,3 +46,10 @@ def visits(browser: Browser, botpool: RunningBotpool) -> Iterator[Visits]:
     visits = Visits(browser, botpool)
     yield visits
     visits.end()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A browser that waits for a processor is a browser whose tests fail."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.alone)

@@ -7,7 +7,6 @@ import psycopg
 import pytest
 
 from botpool.domain.errors import (
-    BackendRefused,
     BackendUnavailable,
     ContainerGone,
     DatabaseUnavailable,
@@ -137,19 +136,6 @@ async def test_a_late_task_does_not_give_away_the_next_lease(stage: Stage) -> No
     await late
     await stage.settle(replica)
     assert stage.slots()[0]["status"] == "idle"
-
-
-async def test_a_reset_that_is_refused_again_and_again_takes_the_slot_down(stage: Stage) -> None:
-    replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
-    stage.backend.state_after_start = ContainerState.ERROR
-    await replica.admission.admit(wish())
-    await stage.step(replica)
-    await replica.looker.look("process")
-    stage.backend.fail("ensure", *[BackendRefused("x", "no")] * 10)
-    for _ in range(8):
-        await stage.step(replica)
-        stage.clock.move(16)
-    assert stage.slots() == []
 
 
 async def test_a_lowered_maximum_is_kept_when_bots_end_later(stage: Stage) -> None:

@@ -22,6 +22,7 @@ from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
 from botpool.domain.ids import BotId, Platform
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
+from botpool.domain.recovery import Limits
 from botpool.emulators.coolify import EmulatedTransport, ManualClock, Nature, World
 from botpool.engine.budget import SharedBudget
 from botpool.engine.replica import Identity, Replica
@@ -86,6 +87,10 @@ QUARTER_POLICY = Policy(
     look_interval_s=5,
     stop_patience_s=40,
     heartbeat_interval_ms=5_000,
+    recovery_interval_s=15,
+    recovery=Limits(deploying_timeout_s=225, heartbeat_freshness_s=75, deploy_timeout_s=300),
+    cleanup_interval_s=60,
+    stray_for_s=150,
 )
 
 
@@ -112,7 +117,10 @@ class Morning:
     living: list[Living] = field(default_factory=list)
     closing: list[Database] = field(default_factory=list)
     killed: int = 0
-    look_at: float = 0.0
+    ticks: int = 0
+    due_at: dict[str, float] = field(
+        default_factory=lambda: {"look": 0.0, "recover": 0.0, "clean": 0.0}
+    )
 
     # Making it
 
@@ -218,14 +226,18 @@ class Morning:
             "UPDATE test_clock SET moved_by = make_interval(secs => %s)", [self.now], prepare=True
         )
         self.bots.now = self.now
+        self.ticks += 1
         await self.bots.act(self.installation, self.replica.agents)
         self.world.poll()
-        looks = self.now >= self.look_at
-        if looks:
-            self.look_at = self.now + self.policy.look_interval_s
-        for living in list(self.living):
+        due = {name for name, at in self.due_at.items() if self.now >= at}
+        for name in due:
+            self.due_at[name] = self.now + self._interval_s(name)
+        for number, living in enumerate(list(self.living)):
             try:
-                await self._work(living.replica, looks=looks)
+                await self._step(living.replica)
+                # What any replica may do is done by one: they would only find it done.
+                if number == self.ticks % len(self.living):
+                    await self._watch(living.replica, due)
             except Killed:
                 await self.bury(living)
 
@@ -237,7 +249,14 @@ class Morning:
             assert self.now < ends_at, f"not reached in {within_s:g} s: {self.statuses()}"
             await self.tick(tick_s)
 
-    async def _work(self, replica: Replica, *, looks: bool) -> None:
+    def _interval_s(self, name: str) -> float:
+        return {
+            "look": self.policy.look_interval_s,
+            "recover": self.policy.recovery_interval_s,
+            "clean": self.policy.cleanup_interval_s,
+        }[name]
+
+    async def _step(self, replica: Replica) -> None:
         for _ in range(3):
             await replica.stepper.make_due_steps()
             tasks = list(replica.stepper.under_way)
@@ -246,8 +265,15 @@ class Morning:
             outcomes = await asyncio.gather(*tasks, return_exceptions=True)
             if any(isinstance(outcome, Killed) for outcome in outcomes):
                 raise Killed
-        if looks:
+
+    async def _watch(self, replica: Replica, due: set[str]) -> None:
+        await replica.recovery.say_alive()
+        if "look" in due:
             await replica.looker.look_at_due_backends()
+        if "recover" in due:
+            await replica.recovery.recover()
+        if "clean" in due:
+            await replica.cleanup.clean(all_strays=False)
         await replica.queue_keeper.keep()
         await replica.describer.describe_due()
 
@@ -273,6 +299,11 @@ class Morning:
             "AND NOT EXISTS (SELECT FROM bot_pool_slots WHERE status <> 'idle') AS ended"
         )
         return bool(row["ended"])
+
+    def is_tidy(self) -> bool:
+        """No application is left over, and none of a slot is lost."""
+        rows = self.rows("SELECT container_id FROM bot_pool_slots WHERE container_id IS NOT NULL")
+        return self.owned() == {row["container_id"] for row in rows}
 
     def owned(self) -> set[str]:
         """Applications that carry this installation's mark."""

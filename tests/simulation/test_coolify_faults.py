@@ -81,6 +81,7 @@ async def test_a_fault_alone(database_url: str, what: str) -> None:
         await morning.run_until(morning.all_ended, within_s=4000, tick_s=10)
         # What released itself late is told to exit at its next beat.
         await morning.tick(15)
+        await morning.run_until(morning.is_tidy, within_s=1000, tick_s=15)
         assert_good(morning, restarts="crashLoop" in FAULTS[what])
         assert snapshot(morning.world, others) == before
 

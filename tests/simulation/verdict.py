@@ -52,12 +52,6 @@ def assert_good(morning: Morning, *, restarts: bool = False) -> None:
         assert not {b: joins for b, joins in bots.joined.items() if len(joins) > 1}, "joined twice"
     assert not {b: joins for b, joins in bots.joined.items() if len(set(joins)) > 1}, "joined twice"
     assert not bots.running, "left running"
-    slots = {
-        row["container_id"]
-        for row in morning.rows(
-            "SELECT container_id FROM bot_pool_slots WHERE container_id IS NOT NULL"
-        )
-    }
-    assert morning.owned() == slots, "applications left over, or lost"
+    assert morning.is_tidy(), "applications left over, or lost"
     most = max(morning.requests_by_minute())
     assert most <= 200, f"{most} requests in a minute"

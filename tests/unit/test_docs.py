@@ -34,3 +34,9 @@ def test_the_settings_page_is_what_the_settings_are() -> None:
     script = Path(__file__).parents[2] / "scripts" / "settings-reference"
     written = runpy.run_path(str(script))
     assert written["PAGE"].read_text() == written["page"](), "run scripts/settings-reference"
+
+
+def test_the_recovery_page_is_what_the_rules_are() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "recovery-table"
+    written = runpy.run_path(str(script))
+    assert written["PAGE"].read_text() == written["page"](), "run scripts/recovery-table"

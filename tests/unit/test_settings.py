@@ -71,6 +71,7 @@ def test_defaults_are_the_contracts(tmp_path: Path) -> None:
         "heartbeat_freshness_s": 300,
         "max_skipped": 3,
         "max_attempts": 3,
+        "stray_share": 0.2,
     }
     assert settings.agent.model_dump() == {"heartbeat_interval_ms": 10_000, "leave_grace_s": 30}
     assert settings.bots.max_duration_s == 21_600

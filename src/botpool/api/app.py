@@ -1,7 +1,7 @@
 """The HTTP application, made for one replica."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import FastAPI
 
@@ -10,6 +10,7 @@ from botpool.api import (
     agents,
     health,
     keys,
+    metrics,
     operators,
     problems,
     refusals,
@@ -17,7 +18,9 @@ from botpool.api import (
     sessions,
     users,
 )
+from botpool.api.correlation import BoundCorrelation
 from botpool.api.limits import BodyLimit
+from botpool.api.metrics import Access
 from botpool.engine.replica import Replica
 
 
@@ -26,6 +29,8 @@ class HttpSettings:
     platforms: tuple[str, ...]
     default_timeout_ms: int
     max_timeout_ms: int
+    metrics: Access = "key"
+    docs: Literal["open", "off"] = "open"
 
 
 def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
@@ -36,6 +41,8 @@ def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
         # One name in the document for each shape, whether it is sent or answered.
         separate_input_output_schemas=False,
         redirect_slashes=False,
+        # Without the document there are no pages that show it either.
+        openapi_url="/openapi.json" if settings.docs == "open" else None,
     )
     app.state.replica = replica
     bot_create = schemas.bot_create_model(
@@ -46,9 +53,11 @@ def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
     app.include_router(users.router(bot_create, settings.platforms))
     for part in (sessions, agents, operators, keys, health):
         app.include_router(part.routes)
+    app.include_router(metrics.router(settings.metrics))
     problems.install(app)
     refusals.install(app)
     app.add_middleware(BodyLimit)
+    app.add_middleware(BoundCorrelation)
     _document_problems(app)
     return app
 

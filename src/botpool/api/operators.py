@@ -1,4 +1,4 @@
-"""For operators: pools and slots, to read and to close."""
+"""For operators: pools and slots, to read, to close and to put right."""
 
 from typing import Annotated
 
@@ -122,18 +122,59 @@ async def uncordon_slot(
     return await _slot_answer(replica, slot_id)
 
 
-@routes.delete("/slots/{id}", status_code=202, responses={**_ERRORS, **described(409)})
-async def delete_slot(
+@routes.post("/slots/{id}/release", status_code=202, responses=_ERRORS)
+async def release_slot(
     replica: Service, key: Operator, slot_id: SlotPath, correlation_id: Correlation
 ) -> schemas.SlotAnswer:
-    """Delete a slot that has no bot, and its container."""
+    """Take a slot away from its bot, which fails with code `operator`."""
+    await replica.levers.release(
+        SlotId(slot_id), reason=f"released by {key.name}", correlation_id=correlation_id
+    )
+    return await _slot_answer(replica, slot_id)
+
+
+@routes.post("/slots/{id}/recover", status_code=202, responses=_ERRORS)
+async def recover_slot(
+    replica: Service, key: Operator, slot_id: SlotPath, correlation_id: Correlation
+) -> schemas.SlotAnswer:
+    """Reset a slot now. A bot that is still deploying is tried again; one that runs fails."""
+    await replica.levers.recover(
+        SlotId(slot_id), reason=f"recovered by {key.name}", correlation_id=correlation_id
+    )
+    return await _slot_answer(replica, slot_id)
+
+
+@routes.delete("/slots/{id}", status_code=202, responses={**_ERRORS, **described(409)})
+async def delete_slot(
+    replica: Service,
+    key: Operator,
+    slot_id: SlotPath,
+    correlation_id: Correlation,
+    force: bool = False,
+) -> schemas.SlotAnswer:
+    """Delete a slot and its container; one with a live bot only with `force`, and its bot fails."""
     slot = await _slot_answer(replica, slot_id)
     reason = f"deleted by {key.name}"
+    if force:
+        await replica.levers.delete(SlotId(slot_id), reason=reason, correlation_id=correlation_id)
+        return slot
     if not await replica.pools.remove(
         SlotId(slot_id), reason=reason, correlation_id=correlation_id
     ):
         raise SlotInUse(slot_id)
     return schemas.SlotAnswer(slot=slot.slot.model_copy(update={"status": SlotStatus.DELETING}))
+
+
+@routes.post("/maintenance/recover", responses=described(401, 403, 503))
+async def recover(replica: Service, _: Operator) -> schemas.RecoveredAnswer:
+    """Run the recovery pass now."""
+    return schemas.RecoveredAnswer.model_validate(await replica.recovery.recover())
+
+
+@routes.post("/maintenance/cleanup", responses=described(401, 403, 422, 503))
+async def cleanup(replica: Service, _: Operator, force: bool = False) -> schemas.CleanedAnswer:
+    """Run the cleanup now. `force`: delete containers without a slot, however many there are."""
+    return schemas.CleanedAnswer.model_validate(await replica.cleanup.clean(all_strays=force))
 
 
 async def _slot_answer(replica: Replica, slot_id: int) -> schemas.SlotAnswer:

@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
+from botpool.api.correlation import correlation_of
 from botpool.domain import errors
 
 _log = structlog.get_logger()
@@ -114,5 +115,9 @@ async def _ours(_: Request, error: Exception) -> JSONResponse:
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    _log.error("request.failed", path=request.url.path, exc_info=error)
+    # Outside the middleware that binds it.
+    correlation_id = correlation_of(request.headers)
+    _log.error(
+        "request.failed", path=request.url.path, correlation_id=correlation_id, exc_info=error
+    )
     return problem(500, "The error was logged. Ask again, or ask the operator for the log.")

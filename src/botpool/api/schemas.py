@@ -179,6 +179,24 @@ class SlotAnswer(Model):
     slot: Slot
 
 
+class RecoveredAnswer(Model):
+    """What a recovery pass did."""
+
+    recovered: int
+    failed: int
+    deleted: int
+    skipped: int
+
+
+class CleanedAnswer(Model):
+    """What a cleanup did."""
+
+    released: int
+    expired: int
+    deleted_containers: int
+    pruned_rows: int
+
+
 class BackendHealth(Model):
     ok: bool
     detail: str

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
+from structlog.contextvars import bound_contextvars
 
 from botpool.api import schemas
 from botpool.api.auth import Service, User
@@ -64,7 +65,9 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
             mark = IdempotencyKey(
                 api_key_id=key.id, key=idempotency_key, body_hash=_hash_body(wanted)
             )
-        admitted = await replica.admission.admit(request, mark)
+        # The caller's own is bound already; one that was made here is bound for the same reason.
+        with bound_contextvars(correlation_id=request.correlation_id):
+            admitted = await replica.admission.admit(request, mark)
         headers = {"X-Correlation-ID": admitted.bot.correlation_id}
         if admitted.replayed:
             headers["Idempotency-Replayed"] = "true"

@@ -64,7 +64,7 @@ class Purpose(Enum):
     LOOK = auto()
     START = auto()
     MAKE = auto()
-    """Seeing that a container exists: whoever has one already starts first."""
+    """Containers that no bot waits in: whoever has one already starts first."""
     DESCRIPTION = auto()
 
 

@@ -79,8 +79,12 @@ class Client:
     def change_slot(self, slot_id: int, verb: str) -> Answer[shapes.SlotAnswer]:
         return self._ask("POST", f"/v1/slots/{slot_id}/{verb}", shapes.SlotAnswer)
 
-    def delete_slot(self, slot_id: int) -> Answer[shapes.SlotAnswer]:
-        return self._ask("DELETE", f"/v1/slots/{slot_id}", shapes.SlotAnswer)
+    def delete_slot(self, slot_id: int, *, force: bool = False) -> Answer[shapes.SlotAnswer]:
+        params = _given({"force": "true" if force else None})
+        return self._ask("DELETE", f"/v1/slots/{slot_id}", shapes.SlotAnswer, params=params)
+
+    def recover(self) -> Answer[shapes.Recovered]:
+        return self._ask("POST", "/v1/maintenance/recover", shapes.Recovered)
 
     def pools(self) -> Answer[shapes.Pools]:
         return self._ask("GET", "/v1/pools", shapes.Pools)

@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from botpool.cli import bots, emulate, keys, pools, serving, slots
+from botpool.cli import bots, doctor, emulate, keys, pools, serving, slots
 
 # Plain help: to import what draws boxes takes longer than everything else that help does.
 _PLAIN: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
@@ -31,8 +31,10 @@ app = _group(
     up=serving.up,
     serve=serving.serve,
     migrate=serving.migrate,
+    doctor=doctor.doctor,
     demo=serving.demo,
     queue=pools.queue,
+    recover=pools.recover,
 )
 app.add_typer(
     _group(
@@ -53,6 +55,8 @@ app.add_typer(
         show=slots.show,
         cordon=slots.cordon,
         uncordon=slots.uncordon,
+        release=slots.release,
+        recover=slots.recover,
         delete=slots.delete,
     ),
     name="slot",

@@ -97,3 +97,21 @@ def _tell(answer: "Answer[PoolAnswer]", news: str, as_json: bool) -> None:
         output.write_json(answer.content)
     else:
         output.show(f"Pool {answer.body['pool']['platform']} {news}.")
+
+
+@connected
+def recover(client: "Client", as_json: JsonOption = False) -> None:
+    """Run the recovery pass now: what does not move is looked into, and put right.
+
+    \b
+    botpool recover
+    """
+    answer = client.recover()
+    if as_json:
+        output.write_json(answer.content)
+        return
+    found = answer.body
+    output.show(
+        f"Recovered {found['recovered']}, failed {found['failed']}, deleted {found['deleted']}, "
+        f"skipped {found['skipped']}."
+    )

@@ -107,6 +107,13 @@ class SlotAnswer(TypedDict):
     slot: Slot
 
 
+class Recovered(TypedDict):
+    recovered: int
+    failed: int
+    deleted: int
+    skipped: int
+
+
 class BackendHealth(TypedDict):
     ok: bool
     detail: str

@@ -89,13 +89,44 @@ def uncordon(client: "Client", slot: SlotArgument, as_json: JsonOption = False) 
 
 
 @connected
-def delete(client: "Client", slot: SlotArgument, as_json: JsonOption = False) -> None:
-    """Delete a slot that has no bot, and its container. The pool makes a new one when it must.
+def release(client: "Client", slot: SlotArgument, as_json: JsonOption = False) -> None:
+    """Take a slot away from its bot. The bot fails, with code `operator`.
+
+    \b
+    botpool slot release pool-google-meet-003
+    """
+    answer = client.change_slot(_id_of(client, slot), "release")
+    _tell(answer, "is released: its bot, if it had one, has failed", as_json)
+
+
+@connected
+def recover(client: "Client", slot: SlotArgument, as_json: JsonOption = False) -> None:
+    """Reset a slot now. A bot that is still deploying is tried again; one that runs fails.
+
+    \b
+    botpool slot recover pool-google-meet-003
+    """
+    answer = client.change_slot(_id_of(client, slot), "recover")
+    _tell(answer, "is being reset", as_json)
+
+
+@connected
+def delete(
+    client: "Client",
+    slot: SlotArgument,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also with a live bot, which then fails.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete a slot and its container. The pool makes a new one when it must.
 
     \b
     botpool slot delete pool-google-meet-003
+    botpool slot delete pool-google-meet-003 --force
     """
-    _tell(client.delete_slot(_id_of(client, slot)), "is being deleted", as_json)
+    answer = client.delete_slot(_id_of(client, slot), force=force)
+    _tell(answer, "is being deleted", as_json)
 
 
 def _tell(answer: "Answer[SlotAnswer]", news: str, as_json: bool) -> None:

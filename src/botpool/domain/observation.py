@@ -45,6 +45,8 @@ class Observation:
     deployment_id: DeploymentId | None = None
     deployment: DeploymentState | None = None
     """State of the deployment of this assignment's start, where the backend has deployments."""
+    is_blind: bool = False
+    """The platform cannot see its own server: nothing that it shows of any container counts."""
     exit_code: int | None = None
     detail: str = ""
     """The platform's own words, for people."""

@@ -1,6 +1,8 @@
 """The times and limits by which the engine acts, as one value. Defaults are the contract's."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from botpool.domain.recovery import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,10 +15,19 @@ class Policy:
     image_known_s: float = 86_400.0
     """How long after its last start there a place is believed to have an image."""
     look_interval_s: float = 15.0
+    recovery_interval_s: float = 60.0
+    recovery: Limits = field(default_factory=Limits)
     reset_attempts: int = 3
     max_duration_s: float = 21600.0
     leave_grace_s: float = 30.0
     idempotency_days: int = 7
+    bots_days: int = 30
+    history_days: int = 30
+    cleanup_interval_s: float = 600.0
+    stray_for_s: float = 600.0
+    """How long a container must have been nobody's before it is deleted."""
+    stray_share: float = 0.2
+    """The part of our containers that may be strays before an operator must say so."""
     heartbeat_interval_ms: int = 10_000
 
     call_timeout_s: float = 8.0

@@ -242,11 +242,41 @@ class LookedAt:
     version: int
     bot_id: BotId
     bot_status: BotStatus
+    correlation_id: str
     leave_by: datetime | None
     running_at: datetime | None
     seen_running_at: datetime | None
     """When a look, and not only the agent, showed it running."""
     failure: str | None
     last_heartbeat_at: datetime | None
+    doubted_at: datetime | None
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StuckSlot:
+    """A slot that a recovery pass looks into, as read before the platform was asked."""
+
+    slot_id: SlotId
+    slot_name: str
+    platform: Platform
+    backend: str
+    container_id: ContainerId
+    status: SlotStatus
+    phase: SlotPhase | None
+    phase_at: datetime | None
+    last_used_at: datetime | None
+    start_issued_at: datetime | None
+    deployment_id: DeploymentId | None
+    skipped_recoveries: int
+    assignment_id: AssignmentId | None
+    version: int
+    bot_id: BotId | None
+    bot_status: BotStatus | None
+    leave_by: datetime | None
+    correlation_id: str | None
+    running_at: datetime | None
+    needs_heartbeats: bool
+    heartbeat_at: datetime | None
     doubted_at: datetime | None
     now: datetime

@@ -78,7 +78,7 @@ BOT_MOVES: Mapping[BotStatus, frozenset[BotStatus]] = {
 }
 
 SLOT_MOVES: Mapping[SlotStatus, frozenset[SlotStatus]] = {
-    _S.IDLE: frozenset({_S.DEPLOYING, _S.DELETING}),
+    _S.IDLE: frozenset({_S.DEPLOYING, _S.ERROR, _S.DELETING}),
     _S.DEPLOYING: frozenset({_S.BUSY, _S.RELEASING}),
     _S.BUSY: frozenset({_S.RELEASING}),
     _S.RELEASING: frozenset({_S.IDLE, _S.ERROR}),

@@ -20,10 +20,11 @@ from botpool.domain.errors import (
 from botpool.domain.ids import BotId
 from botpool.domain.policy import Policy
 from botpool.domain.records import Admitted, BotRequest, IdempotencyKey
-from botpool.domain.states import BotStatus, SlotStatus
+from botpool.domain.states import BotStatus
 from botpool.engine import journal
 from botpool.engine.estimates import Estimates
 from botpool.engine.matching import Matcher, lock, match_calls
+from botpool.engine.telemetry import Telemetry
 from botpool.engine.wakeups import Wakeups
 from botpool.store.database import Database, Rows, Transaction
 from botpool.store.rows import to_bot
@@ -39,12 +40,14 @@ class Admission:
         matcher: Matcher,
         estimates: Estimates,
         policy: Policy,
+        telemetry: Telemetry,
     ) -> None:
         self._database = database
         self._wakeups = wakeups
         self._matcher = matcher
         self._estimates = estimates
         self._policy = policy
+        self._telemetry = telemetry
         self._closed = False
 
     def close(self) -> None:
@@ -52,6 +55,15 @@ class Admission:
         self._closed = True
 
     async def admit(self, request: BotRequest, key: IdempotencyKey | None = None) -> Admitted:
+        try:
+            admitted = await self._admit(request, key)
+        except (NoSlot, PoolDrained, ShuttingDown):
+            self._telemetry.refused(request.platform)
+            raise
+        self._telemetry.admitted(admitted)
+        return admitted
+
+    async def _admit(self, request: BotRequest, key: IdempotencyKey | None) -> Admitted:
         if self._closed:
             raise ShuttingDown
         parameters = self._parameters(request, key)
@@ -66,7 +78,7 @@ class Admission:
             assert key is not None
             admitted = await self._replay(key)
             if admitted is None:
-                return await self.admit(request, key)
+                return await self._admit(request, key)
         return admitted
 
     async def find(self, bot_id: BotId) -> Admitted:
@@ -101,7 +113,18 @@ class Admission:
 
         row, matched = await self._database.transact(work)
         self._matcher.matched(matched)
-        return None if row is None else await self._with_estimate(row)
+        if row is None:
+            return None
+        if row["status"] == BotStatus.QUEUED:
+            journal.bot_moved(
+                bot_id=row["id"],
+                pool=platform,
+                old=BotStatus.PENDING,
+                new=BotStatus.QUEUED,
+                correlation_id=row["correlation_id"],
+                reason="no slot was free",
+            )
+        return await self._with_estimate(row)
 
     async def _replay(self, key: IdempotencyKey) -> Admitted | None:
         found = await self._database.fetch_one(
@@ -150,7 +173,7 @@ class Admission:
     def _admitted_warm(self, row: dict[str, Any]) -> Admitted:
         slot_id = row.pop("slot_id")
         bot = to_bot(row)
-        journal.slot_moved(
+        journal.assigned(
             {
                 "slot_id": slot_id,
                 "slot_name": bot.slot_name,
@@ -158,9 +181,8 @@ class Admission:
                 "bot_id": bot.id,
                 "correlation_id": bot.correlation_id,
             },
-            old=SlotStatus.IDLE,
-            new=SlotStatus.DEPLOYING,
             reason="assigned",
         )
+        self._telemetry.assigned(bot.platform, warm=bot.container_id is not None)
         self._wakeups.slots_due()
         return Admitted(bot=bot)

@@ -15,6 +15,8 @@ from botpool.domain.errors import NotFound
 from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.records import AgentView
 from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus, sources_of
+from botpool.engine import journal
+from botpool.engine.heartbeats import Heartbeats
 from botpool.engine.moves import Moves
 from botpool.store.rows import to_agent_view
 
@@ -32,6 +34,7 @@ class Orders:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agents:
     moves: Moves
+    heartbeats: Heartbeats
 
     async def who_am_i(
         self, assignment_id: AssignmentId, container_id: ContainerId
@@ -46,15 +49,17 @@ class Agents:
         return view, view.slot_status not in _LIVE
 
     async def heartbeat(self, assignment_id: AssignmentId, bot_id: BotId) -> Orders:
-        row = await self.moves.database.fetch_one(
-            "record_heartbeat", {"assignment_id": assignment_id, "bot_id": bot_id}
-        )
+        row = await self.heartbeats.beat(assignment_id, bot_id)
         if row is None:
             raise NotFound("bot", bot_id)
         if row["slot_status"] == SlotStatus.DEPLOYING:
             await self._is_running(assignment_id)
         released = row["slot_status"] not in _LIVE
-        return Orders(should_leave=released or row["leave_by"] is not None, should_exit=released)
+        orders = Orders(should_leave=released or row["leave_by"] is not None, should_exit=released)
+        self.moves.telemetry.heartbeat(
+            should_leave=orders.should_leave, should_exit=orders.should_exit
+        )
+        return orders
 
     async def report(
         self, assignment_id: AssignmentId, bot_id: BotId, status: BotStatus, reason: str | None
@@ -77,7 +82,17 @@ class Agents:
                 "sources": sorted(sources_of(status)),
             },
         )
-        return row is not None
+        if row is None:
+            return False
+        journal.bot_moved(
+            bot_id=bot_id,
+            pool=view.bot.platform,
+            old=BotStatus(row["former_status"]),
+            new=status,
+            correlation_id=view.bot.correlation_id,
+            reason="reported by the agent",
+        )
+        return True
 
     async def record(
         self, assignment_id: AssignmentId, bot_id: BotId, events: Sequence[tuple[str, Any]]

@@ -1,8 +1,8 @@
 """The requests that a platform takes in a minute, counted in PostgreSQL for all replicas.
 
 What is urgent may spend all of it; what can wait leaves a share for that. The count is exact over
-any minute: requests are kept by the second, a little longer than a minute, since one that was
-granted now may arrive later.
+any minute: requests are kept by the second, for longer than a minute, since an operation pays for
+all of its requests before it sends the first.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,8 @@ from botpool.backends.protocol import Purpose
 from botpool.domain.errors import BudgetSpent
 from botpool.store.database import Database
 
-_WINDOW_S = 62.0
+_WINDOW_S = 70.0
+"""A minute, and as long as what was granted may take to be sent."""
 _SHARES: Mapping[Purpose, float] = {
     Purpose.STOP: 1.0,
     Purpose.LOOK: 0.95,

@@ -29,6 +29,7 @@ from botpool.domain.ids import ContainerId
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotPhase
 from botpool.engine import journal
+from botpool.engine.deployments_seen import ISSUED
 from botpool.engine.environment import container_environment
 from botpool.engine.gate import Gate
 from botpool.engine.leases import Lease
@@ -104,7 +105,7 @@ class Deployer:
                 lambda timeout_s: backend.ensure(spec_of(slot), timeout_s=timeout_s)
             )
             if gone is not None:
-                journal.container_remade(slot, made)
+                journal.container_remade(slot, made, attempt=slot.attempts)
             reason = "the container was gone and made again" if gone else "the container was made"
             slot = await self._record(slot, lease, made, reason=reason)
         if slot.phase in _WAITING:
@@ -138,6 +139,9 @@ class Deployer:
         if row is None:
             raise _TakenAway
         lease.renewed(taken_at=taken_at, lease_s=policy.lease_s)
+        if row["from_phase"] != row["phase"]:
+            passed = SlotPhase(row["from_phase"])
+            self.moves.telemetry.phase_passed(slot.platform, passed, after_s=row["from_phase_s"])
         return replace(
             slot,
             container_id=container_id,
@@ -175,6 +179,8 @@ class Deployer:
         )
         if row is None:
             raise _TakenAway
+        if deployment_id is not None:
+            journal.deployment_changed(slot, deployment_id, old=None, new=ISSUED)
 
     async def _look_at_deadline(self, slot: LeasedSlot) -> None:
         """The timeout of the start has passed: one last look decides."""

@@ -6,6 +6,7 @@ longer arrive. So an old text never comes over a newer one. Nothing else waits f
 """
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from botpool.domain.descriptions import description_of
 from botpool.domain.errors import BackendError, ContainerGone
 from botpool.domain.policy import Policy
 from botpool.domain.states import SlotStatus
-from botpool.engine.leases import timed
+from botpool.engine.leases import Lease, LeaseTooShort
 from botpool.store.database import Database
 
 _log = structlog.get_logger()
@@ -34,6 +35,7 @@ class Describer:
         described = sorted(name for name, each in self.backends.items() if each.has_descriptions)
         if not described:
             return
+        taken_at = time.monotonic()
         rows = await self.database.fetch(
             "lease_descriptions",
             {
@@ -42,10 +44,15 @@ class Describer:
                 "hold_s": self.policy.describe_hold_s,
             },
         )
-        # Side by side: each must be over before its hold is.
-        await asyncio.gather(*(self._describe(row) for row in rows))
+        # Side by side, and under a lease: each must be over before its hold is.
+        lease = Lease(
+            taken_at=taken_at,
+            lease_s=self.policy.describe_hold_s,
+            call_timeout_s=self.policy.call_timeout_s,
+        )
+        await asyncio.gather(*(self._describe(row, lease) for row in rows))
 
-    async def _describe(self, row: Mapping[str, Any]) -> None:
+    async def _describe(self, row: Mapping[str, Any], lease: Lease) -> None:
         text = description_of(
             SlotStatus(row["status"]),
             bot_id=row["bot_id"],
@@ -55,13 +62,12 @@ class Describer:
         )
         backend = self.backends[row["backend"]]
         try:
-            await timed(
-                lambda timeout_s: backend.describe(row["container_id"], text, timeout_s=timeout_s),
-                self.policy.call_timeout_s,
+            await lease.call(
+                lambda timeout_s: backend.describe(row["container_id"], text, timeout_s=timeout_s)
             )
         except ContainerGone:
             pass  # Nothing to describe: its next container gets a state of its own.
-        except BackendError as error:
+        except (BackendError, LeaseTooShort) as error:
             # Dropped for now: it is due again when its hold has passed.
             _log.info("describe.dropped", slot=row["slot_id"], problem=str(error))
             return

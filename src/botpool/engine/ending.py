@@ -34,11 +34,10 @@ class EndingAll:
         database = self.moves.database
         waiting = await database.fetch("list_live_bots", {"queued": True})
         for row in waiting:
-            await database.fetch("cancel_queued_bot", {"bot_id": row["bot_id"], "reason": reason})
+            await self.moves.cancel_queued(row["bot_id"], reason=reason)
         ending = Ending(status=BotStatus.CANCELLED, reason=reason)
         holding = await database.fetch("list_live_bots", {"queued": False})
         for row in holding:
             if not await self.moves.end_bot(row["assignment_id"], ending):
-                wanted = {"bot_id": row["bot_id"], "reason": reason}
-                await database.fetch("cancel_undeployed_bot", wanted)
+                await self.moves.cancel_undeployed(row["bot_id"], reason=reason)
         return len(waiting) + len(holding)

@@ -18,6 +18,8 @@ import structlog
 from botpool.backends.protocol import Backend
 from botpool.domain.ids import SlotId
 from botpool.domain.policy import Policy
+from botpool.domain.states import SlotPhase
+from botpool.engine.telemetry import Telemetry
 from botpool.engine.wakeups import Wakeups
 from botpool.store.database import Database
 
@@ -29,10 +31,13 @@ class Gate:
     database: Database
     wakeups: Wakeups
     policy: Policy
+    telemetry: Telemetry
     backends: Mapping[str, Backend]
 
     async def open(self, backend: str) -> Mapping[SlotId, int]:
         """Let through whoever may pass now; the slots that may start, with their new version."""
+        if backend not in self.backends:
+            return {}  # Not ours to start: the replicas that have it open its gate.
         _, led, started = await self.database.atomically(
             ("lock_gate", {"backend": backend}),
             (
@@ -56,7 +61,14 @@ class Gate:
                 bot=row["bot_id"],
                 image=row["image"],
                 place=row["place"],
+                correlation_id=row["correlation_id"],
             )
+        for phase, passed in (
+            (SlotPhase.WAITING_FOR_IMAGE, led),
+            (SlotPhase.WAITING_FOR_START, started),
+        ):
+            for row in passed:
+                self.telemetry.phase_passed(row["platform"], phase, after_s=row["waited_s"])
         if started:
             self.wakeups.slots_due()
         return {row["slot_id"]: row["version"] for row in started}

@@ -1,13 +1,20 @@
-"""Log lines for what happened to slots and bots. Written after the commit, never before."""
+"""Log lines for what happened to slots and bots. Written after the commit, never before.
+
+Every change of a slot's status is one `slot.transition`, every change of a bot's status that no
+slot goes along with one `bot.transition`. Five kinds of lines carry a `point`: those by which an
+operator follows a slot through its life.
+"""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import structlog
 
-from botpool.domain.ids import ContainerId
-from botpool.domain.records import LeasedSlot
-from botpool.domain.states import SlotStatus
+from botpool.domain.errors import BackendError, BudgetSpent
+from botpool.domain.ids import BotId, ContainerId, DeploymentId, SlotId
+from botpool.domain.records import LeasedSlot, LookedAt
+from botpool.domain.states import BotStatus, SlotStatus
 
 _log = structlog.get_logger("botpool.pool")
 
@@ -26,12 +33,52 @@ def slot_moved(
         slot=row["slot_id"],
         name=row["slot_name"],
         container=row.get("container_id"),
-        old=str(old) if old else None,
-        new=str(new) if new else None,
+        **_from_to(old, new),
         bot=row.get("bot_id"),
         correlation_id=row.get("correlation_id"),
         reason=reason,
         **context,
+    )
+
+
+def assigned(row: Mapping[str, Any], *, reason: str) -> None:
+    """A bot was given to a slot. Only idle ones are given."""
+    slot_moved(row, old=SlotStatus.IDLE, new=SlotStatus.DEPLOYING, reason=reason, point="assign")
+
+
+def released(
+    row: Mapping[str, Any], *, new: SlotStatus, reason: str, gone: ContainerId | None
+) -> None:
+    """A slot has no bot any more. `gone`: the container that went with it."""
+    slot_moved(
+        row,
+        old=SlotStatus.RELEASING,
+        new=new,
+        reason=reason,
+        point="release",
+        bot_status=row["bot_status"],
+        duration_s=round(row["occupied_s"], 3),
+        **({"gone_container": gone} if gone else {}),
+    )
+
+
+def bot_moved(
+    *,
+    bot_id: BotId,
+    pool: str,
+    old: BotStatus | None,
+    new: BotStatus,
+    correlation_id: str,
+    reason: str,
+) -> None:
+    """A bot's status changed, and no slot's with it."""
+    _log.info(
+        "bot.transition",
+        bot=bot_id,
+        pool=pool,
+        **_from_to(old, new),
+        correlation_id=correlation_id,
+        reason=reason,
     )
 
 
@@ -40,15 +87,68 @@ def fence_held(*, name: str, slot_id: int, wanted: str) -> None:
     _log.info("slot.fenced", slot=slot_id, name=name, wanted=wanted)
 
 
-def container_remade(slot: LeasedSlot, made: ContainerId) -> None:
+def container_remade(slot: LeasedSlot, made: ContainerId, *, attempt: int | None) -> None:
     """A container was deleted behind our back, and made again under the same slot."""
     _log.warning(
         "slot.container_remade",
+        point="recreate",
         slot=slot.slot_id,
         name=slot.slot_name,
         old=slot.container_id,
         new=made,
         bot=slot.bot_id,
-        attempt=slot.attempts,
+        attempt=attempt,
         correlation_id=slot.correlation_id,
     )
+
+
+def heartbeat_lost(
+    *,
+    slot_id: SlotId,
+    name: str,
+    bot_id: BotId,
+    container_id: ContainerId | None,
+    correlation_id: str | None,
+    last_heartbeat_at: datetime | None,
+    threshold_s: float,
+) -> None:
+    """A bot's heartbeats have stopped for longer than they may."""
+    _log.warning(
+        "slot.heartbeat_lost",
+        point="heartbeat_timeout",
+        slot=slot_id,
+        name=name,
+        bot=bot_id,
+        container=container_id,
+        last_heartbeat_at=last_heartbeat_at.isoformat() if last_heartbeat_at else None,
+        threshold_s=threshold_s,
+        correlation_id=correlation_id,
+    )
+
+
+def deployment_changed(
+    slot: LeasedSlot | LookedAt, deployment_id: DeploymentId, *, old: str | None, new: str
+) -> None:
+    """The platform's own record of a start went from one status to the next."""
+    _log.info(
+        "slot.deployment",
+        point="deployment_status",
+        slot=slot.slot_id,
+        name=slot.slot_name,
+        container=slot.container_id,
+        deployment=deployment_id,
+        **_from_to(old, new),
+        bot=slot.bot_id,
+        correlation_id=slot.correlation_id,
+    )
+
+
+def _from_to(old: str | None, new: str | None) -> dict[str, str | None]:
+    """`from` is a word of Python's, and cannot be written as an argument."""
+    return {"from": str(old) if old else None, "to": str(new) if new else None}
+
+
+def unavailable(event: str, error: BackendError, **context: object) -> None:
+    """A backend did not do it now. A spent budget is no trouble: it was made to be spent."""
+    log = _log.info if isinstance(error, BudgetSpent) else _log.warning
+    log(event, problem=str(error), **context)

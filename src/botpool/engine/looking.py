@@ -7,9 +7,7 @@ made twice, or late, changes nothing the second time.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-
-import structlog
+from dataclasses import dataclass, field, replace
 
 from botpool.backends.protocol import Backend
 from botpool.domain.decisions import Verdict, ending_of_exit, has_exited, judge_start
@@ -24,12 +22,12 @@ from botpool.domain.observation import (
 )
 from botpool.domain.records import LookedAt
 from botpool.domain.states import SlotStatus
+from botpool.engine import journal
+from botpool.engine.deployments_seen import DeploymentsSeen
 from botpool.engine.leases import timed
 from botpool.engine.moves import Moves
 from botpool.engine.release import Releaser
 from botpool.store.rows import to_looked_at
-
-_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +35,7 @@ class Looker:
     moves: Moves
     releaser: Releaser
     backends: Mapping[str, Backend]
+    deployments: DeploymentsSeen = field(default_factory=DeploymentsSeen)
 
     async def look_at_due_backends(self) -> None:
         # Leased for a little less than the interval: the replica that holds the rhythm keeps it.
@@ -52,6 +51,8 @@ class Looker:
             "list_looked_at", {"backend": backend, "container_id": container_id}
         )
         slots = [to_looked_at(row) for row in rows]
+        if container_id is None:
+            self.deployments.forget_others(backend, slots)
         if not slots:
             return
         wanted = [slot.container_id for slot in slots]
@@ -62,9 +63,9 @@ class Looker:
             )
         except BackendError as error:
             # No evidence of anything: every slot stays as it is until the platform answers.
-            _log.warning("look.unavailable", backend=backend, problem=str(error))
+            journal.unavailable("look.unavailable", error, backend=backend)
             return
-        if any(each.state is ContainerState.UNKNOWN for each in seen.values()):
+        if any(each.is_blind for each in seen.values()):
             await self.moves.database.fetch("doubt_backend", {"backend": backend})
         for slot in slots:
             if (observation := seen.get(slot.container_id)) is not None:
@@ -107,11 +108,13 @@ class Looker:
     async def _judge_starting(self, slot: LookedAt, seen: Observation) -> None:
         started_at = slot.start_issued_at
         assert started_at is not None, "only started slots are looked at"
+        if seen.deployment is not None:
+            self.deployments.saw(slot, seen.deployment)
         if _deployment_may_be_over(slot, seen):
             try:
                 slot, seen = await self._ask_for_deployment(slot, seen)
             except BackendError as error:
-                _log.warning("look.unavailable", slot=slot.slot_id, problem=str(error))
+                journal.unavailable("look.unavailable", error, slot=slot.slot_id)
                 return
         judgement = judge_start(
             seen,
@@ -144,6 +147,7 @@ class Looker:
             ),
             self.moves.policy.call_timeout_s,
         )
+        self.deployments.saw(slot, state)
         seen = replace(seen, deployment=state)
         if state is not DeploymentState.FINISHED:
             return slot, seen

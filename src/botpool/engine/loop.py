@@ -12,6 +12,9 @@ _log = structlog.get_logger()
 _AFTER_FAILURE_S = 1.0
 
 
+def _unheard(_: str) -> None: ...
+
+
 class Loop:
     """Runs `work` at every wake-up, and at least every `interval_s`.
 
@@ -31,6 +34,8 @@ class Loop:
         self._interval_s = interval_s
         self._wake = wake or asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self.on_outage: Callable[[str], None] = _unheard
+        """Told the loop's name whenever a round ends because the database does not answer."""
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=self.name)
@@ -49,6 +54,7 @@ class Loop:
                 await self._work()
             except DatabaseUnavailable as error:
                 _log.warning("loop.database_unavailable", loop=self.name, problem=error.detail)
+                self.on_outage(self.name)
                 await asyncio.sleep(min(self._jittered(), _AFTER_FAILURE_S))
                 continue
             except Exception:

@@ -8,9 +8,10 @@ Growing comes after a first match: an idle slot that a newcomer is just claiming
 
 from collections.abc import Sequence
 
-from botpool.domain.ids import Platform
+from botpool.domain.ids import Platform, SlotId
 from botpool.domain.states import SlotStatus
 from botpool.engine import journal
+from botpool.engine.telemetry import Telemetry
 from botpool.engine.wakeups import Wakeups
 from botpool.store.database import Call, Database, Rows
 
@@ -27,16 +28,20 @@ def match_calls(platform: Platform) -> list[Call]:
 
 
 class Matcher:
-    def __init__(self, database: Database, wakeups: Wakeups) -> None:
+    def __init__(self, database: Database, wakeups: Wakeups, telemetry: Telemetry) -> None:
         self._database = database
         self._wakeups = wakeups
+        self._telemetry = telemetry
 
     async def match_pool(self, platform: Platform) -> None:
         """Serve the queue of a pool as far as slots go."""
         self.matched(await self._database.atomically(lock(platform), *match_calls(platform)))
 
-    def matched(self, results: Sequence[Rows]) -> None:
-        """Tell of a match that was committed: the last results of its transaction."""
+    def matched(self, results: Sequence[Rows]) -> set[SlotId]:
+        """Tell of a match that was committed: the last results of its transaction.
+
+        The slots that were given to a bot.
+        """
         trimmed, first, grown, second = results[-len(_STATEMENTS) :]
         for row in trimmed:
             journal.slot_moved(
@@ -47,9 +52,10 @@ class Matcher:
             )
         for row in grown:
             journal.slot_moved(row, old=None, new=SlotStatus.IDLE, reason="the pool grew")
-        for row in [*first, *second]:
-            journal.slot_moved(
-                row, old=SlotStatus.IDLE, new=SlotStatus.DEPLOYING, reason="assigned from the queue"
-            )
-        if trimmed or first or second:
+        given = [*first, *second]
+        for row in given:
+            journal.assigned(row, reason="assigned from the queue")
+            self._telemetry.assigned(row["platform"], warm=row["container_id"] is not None)
+        if trimmed or given:
             self._wakeups.slots_due()
+        return {row["slot_id"] for row in given}

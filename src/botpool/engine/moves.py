@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from botpool.backends.protocol import ContainerSpec
 from botpool.domain.decisions import Ending
 from botpool.domain.errors import BackendError, BudgetSpent
-from botpool.domain.ids import AssignmentId
+from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.policy import Policy
-from botpool.domain.records import LeasedSlot, LookedAt
-from botpool.domain.states import SlotStatus, sources_of
+from botpool.domain.records import LeasedSlot, LookedAt, StuckSlot
+from botpool.domain.states import BotStatus, SlotPhase, SlotStatus, sources_of
 from botpool.engine import journal
 from botpool.engine.gate import Gate
+from botpool.engine.telemetry import Telemetry
 from botpool.engine.wakeups import Wakeups
 from botpool.store.database import Database
 
@@ -41,6 +42,7 @@ class Moves:
     wakeups: Wakeups
     policy: Policy
     gate: Gate
+    telemetry: Telemetry
     owner: str
     """This replica, as it signs its leases."""
 
@@ -83,6 +85,7 @@ class Moves:
     async def taken_away(self, slot: LeasedSlot, *, wanted: str) -> None:
         """The fence held: the slot moved on. Undo nothing; let its new state be served at once."""
         journal.fence_held(name=slot.slot_name, slot_id=slot.slot_id, wanted=wanted)
+        self.telemetry.fenced(wanted)
         await self.return_lease(slot)
         self.wakeups.slots_due()
 
@@ -115,6 +118,10 @@ class Moves:
         if row is None:
             return False
         journal.slot_moved(row, old=SlotStatus.DEPLOYING, new=SlotStatus.BUSY, reason=reason)
+        pool = row["platform"]
+        self.telemetry.running(pool, warm=row["warm"], after_s=row["deploying_s"])
+        if row["starting_s"] is not None:
+            self.telemetry.phase_passed(pool, SlotPhase.STARTING, after_s=row["starting_s"])
         if row["others_wait"]:
             await self.gate.open(row["backend"])
         return True
@@ -134,7 +141,7 @@ class Moves:
         await self.gate.open(row["backend"])
         return int(row["version"])
 
-    async def forget_stop(self, slot: LookedAt) -> None:
+    async def forget_stop(self, slot: LookedAt, *, patience_s: float) -> None:
         """A stop that a deployment may undo does not count: it is sent again."""
         await self.database.fetch(
             "forget_stop",
@@ -142,13 +149,14 @@ class Moves:
                 "slot_id": slot.slot_id,
                 "assignment_id": slot.assignment_id,
                 "version": slot.version,
+                "patience_s": patience_s,
             },
         )
         self.wakeups.slots_due()
 
     async def fail_deployment(
         self,
-        slot: LeasedSlot | LookedAt,
+        slot: LeasedSlot | LookedAt | StuckSlot,
         *,
         reason: str,
         deployment_over: bool = False,
@@ -211,5 +219,29 @@ class Moves:
             reason=ending.reason,
             bot_status=str(ending.status),
         )
+        self.telemetry.bot_ended(row["platform"], ending.status, ending.failure_code)
         self.wakeups.slots_due()
+        return True
+
+    async def cancel_queued(self, bot_id: BotId, *, reason: str) -> bool:
+        """Take a bot out of the queue for good. False: it does not wait there."""
+        return await self._cancel("cancel_queued_bot", bot_id, BotStatus.QUEUED, reason)
+
+    async def cancel_undeployed(self, bot_id: BotId, *, reason: str) -> bool:
+        """Do not try a bot again whose failed deployment is being cleared away."""
+        return await self._cancel("cancel_undeployed_bot", bot_id, BotStatus.DEPLOYING, reason)
+
+    async def _cancel(self, statement: str, bot_id: BotId, old: BotStatus, reason: str) -> bool:
+        row = await self.database.fetch_one(statement, {"bot_id": bot_id, "reason": reason})
+        if row is None:
+            return False
+        journal.bot_moved(
+            bot_id=bot_id,
+            pool=row["platform"],
+            old=old,
+            new=BotStatus.CANCELLED,
+            correlation_id=row["correlation_id"],
+            reason=reason,
+        )
+        self.telemetry.bot_ended(row["platform"], BotStatus.CANCELLED)
         return True

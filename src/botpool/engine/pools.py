@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import Platform, SlotId
 from botpool.domain.records import PoolSpec
+from botpool.domain.states import SlotStatus
+from botpool.engine import journal
 from botpool.engine.matching import Matcher, lock, match_calls
 from botpool.engine.moves import Moves
 from botpool.store.database import Transaction
@@ -91,8 +93,16 @@ class Pools:
                 "holds_lease": False,
             },
         )
+        if row is None:
+            return False
+        journal.slot_moved(
+            row | {"correlation_id": correlation_id},
+            old=SlotStatus(row["status"]),
+            new=SlotStatus.DELETING,
+            reason=reason,
+        )
         self.moves.wakeups.slots_due()
-        return row is not None
+        return True
 
     async def _platform_of(self, slot_id: SlotId) -> Platform:
         rows = await self.moves.database.fetch(

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-import structlog
-
+from botpool.domain.states import BotStatus, FailureCode
+from botpool.engine import journal
 from botpool.engine.gate import Gate
 from botpool.engine.matching import Matcher
+from botpool.engine.telemetry import Telemetry
 from botpool.store.database import Database
 
-_log = structlog.get_logger()
 _BATCH = 500
 
 
@@ -17,6 +17,7 @@ class QueueKeeper:
     database: Database
     matcher: Matcher
     gate: Gate
+    telemetry: Telemetry
 
     async def keep(self) -> None:
         work = await self.database.fetch_one("find_queue_work", {})
@@ -33,7 +34,14 @@ class QueueKeeper:
         while rows := await self.database.fetch("expire_queue", {"limit": _BATCH}):
             expired += len(rows)
             for row in rows:
-                _log.info(
-                    "bot.queue_timeout", bot=row["bot_id"], correlation_id=row["correlation_id"]
+                pool, failed = row["platform"], BotStatus.FAILED
+                journal.bot_moved(
+                    bot_id=row["bot_id"],
+                    pool=pool,
+                    old=BotStatus.QUEUED,
+                    new=failed,
+                    correlation_id=row["correlation_id"],
+                    reason="queue timeout",
                 )
+                self.telemetry.bot_ended(pool, failed, FailureCode.QUEUE_TIMEOUT)
         return expired

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from botpool.backends.protocol import Backend, Health
-from botpool.domain.errors import BotpoolError, DatabaseUnavailable, SchemaMismatch
+from botpool.domain.errors import BotpoolError, BudgetSpent, DatabaseUnavailable, SchemaMismatch
 from botpool.engine.leases import timed
 from botpool.engine.wakeups import Wakeups
 from botpool.store.database import Database
@@ -92,6 +92,9 @@ class Readiness:
             health = await timed(
                 lambda timeout_s: self._backends[name].check(timeout_s=timeout_s), _CHECK_TIMEOUT_S
             )
+        except BudgetSpent as error:
+            # Says nothing about the platform, only about us.
+            health = known[1] if known else Health(ok=True, detail=str(error))
         except BotpoolError as error:
             health = Health(ok=False, detail=str(error))
         self._health[name] = (self._monotonic(), health)

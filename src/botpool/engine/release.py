@@ -19,7 +19,7 @@ from botpool.domain.errors import BackendError, ContainerGone, StillRunning
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import UNDER_WAY, ContainerState, Observation
 from botpool.domain.records import LeasedSlot, LookedAt
-from botpool.domain.states import FINAL, SlotStatus
+from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus
 from botpool.engine import journal
 from botpool.engine.leases import Lease
 from botpool.engine.matching import Matcher, lock, match_calls
@@ -27,6 +27,9 @@ from botpool.engine.moves import Moves
 from botpool.store.database import Call
 
 _log = structlog.get_logger()
+
+_STOPS = 5
+"""How many times the patience of one stop they may take in all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +39,7 @@ class Releaser:
     backends: Mapping[str, Backend]
 
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
-        if slot.container_id is None or slot.start_wanted_at is None:
-            # No start was let through for this assignment: nothing of it can run.
+        if slot.container_id is None or _cannot_run(slot):
             await self.free(slot)
             return
         backend = self.backends[slot.backend]
@@ -46,7 +48,7 @@ class Releaser:
         except ContainerGone:
             state = ContainerState.GONE
         except BackendError as error:
-            _log.warning("release.unavailable", slot=slot.slot_id, problem=str(error))
+            journal.unavailable("release.unavailable", error, slot=slot.slot_id)
             await self.moves.postpone(slot, after=error)
             return
         if state is not None:
@@ -63,17 +65,24 @@ class Releaser:
     async def judge(self, slot: LookedAt, seen: Observation) -> None:
         """Free a slot whose container a look shows to have ended."""
         assert slot.stop_issued_at is not None, "only slots whose stop was sent are looked at"
+        lag_s = self.backends[slot.backend].status_lag_s
+        patience_s = lag_s + self.moves.policy.stop_patience_s
+        is_overdue = stop_is_overdue(
+            stop_issued_at=slot.stop_issued_at, now=slot.now, patience_s=patience_s
+        )
+        if is_overdue and seen.state is not ContainerState.GONE:
+            return  # It is being deleted, which the platform may do later: nobody gets it now.
         if stop_is_confirmed(
             seen,
             seen_running=slot.seen_running_at is not None,
             stop_issued_at=slot.stop_issued_at,
             doubted_at=slot.doubted_at,
             now=slot.now,
-            status_lag_s=self.backends[slot.backend].status_lag_s,
+            status_lag_s=lag_s,
         ):
             await self.free(slot, container_gone=seen.state is ContainerState.GONE)
         elif seen.deployment in UNDER_WAY:
-            await self.moves.forget_stop(slot)
+            await self.moves.forget_stop(slot, patience_s=_STOPS * patience_s)
 
     async def _stop_and_look(
         self, backend: Backend, slot: LeasedSlot, lease: Lease
@@ -157,20 +166,47 @@ class Releaser:
             if isinstance(slot, LeasedSlot):
                 await self.moves.taken_away(slot, wanted="free")
             return
-        journal.slot_moved(
-            freed[0],
-            old=SlotStatus.RELEASING,
-            new=status,
-            reason=reason,
-            bot_status=freed[0]["bot_status"],
-            occupied_s=round(freed[0]["occupied_s"], 3),
+        gone = slot.container_id if container_gone else None
+        journal.released(freed[0], new=status, reason=reason, gone=gone)
+        if slot.bot_status not in FINAL:
+            self._bot_left(slot, requeued=bool(results[2]), failed=bool(results[3]), reason=reason)
+        given = self.matcher.matched(results)
+        self.moves.telemetry.released(
+            slot.platform,
+            after_s=freed[0]["releasing_s"],
+            handed_over=slot.slot_id in given,
         )
-        self.matcher.matched(results)
         if status is SlotStatus.ERROR:
             self.moves.wakeups.slots_due()
         if freed[0]["others_wait"]:
             # It may have led a pull, or used the budget of starts.
             await self.moves.gate.open(slot.backend)
+
+    def _bot_left(
+        self, slot: LeasedSlot | LookedAt, *, requeued: bool, failed: bool, reason: str
+    ) -> None:
+        """Tell what became of a bot whose deployment failed."""
+        if not requeued and not failed:
+            return  # Its user stopped it meanwhile.
+        assert slot.bot_id is not None
+        assert slot.correlation_id is not None
+        journal.bot_moved(
+            bot_id=slot.bot_id,
+            pool=slot.platform,
+            old=BotStatus.DEPLOYING,
+            new=BotStatus.QUEUED if requeued else BotStatus.FAILED,
+            correlation_id=slot.correlation_id,
+            reason=reason,
+        )
+        if failed:
+            code = FailureCode.DEPLOY_FAILED
+            self.moves.telemetry.bot_ended(slot.platform, BotStatus.FAILED, code)
+
+
+def _cannot_run(slot: LeasedSlot) -> bool:
+    """Was no start let through for this assignment? Then nothing of it can run."""
+    signs = (slot.start_wanted_at, slot.start_issued_at, slot.running_at)
+    return all(sign is None for sign in signs)
 
 
 def _is_doubted(slot: LeasedSlot) -> bool:

@@ -12,29 +12,37 @@ from botpool.domain.errors import BotpoolError
 from botpool.domain.policy import Policy
 from botpool.engine.admission import Admission
 from botpool.engine.agents import Agents
+from botpool.engine.cleanup import Cleanup
 from botpool.engine.deployment import Deployer
 from botpool.engine.descriptions import Describer
 from botpool.engine.ending import EndingAll
 from botpool.engine.estimates import Estimates
 from botpool.engine.gate import Gate
+from botpool.engine.heartbeats import Heartbeats
 from botpool.engine.keys import Keys
+from botpool.engine.levers import Levers
 from botpool.engine.looking import Looker
 from botpool.engine.loop import Loop
 from botpool.engine.matching import Matcher
+from botpool.engine.measured_backend import MeasuredBackend
 from botpool.engine.moves import Moves
 from botpool.engine.pools import Pools
 from botpool.engine.queue_keeper import QueueKeeper
 from botpool.engine.readiness import Readiness
 from botpool.engine.reading import Reading
+from botpool.engine.recovery import Recovery
 from botpool.engine.release import Releaser
 from botpool.engine.reset import Resetter
+from botpool.engine.scraping import Scraping
 from botpool.engine.stepper import Stepper
 from botpool.engine.stopping import Stopping
+from botpool.engine.telemetry import Telemetry
 from botpool.engine.wakeups import Wakeups
 from botpool.store.database import Database
 
 _log = structlog.get_logger()
 _HEALTH_INTERVAL_S = 60.0
+_ALIVE_INTERVAL_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,26 +67,50 @@ class Replica:
         self.policy = policy
         self.identity = identity
         self.database = database
+        self.telemetry = Telemetry()
+        self.scraping = Scraping(database, self.telemetry)
+        backends = {
+            name: MeasuredBackend(backend, self.telemetry) for name, backend in backends.items()
+        }
         self.wakeups = Wakeups(database, owner=identity.owner)
-        self.matcher = Matcher(database, self.wakeups)
-        self.gate = Gate(database=database, wakeups=self.wakeups, policy=policy, backends=backends)
+        self.matcher = Matcher(database, self.wakeups, self.telemetry)
+        self.gate = Gate(
+            database=database,
+            wakeups=self.wakeups,
+            policy=policy,
+            telemetry=self.telemetry,
+            backends=backends,
+        )
         self.moves = Moves(
             database=database,
             wakeups=self.wakeups,
             policy=policy,
             gate=self.gate,
+            telemetry=self.telemetry,
             owner=identity.owner,
         )
         estimates = Estimates(database)
-        self.admission = Admission(database, self.wakeups, self.matcher, estimates, policy)
+        self.admission = Admission(
+            database, self.wakeups, self.matcher, estimates, policy, self.telemetry
+        )
         self.stopping = Stopping(moves=self.moves, admission=self.admission)
         self.ending = EndingAll(moves=self.moves, admission=self.admission)
-        self.agents = Agents(moves=self.moves)
+        self.agents = Agents(moves=self.moves, heartbeats=Heartbeats(database=database))
+        self.recovery = Recovery(moves=self.moves, backends=backends)
         self.pools = Pools(moves=self.moves, matcher=self.matcher, backends=sorted(backends))
+        self.levers = Levers(moves=self.moves, pools=self.pools)
         self.keys = Keys(database)
         self.reading = Reading(database=database, backends=backends, estimates=estimates)
         self.readiness = Readiness(database, backends, self.wakeups)
-        self.queue_keeper = QueueKeeper(database=database, matcher=self.matcher, gate=self.gate)
+        self.queue_keeper = QueueKeeper(
+            database=database, matcher=self.matcher, gate=self.gate, telemetry=self.telemetry
+        )
+        self.cleanup = Cleanup(
+            moves=self.moves,
+            queue_keeper=self.queue_keeper,
+            recovery=self.recovery,
+            backends=backends,
+        )
         self.describer = Describer(database=database, policy=policy, backends=backends)
         releaser = Releaser(moves=self.moves, matcher=self.matcher, backends=backends)
         self.looker = Looker(moves=self.moves, releaser=releaser, backends=backends)
@@ -106,6 +138,9 @@ class Replica:
                 wake=self.wakeups.slots,
             ),
             Loop("queue", self.queue_keeper.keep, interval_s=policy.queue_poll_s),
+            Loop("recovery", self.recovery.run, interval_s=policy.recovery_interval_s),
+            Loop("cleanup", self.cleanup.run, interval_s=policy.cleanup_interval_s),
+            Loop("liveness", self._say_alive, interval_s=_ALIVE_INTERVAL_S),
             Loop("looks", self.looker.look_at_due_backends, interval_s=policy.look_interval_s),
             Loop(
                 "health",
@@ -118,6 +153,12 @@ class Replica:
                 self.describer.describe_due,
                 interval_s=policy.describe_interval_s,
             ),
+        )
+        for loop in self._loops:
+            loop.on_outage = self.telemetry.round_lost
+        self.telemetry.watch(
+            steps_under_way=lambda: len(self.stepper.under_way),
+            listening=lambda: self.wakeups.listening,
         )
         self._watchers: list[asyncio.Task[None]] = []
 
@@ -142,6 +183,9 @@ class Replica:
         with contextlib.suppress(BotpoolError):
             await self.stepper.hand_back(within_s=within_s)
         await self.wakeups.stop()
+
+    async def _say_alive(self) -> None:
+        await self.recovery.say_alive()
 
     async def _watch(self, backend: str) -> None:
         """Look at once where a backend hints at a change. The regular looks stand behind it."""

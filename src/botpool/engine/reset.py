@@ -1,15 +1,13 @@
 """The steps of slots without a bot that need care: `error` is reset, `deleting` is taken down.
 
 Nothing comes to `error` before its stop was confirmed. A reset sees that the container exists and
-is still stopped, or makes it again, and gives the slot back to the queue. Resets, also refused
-ones, are counted until the slot is busy again: after the third in a row the slot itself is the
-problem, and goes. Each step may be repeated after a crash.
+is still stopped, or makes it again, and gives the slot back to the queue. Resets are counted until
+the slot is busy again: after the third in a row the slot itself is the problem, and goes. Each step
+may be repeated after a crash.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-import structlog
 
 from botpool.backends.protocol import Backend
 from botpool.domain.decisions import stop_is_overdue
@@ -22,7 +20,7 @@ from botpool.engine.leases import Lease
 from botpool.engine.matching import Matcher, lock, match_calls
 from botpool.engine.moves import Moves, spec_of
 
-_log = structlog.get_logger()
+_REFUSED_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +31,8 @@ class Resetter:
 
     async def reset(self, slot: LeasedSlot, lease: Lease) -> None:
         if slot.recovery_attempts >= self.moves.policy.reset_attempts:
-            await self._condemn(slot)
+            reason = f"{slot.recovery_attempts} resets did not help: {slot.error_message}"
+            await self._condemn(slot, reason)
             return
         backend = self.backends[slot.backend]
         try:
@@ -44,10 +43,10 @@ class Resetter:
             await self._stop_later(slot, error)
             return
         except BackendError as error:
-            _log.warning("reset.unavailable", slot=slot.slot_id, problem=str(error))
-            # A refusal is a reset that failed; a platform that does not answer says nothing.
-            refused = isinstance(error, BackendRefused)
-            await self.moves.postpone(slot, after=error, problem=str(error), reset_failed=refused)
+            journal.unavailable("reset.unavailable", error, slot=slot.slot_id)
+            # A wrong setting is not the slot's fault: it waits for somebody to put it right.
+            delay_s = _REFUSED_S if isinstance(error, BackendRefused) else None
+            await self.moves.postpone(slot, after=error, delay_s=delay_s, problem=str(error))
             return
         results = await self.moves.database.atomically(
             lock(slot.platform),
@@ -65,6 +64,8 @@ class Resetter:
         )
         if reset := results[1]:
             journal.slot_moved(reset[0], old=SlotStatus.ERROR, new=SlotStatus.IDLE, reason="reset")
+            if slot.container_id not in (None, container_id):
+                journal.container_remade(slot, container_id, attempt=slot.recovery_attempts + 1)
         else:
             await self.moves.taken_away(slot, wanted="reset")
         self.matcher.matched(results)
@@ -74,10 +75,12 @@ class Resetter:
         backend, container_id = self.backends[slot.backend], slot.container_id
         try:
             if container_id is not None and not await self._is_gone(backend, slot, lease):
-                await self.moves.postpone(slot)
+                # Asked for once; a lagging platform is given time before it is asked again.
+                delay_s = self.moves.policy.look_interval_s if backend.status_lag_s else None
+                await self.moves.postpone(slot, delay_s=delay_s)
                 return
         except BackendError as error:
-            _log.warning("delete.unavailable", slot=slot.slot_id, problem=str(error))
+            journal.unavailable("delete.unavailable", error, slot=slot.slot_id)
             await self.moves.postpone(slot, after=error)
             return
         results = await self.moves.database.atomically(
@@ -105,12 +108,11 @@ class Resetter:
         lag_s = self.backends[slot.backend].status_lag_s
         patience_s = lag_s + self.moves.policy.stop_patience_s
         if stop_is_overdue(stop_issued_at=slot.stop_issued_at, now=slot.now, patience_s=patience_s):
-            await self._condemn(slot)
+            await self._condemn(slot, f"its container does not stop: {error}")
         else:
             await self.moves.postpone(slot, problem=str(error), stop_issued=True)
 
-    async def _condemn(self, slot: LeasedSlot) -> None:
-        reason = f"{slot.recovery_attempts} resets did not help: {slot.error_message}"
+    async def _condemn(self, slot: LeasedSlot, reason: str) -> None:
         row = await self.moves.database.fetch_one(
             "condemn_slot",
             {

@@ -10,6 +10,7 @@ from botpool.domain.decisions import Ending
 from botpool.domain.ids import BotId
 from botpool.domain.records import Admitted
 from botpool.domain.states import FINAL, RUNNING, BotStatus, SlotStatus, sources_of
+from botpool.engine import journal
 from botpool.engine.admission import Admission
 from botpool.engine.moves import Moves
 
@@ -33,10 +34,9 @@ class Stopping:
         return await self.admission.find(bot_id), True
 
     async def _try_each_stage(self, bot_id: BotId) -> bool:
-        database, wanted = self.moves.database, {"bot_id": bot_id, "reason": _REASON}
-        if await database.fetch_one("cancel_queued_bot", wanted):
+        if await self.moves.cancel_queued(bot_id, reason=_REASON):
             return True
-        slot = await database.fetch_one("find_slot_of_bot", {"bot_id": bot_id})
+        slot = await self.moves.database.fetch_one("find_slot_of_bot", {"bot_id": bot_id})
         if slot is None:
             return False
         match SlotStatus(slot["status"]):
@@ -44,15 +44,31 @@ class Stopping:
                 ending = Ending(status=BotStatus.CANCELLED, reason=_REASON)
                 return await self.moves.end_bot(slot["assignment_id"], ending)
             case SlotStatus.BUSY:
-                row = await database.fetch_one(
-                    "ask_bot_to_leave",
-                    wanted
-                    | {
-                        "running": sorted(RUNNING),
-                        "sources": sorted(sources_of(BotStatus.LEAVING)),
-                        "grace_s": self.moves.policy.leave_grace_s,
-                    },
-                )
-                return row is not None
+                return await self._ask_to_leave(bot_id)
             case _:
-                return await database.fetch_one("cancel_undeployed_bot", wanted) is not None
+                return await self.moves.cancel_undeployed(bot_id, reason=_REASON)
+
+    async def _ask_to_leave(self, bot_id: BotId) -> bool:
+        row = await self.moves.database.fetch_one(
+            "ask_bot_to_leave",
+            {
+                "bot_id": bot_id,
+                "reason": _REASON,
+                "running": sorted(RUNNING),
+                "sources": sorted(sources_of(BotStatus.LEAVING)),
+                "grace_s": self.moves.policy.leave_grace_s,
+            },
+        )
+        if row is None:
+            return False
+        # Asked before, or past leaving already: then its status is what it was.
+        if row["status"] != row["former_status"]:
+            journal.bot_moved(
+                bot_id=bot_id,
+                pool=row["platform"],
+                old=BotStatus(row["former_status"]),
+                new=BotStatus(row["status"]),
+                correlation_id=row["correlation_id"],
+                reason=_REASON,
+            )
+        return True

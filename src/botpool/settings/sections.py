@@ -140,6 +140,8 @@ class ServerSettings(Section):
     port: Annotated[int, Field(ge=0, le=65_535)] = 8700
     public_url: WebAddress | None = None
     trusted_proxies: Proxies = ()
+    metrics: Literal["open", "key", "off"] = "key"
+    docs: Literal["open", "off"] = "open"
 
 
 class InstallationSettings(Section):
@@ -176,9 +178,10 @@ class CoolifySettings(Section):
     server_uuid: str | None = None
     environment_name: str = "production"
     destination_uuid: str | None = None
-    requests_per_minute: Count = 200
+    # Less would not do for one bot's start and what goes on beside it.
+    requests_per_minute: Annotated[int, Field(ge=40, le=1_000_000)] = 200
     concurrent_deployments: Count = 4
-    status_lag_s: SecondsOrNone = 60
+    status_lag_s: Seconds = 60
 
 
 class BackendsSettings(Section):
@@ -207,6 +210,7 @@ class RecoverySettings(Section):
     heartbeat_freshness_s: Seconds = 300
     max_skipped: Annotated[int, Field(ge=0, le=1_000_000)] = 3
     max_attempts: Count = 3
+    stray_share: Annotated[float, Field(ge=0, le=1)] = 0.2
 
 
 class AgentSettings(Section):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from botpool.domain.records import AgentView, Bot, LeasedSlot, LookedAt, Pool, Slot
+from botpool.domain.records import AgentView, Bot, LeasedSlot, LookedAt, Pool, Slot, StuckSlot
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
 
 _BOT_COLUMNS = tuple(Bot.__dataclass_fields__)
@@ -36,6 +36,10 @@ def to_leased_slot(row: Mapping[str, Any]) -> LeasedSlot:
 
 def to_looked_at(row: Mapping[str, Any]) -> LookedAt:
     return LookedAt(**_enum(row, status=SlotStatus, bot_status=BotStatus))
+
+
+def to_stuck_slot(row: Mapping[str, Any]) -> StuckSlot:
+    return StuckSlot(**_enum(row, status=SlotStatus, phase=SlotPhase, bot_status=BotStatus))
 
 
 def to_agent_view(row: Mapping[str, Any]) -> AgentView:

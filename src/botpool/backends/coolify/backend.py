@@ -98,7 +98,7 @@ class CoolifyBackend:
         Coolify deletes later and lists it until then: under a name of its own, so that nobody
         takes it for the slot's.
         """
-        async with self._errand("delete", Purpose.STOP, timeout_s, _DELETE_REQUESTS) as api:
+        async with self._errand("delete", Purpose.MAKE, timeout_s, _DELETE_REQUESTS) as api:
             try:
                 await self._ownership.require(api, container_id)
                 await stopping.cancel_deployments(api, container_id)

@@ -38,6 +38,9 @@ async def look(
             application = await ownership.find_unlisted(api, container_id)
         if application is None:
             seen[container_id] = Observation(container_id=container_id, state=ContainerState.GONE)
+        elif not ownership.is_ours(container_id):
+            # Another's, or ours without its tag, or the list is wrong: no evidence of anything.
+            seen[container_id] = _unknown(container_id)
         else:
             seen[container_id] = _observe(application, under_way)
     return seen
@@ -56,6 +59,7 @@ def _observe(application: Application, under_way: Sequence[Deployment]) -> Obser
         state=state,
         deployment_id=own.uuid if own else None,
         deployment=own.state if own else None,
+        is_blind=not application.server_reachable,
         detail=detail,
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from botpool.backends.coolify import refusals
 from botpool.backends.coolify.answers import Application
 from botpool.backends.coolify.api import Api
-from botpool.domain.errors import ContainerGone
+from botpool.domain.errors import BackendUnavailable, ContainerGone
 from botpool.domain.ids import ContainerId
 
 _UUID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -48,27 +48,32 @@ class Ownership:
         self._known.add(uuid)
 
     async def require(self, api: Api, uuid: ContainerId) -> None:
-        """ContainerGone unless it is ours."""
+        """ContainerGone if Coolify says that it does not exist.
+
+        One that exists and that the list of ours lacks may be another's, may have lost its tag, or
+        the list may be wrong: it is not touched, and not taken for gone.
+        """
         if not _UUID.fullmatch(uuid):
             raise ContainerGone(uuid)
         if uuid in self._known:
             return
-        await api.pay_more(1)
+        await api.pay_more(2)
         await self.list(api)
         if uuid not in self._known:
-            raise ContainerGone(uuid)
+            await api.application(uuid)
+            raise BackendUnavailable(f"application {uuid} exists, but does not carry our tag")
 
     async def find_unlisted(self, api: Api, uuid: ContainerId) -> Application | None:
-        """One that the list of ours lacks; None if Coolify says that it is gone, or another's.
-
-        What was ours before and still exists has lost nothing but its tag.
-        """
+        """One that the list of ours lacks; None if Coolify itself says that it is gone."""
         if not _UUID.fullmatch(uuid):
             return None
         await api.pay_more(1)
         try:
-            found = await api.application(uuid)
+            return await api.application(uuid)
         except ContainerGone:
             self._known.discard(uuid)
             return None
-        return found if uuid in self._known else None
+
+    def is_ours(self, uuid: ContainerId) -> bool:
+        """Whether it was ever listed as ours."""
+        return uuid in self._known

@@ -49,6 +49,22 @@ ALTER TABLE bot_pool_slots
 -- When a look at the platform, and not only its agent, first showed this run's container running.
 ALTER TABLE assignments ADD COLUMN seen_running_at timestamptz;
 
+-- What was started before this migration: something of it may run.
+UPDATE bot_pool_slots
+SET start_wanted_at = coalesce(start_issued_at, phase_at), version = version + 1
+WHERE status IN ('busy', 'releasing') OR phase = 'starting';
+
+-- A replica that does not know of leaders yet ends their leading all the same.
+CREATE FUNCTION botpool_end_leading() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.leads_image := NULL;
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER slots_leading BEFORE UPDATE ON bot_pool_slots FOR EACH ROW
+    WHEN (NEW.leads_image IS NOT NULL AND NEW.status NOT IN ('deploying', 'releasing'))
+    EXECUTE FUNCTION botpool_end_leading();
+
 -- One leader for each image and place, whatever two transactions believe at once.
 CREATE UNIQUE INDEX idx_bot_pool_slots_leader ON bot_pool_slots (backend, place, leads_image)
     WHERE leads_image IS NOT NULL;
@@ -59,9 +75,9 @@ CREATE INDEX idx_bot_pool_slots_starting ON bot_pool_slots (backend)
     WHERE start_wanted_at IS NOT NULL AND deployment_ended_at IS NULL;
 
 -- What was last shown of a slot at its platform. Apart from the slot, whose version it must not
--- raise. `hold_until` is the lease of the one who writes, and keeps a late write from coming after.
+-- raise, and without a reference to it, which would lock it. `hold_until` is the lease of the one who writes, and keeps a late write from coming after.
 CREATE TABLE slot_descriptions (
-    slot_id    bigint PRIMARY KEY REFERENCES bot_pool_slots ON DELETE CASCADE,
+    slot_id    bigint PRIMARY KEY,
     state      text,
     hold_until timestamptz NOT NULL
 );

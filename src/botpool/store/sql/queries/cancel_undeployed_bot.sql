@@ -10,7 +10,7 @@ WITH held AS MATERIALIZED (
     SET status = 'CANCELLED', ended_at = botpool_now()
     FROM held
     WHERE b.id = held.assigned_bot_id AND b.status = 'DEPLOYING'
-    RETURNING b.id, b.correlation_id
+    RETURNING b.id, b.platform, b.correlation_id
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
@@ -21,4 +21,4 @@ WITH held AS MATERIALIZED (
     FROM bot
     JOIN held ON held.assigned_bot_id = bot.id
 )
-SELECT bot.id AS bot_id, bot.correlation_id FROM bot
+SELECT bot.id AS bot_id, bot.platform, bot.correlation_id FROM bot

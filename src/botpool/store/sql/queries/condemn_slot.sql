@@ -1,6 +1,6 @@
 -- A slot without a bot is to be deleted, with its container. Fenced by the version where it is known.
 WITH held AS MATERIALIZED (
-    SELECT s.id, s.slot_name, s.status
+    SELECT s.id, s.slot_name, s.container_id, s.status
     FROM bot_pool_slots s
     WHERE s.id = %(slot_id)s
       AND s.status IN ('idle', 'error')
@@ -27,4 +27,6 @@ WITH held AS MATERIALIZED (
     FROM held
     JOIN slot ON slot.id = held.id
 )
-SELECT held.id AS slot_id, held.slot_name FROM held JOIN slot ON slot.id = held.id
+SELECT held.id AS slot_id, held.slot_name, held.container_id, held.status
+FROM held
+JOIN slot ON slot.id = held.id

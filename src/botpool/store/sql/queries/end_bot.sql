@@ -1,7 +1,9 @@
 -- A bot in a slot comes to its end, and its slot to its release. The slot is locked before the bot.
 -- With a version the write is fenced by a look; without, the assignment alone is the fence.
 WITH held AS MATERIALIZED (
-    SELECT s.id, s.slot_name, s.status, s.assigned_bot_id, s.assignment_id, s.container_id
+    SELECT
+        s.id, s.platform, s.slot_name, s.status, s.assigned_bot_id, s.assignment_id,
+        s.container_id
     FROM bot_pool_slots s
     WHERE s.assignment_id = %(assignment_id)s
       AND s.status IN ('deploying', 'busy')
@@ -53,7 +55,8 @@ WITH held AS MATERIALIZED (
     ) AS v (kind, from_state, to_state)
 )
 SELECT
-    held.id AS slot_id, held.slot_name, held.container_id, held.status AS slot_status,
+    held.id AS slot_id, held.platform, held.slot_name, held.container_id,
+    held.status AS slot_status,
     former.id AS bot_id, former.status AS bot_status, former.correlation_id
 FROM held
 JOIN slot ON slot.id = held.id

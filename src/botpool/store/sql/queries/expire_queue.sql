@@ -16,10 +16,10 @@ WITH expired AS MATERIALIZED (
         ended_at = botpool_now()
     FROM expired
     WHERE b.id = expired.bot_id
-    RETURNING b.id, b.correlation_id
+    RETURNING b.id, b.platform, b.correlation_id
 ), written AS (
     INSERT INTO history (kind, bot_id, from_state, to_state, reason, correlation_id)
     SELECT 'bot.status', bot.id, 'QUEUED', 'FAILED', 'queue timeout', bot.correlation_id
     FROM bot
 )
-SELECT bot.id AS bot_id, bot.correlation_id FROM bot
+SELECT bot.id AS bot_id, bot.platform, bot.correlation_id FROM bot

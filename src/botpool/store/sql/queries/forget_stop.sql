@@ -8,4 +8,6 @@ WHERE id = %(slot_id)s
   AND assignment_id = %(assignment_id)s
   AND version = %(version)s
   AND status = 'releasing'
+  -- Not for ever: what a stop cannot end is deleted in the end.
+  AND phase_at > botpool_now() - make_interval(secs => %(patience_s)s)
 RETURNING version

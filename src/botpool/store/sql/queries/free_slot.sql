@@ -1,7 +1,7 @@
 -- The stop is confirmed: the slot has no bot any more. The only statement that clears
 -- assigned_bot_id. Fenced; the pool's lock is held, and the match follows in this transaction.
 WITH former AS MATERIALIZED (
-    SELECT s.id, s.assigned_bot_id, s.assignment_id, s.container_id
+    SELECT s.id, s.assigned_bot_id, s.assignment_id, s.container_id, s.phase_at
     FROM bot_pool_slots s
     WHERE s.id = %(slot_id)s
       AND s.assignment_id = %(assignment_id)s
@@ -58,7 +58,8 @@ SELECT
         FROM bot_pool_slots w
         WHERE w.backend = slot.backend AND w.phase IN ('waiting_for_image', 'waiting_for_start')
     ) AS others_wait,
-    extract(epoch FROM botpool_now() - assigned.assigned_at)::float8 AS occupied_s
+    extract(epoch FROM botpool_now() - assigned.assigned_at)::float8 AS occupied_s,
+    extract(epoch FROM botpool_now() - former.phase_at)::float8 AS releasing_s
 FROM slot
 JOIN former ON former.id = slot.id
 JOIN bots b ON b.id = former.assigned_bot_id

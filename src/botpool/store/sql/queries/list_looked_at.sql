@@ -4,7 +4,8 @@
 SELECT
     s.id AS slot_id, s.slot_name, s.platform, s.backend, s.container_id, s.status, s.assignment_id,
     s.deployment_id, s.start_issued_at, s.deployment_ended_at, s.stop_issued_at, s.version,
-    b.id AS bot_id, b.status AS bot_status, b.leave_by, a.running_at, a.seen_running_at, a.failure,
+    b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.leave_by, a.running_at,
+    a.seen_running_at, a.failure,
     h.last_at AS last_heartbeat_at, k.doubted_at, botpool_now() AS now
 FROM bot_pool_slots s
 JOIN backends k ON k.name = s.backend

@@ -18,7 +18,9 @@ WITH slot AS (
     WHERE assignment_id = %(assignment_id)s
       AND status = 'deploying'
       AND (%(version)s::bigint IS NULL OR version = %(version)s)
-    RETURNING id, slot_name, assigned_bot_id, assignment_id, container_id, backend, place, image
+    RETURNING
+        id, slot_name, assigned_bot_id, assignment_id, container_id, backend, place, image,
+        start_wanted_at
 ), known AS (
     INSERT INTO known_images AS k (backend, place, image, last_started_at)
     SELECT slot.backend, slot.place, slot.image, botpool_now()
@@ -42,6 +44,7 @@ WITH slot AS (
                                ELSE a.agent_called_at END
     FROM slot
     WHERE a.id = slot.assignment_id
+    RETURNING a.platform, a.warm, a.assigned_at
 ), bot AS (
     UPDATE bots b
     SET status = 'JOINING_CALL', started_at = coalesce(b.started_at, botpool_now())
@@ -63,7 +66,9 @@ WITH slot AS (
 )
 SELECT
     slot.id AS slot_id, slot.slot_name, slot.container_id, bot.id AS bot_id, bot.correlation_id,
-    slot.backend,
+    slot.backend, assigned.platform, assigned.warm,
+    extract(epoch FROM botpool_now() - assigned.assigned_at)::float8 AS deploying_s,
+    extract(epoch FROM botpool_now() - slot.start_wanted_at)::float8 AS starting_s,
     EXISTS (
         SELECT
         FROM bot_pool_slots w
@@ -71,3 +76,4 @@ SELECT
     ) AS others_wait
 FROM slot
 JOIN bot ON bot.id = slot.assigned_bot_id
+CROSS JOIN assigned

@@ -90,5 +90,5 @@ WITH heads AS MATERIALIZED (
 )
 SELECT
     pair.bot_id, pair.correlation_id, pair.slot_id, pair.slot_name, pair.container_id,
-    pair.assignment_id
+    pair.assignment_id, %(platform)s::text AS platform
 FROM pair

@@ -2,7 +2,8 @@
 -- other image the first, who leads the pull unless somebody does already. The gate's lock is held.
 WITH waiting AS MATERIALIZED (
     SELECT
-        s.id, s.slot_name, s.place, s.image, s.assigned_bot_id, s.assignment_id, s.last_assigned_at,
+        s.id, s.platform, s.slot_name, s.place, s.image, s.assigned_bot_id, s.assignment_id,
+        s.last_assigned_at, s.phase_at,
         EXISTS (
             SELECT
             FROM known_images k
@@ -18,6 +19,7 @@ WITH waiting AS MATERIALIZED (
         ) AS led
     FROM bot_pool_slots s
     WHERE s.backend = %(backend)s AND s.phase = 'waiting_for_image'
+    ORDER BY s.id
     FOR UPDATE OF s
 ), leader AS MATERIALIZED (
     SELECT DISTINCT ON (w.place, w.image) w.id
@@ -26,7 +28,8 @@ WITH waiting AS MATERIALIZED (
     ORDER BY w.place, w.image, w.last_assigned_at, w.id
 ), let_through AS MATERIALIZED (
     SELECT
-        w.id, w.slot_name, w.place, w.image, w.assigned_bot_id, w.assignment_id, w.last_assigned_at,
+        w.id, w.platform, w.slot_name, w.place, w.image, w.assigned_bot_id, w.assignment_id,
+        w.last_assigned_at, w.phase_at,
         leader.id IS NOT NULL AS leads
     FROM waiting w
     LEFT JOIN leader ON leader.id = w.id
@@ -54,5 +57,9 @@ WITH waiting AS MATERIALIZED (
     JOIN bots b ON b.id = l.assigned_bot_id
     ORDER BY l.last_assigned_at, l.id
 )
-SELECT l.id AS slot_id, l.slot_name, l.image, l.place, l.leads, l.assigned_bot_id AS bot_id
+SELECT
+    l.id AS slot_id, l.platform, l.slot_name, l.image, l.place, l.leads,
+    l.assigned_bot_id AS bot_id, b.correlation_id,
+    extract(epoch FROM botpool_now() - l.phase_at)::float8 AS waited_s
 FROM let_through l
+JOIN bots b ON b.id = l.assigned_bot_id

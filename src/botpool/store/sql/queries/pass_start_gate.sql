@@ -1,7 +1,9 @@
 -- Let slots through that wait for their start, the first first, as far as the backend's budget of
 -- deployments under way goes (NULL: no limit). The gate's lock is held.
 WITH let_through AS MATERIALIZED (
-    SELECT s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, s.last_assigned_at
+    SELECT
+        s.id, s.platform, s.slot_name, s.assigned_bot_id, s.assignment_id, s.last_assigned_at,
+        s.phase_at
     FROM bot_pool_slots s
     WHERE s.backend = %(backend)s AND s.phase = 'waiting_for_start'
     ORDER BY s.last_assigned_at, s.id
@@ -36,6 +38,8 @@ WITH let_through AS MATERIALIZED (
     JOIN bots b ON b.id = l.assigned_bot_id
     ORDER BY l.last_assigned_at, l.id
 )
-SELECT l.id AS slot_id, l.slot_name, l.assigned_bot_id AS bot_id, slot.version
+SELECT
+    l.id AS slot_id, l.platform, l.slot_name, l.assigned_bot_id AS bot_id, slot.version,
+    extract(epoch FROM botpool_now() - l.phase_at)::float8 AS waited_s
 FROM let_through l
 JOIN slot ON slot.id = l.id

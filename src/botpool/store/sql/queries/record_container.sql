@@ -4,7 +4,7 @@
 -- same worker asks the gate, or starts it.
 WITH way AS MATERIALIZED (
     SELECT
-        s.id, s.phase AS from_phase, s.container_id AS former_id,
+        s.id, s.phase AS from_phase, s.phase_at AS from_phase_at, s.container_id AS former_id,
         CASE
             -- Made again after it was let through: the limit still counts from then.
             WHEN s.phase = 'starting' THEN 'starting'
@@ -67,4 +67,7 @@ WITH way AS MATERIALIZED (
             'attempt', bot.attempts)
     FROM slot, way, bot
 )
-SELECT slot.version, slot.lease_until, slot.phase FROM slot
+SELECT
+    slot.version, slot.lease_until, slot.phase, way.from_phase,
+    extract(epoch FROM botpool_now() - way.from_phase_at)::float8 AS from_phase_s
+FROM slot, way

@@ -11,7 +11,8 @@ WITH spent AS MATERIALIZED (
             AND (spent.requests + %(requests)s <= %(limit)s OR spent.requests = 0) AS granted,
         extract(epoch FROM greatest(
             k.paused_until,
-            coalesce(spent.oldest_at, botpool_now()) + make_interval(secs => %(window_s)s)
+            CASE WHEN spent.requests + %(requests)s > %(limit)s
+                 THEN spent.oldest_at + make_interval(secs => %(window_s)s) END
         ) - botpool_now())::float8 AS retry_after_s
     FROM backends k, spent
     WHERE k.name = %(backend)s

@@ -1,24 +1,28 @@
--- Condemn slots without a bot that the pool no longer wants: those of a former backend, and those
--- above its maximum, highest numbers first. The pool's lock is held. Slots that a newcomer is just
+-- Condemn slots without a bot that the pool no longer wants: those of a former backend, those that
+-- an operator wants gone, and those above its maximum, highest numbers first. The pool's lock is held. Slots that a newcomer is just
 -- claiming are left: they come back here when they are freed.
 WITH counted AS MATERIALIZED (
     SELECT
         p.backend,
         count(*) FILTER (WHERE c.status <> 'deleting') - p.max_size AS above,
-        count(*) FILTER (WHERE c.status IN ('idle', 'error') AND c.backend <> p.backend) AS moved
+        count(*) FILTER (
+            WHERE c.status IN ('idle', 'error') AND (c.doomed OR c.backend <> p.backend)) AS unwanted
     FROM pools p
     JOIN bot_pool_slots c ON c.platform = p.platform
     WHERE p.platform = %(platform)s
     GROUP BY p.backend, p.max_size
 ), surplus AS MATERIALIZED (
     SELECT
-        s.id, s.slot_name, s.status,
-        CASE WHEN s.backend <> counted.backend THEN 'the pool has another backend now'
+        s.id, s.slot_name, s.container_id, s.status,
+        CASE WHEN s.doomed THEN 'an operator wants it gone'
+             WHEN s.backend <> counted.backend THEN 'the pool has another backend now'
              ELSE 'above the pool''s maximum' END AS reason
     FROM bot_pool_slots s, counted
-    WHERE s.platform = %(platform)s AND s.status IN ('idle', 'error')
-    ORDER BY s.backend = counted.backend, s.number DESC
-    LIMIT (SELECT greatest(counted.above, counted.moved, 0) FROM counted)
+    WHERE s.platform = %(platform)s
+      AND s.status IN ('idle', 'error')
+      AND (counted.above > 0 OR s.doomed OR s.backend <> counted.backend)
+    ORDER BY s.backend = counted.backend AND NOT s.doomed, s.number DESC
+    LIMIT (SELECT greatest(counted.above, counted.unwanted, 0) FROM counted)
     FOR UPDATE OF s SKIP LOCKED
 ), slot AS (
     UPDATE bot_pool_slots s
@@ -35,4 +39,6 @@ WITH counted AS MATERIALIZED (
         'slot.status', surplus.id, surplus.slot_name, surplus.status, 'deleting', surplus.reason
     FROM surplus
 )
-SELECT surplus.id AS slot_id, surplus.slot_name, surplus.status, surplus.reason FROM surplus
+SELECT
+    surplus.id AS slot_id, surplus.slot_name, surplus.container_id, surplus.status, surplus.reason
+FROM surplus

@@ -1,0 +1,32 @@
+"""For monitoring: the metrics, to whomever the setting lets see them."""
+
+from typing import Literal
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import PlainTextResponse, Response
+
+from botpool.api.auth import Scope, Service
+from botpool.api.problems import described
+from botpool.engine.scraping import CONTENT_TYPE
+
+Access = Literal["open", "key", "off"]
+
+
+def router(access: Access) -> APIRouter:
+    """The route of `server.metrics`: open to all, with an operator's key, or none at all."""
+    routes = APIRouter(tags=["health"])
+    if access == "off":
+        return routes
+    needs_key = access == "key"
+
+    @routes.get(
+        "/metrics",
+        response_class=PlainTextResponse,
+        dependencies=[Depends(Scope("operator"))] if needs_key else [],
+        responses=described(401, 403, 503) if needs_key else {},
+    )
+    async def metrics(replica: Service) -> Response:
+        """Prometheus metrics of this replica. Figures of pools may be five seconds old."""
+        return Response(await replica.scraping.text(), headers={"Content-Type": CONTENT_TYPE})
+
+    return routes

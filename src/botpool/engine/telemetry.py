@@ -1,0 +1,79 @@
+"""What happened, counted and timed in the words of the engine.
+
+Counting is a few additions in memory, after the commit that it tells of. It never asks the
+database: what is read from there is read when somebody wants the metrics (`engine/scraping.py`).
+"""
+
+from collections.abc import Callable
+
+from botpool.backends.protocol import Health
+from botpool.domain.records import Admitted
+from botpool.domain.states import BotStatus, FailureCode, SlotPhase
+from botpool.engine.instruments import Instruments
+
+
+class Telemetry:
+    def __init__(self) -> None:
+        self.instruments = Instruments()
+
+    def watch(
+        self, *, steps_under_way: Callable[[], float], listening: Callable[[], float]
+    ) -> None:
+        """What the replica knows of itself is read whenever somebody wants the metrics."""
+        self.instruments.steps_under_way.set_function(steps_under_way)
+        self.instruments.listening.set_function(listening)
+
+    def admitted(self, admitted: Admitted) -> None:
+        bot = admitted.bot
+        if admitted.replayed:
+            outcome = "replayed"
+        elif bot.status is BotStatus.QUEUED:
+            outcome = "queued"
+        else:
+            outcome = _start(warm=bot.container_id is not None)
+        self.instruments.admissions.labels(bot.platform, outcome).inc()
+
+    def refused(self, pool: str) -> None:
+        self.instruments.admissions.labels(pool, "refused").inc()
+
+    def assigned(self, pool: str, *, warm: bool) -> None:
+        self.instruments.assignments.labels(pool, _start(warm=warm)).inc()
+
+    def running(self, pool: str, *, warm: bool, after_s: float) -> None:
+        self.instruments.time_to_running.labels(pool, _start(warm=warm)).observe(after_s)
+
+    def phase_passed(self, pool: str, phase: SlotPhase, *, after_s: float) -> None:
+        self.instruments.deploy_phase.labels(pool, phase).observe(after_s)
+
+    def bot_ended(self, pool: str, status: BotStatus, code: FailureCode | None = None) -> None:
+        self.instruments.bots_ended.labels(pool, status, code or "none").inc()
+
+    def released(self, pool: str, *, after_s: float, handed_over: bool) -> None:
+        self.instruments.release.labels(pool).observe(after_s)
+        if handed_over:
+            self.instruments.hand_over.labels(pool).observe(after_s)
+
+    def heartbeat(self, *, should_leave: bool, should_exit: bool) -> None:
+        told = "exit" if should_exit else "leave" if should_leave else "go_on"
+        self.instruments.heartbeats.labels(told).inc()
+
+    def recovered(self, reason: str) -> None:
+        """`reason` is one of a fixed set of words: free text would be a series each."""
+        self.instruments.recoveries.labels(reason).inc()
+
+    def fenced(self, wanted: str) -> None:
+        self.instruments.fenced_writes.labels(wanted).inc()
+
+    def round_lost(self, loop: str) -> None:
+        self.instruments.lost_rounds.labels(loop).inc()
+
+    def backend_called(self, backend: str, call: str, outcome: str, *, after_s: float) -> None:
+        self.instruments.backend_calls.labels(backend, call, outcome).inc()
+        self.instruments.backend_call_seconds.labels(backend, call).observe(after_s)
+
+    def backend_checked(self, backend: str, health: Health) -> None:
+        self.instruments.backend_healthy.labels(backend).set(health.ok)
+
+
+def _start(*, warm: bool) -> str:
+    return "warm" if warm else "cold"

@@ -1,0 +1,4 @@
+-- Slots of a backend that the settings do not set up: no replica makes their steps.
+SELECT s.slot_name AS slot, s.status, s.backend
+FROM bot_pool_slots s
+WHERE s.backend <> ALL(%(backends)s)

@@ -1,0 +1,17 @@
+-- 11. Bots that left a final status (of the latest moves; null: all), and live ones with an end.
+SELECT latest.bot_id AS bot, latest.from_state AS was, latest.to_state AS became
+FROM (
+    SELECT h.bot_id, h.from_state, h.to_state
+    FROM history h
+    WHERE h.kind = 'bot.status'
+    ORDER BY h.id DESC
+    LIMIT %(recent)s::bigint
+) AS latest
+WHERE latest.from_state IN ('DONE', 'FAILED', 'CANCELLED')
+UNION ALL
+SELECT b.id, 'ended', b.status
+FROM bots b
+WHERE b.status IN (
+          'PENDING', 'QUEUED', 'DEPLOYING', 'JOINING_CALL', 'IN_WAITING_ROOM', 'IN_CALL', 'LEAVING',
+          'CALL_ENDED')
+  AND b.ended_at IS NOT NULL

@@ -1,0 +1,7 @@
+-- Live bots that have run for longer than the maximum (0: none).
+SELECT
+    b.id AS bot, b.status, extract(epoch FROM botpool_now() - b.started_at)::bigint AS for_s
+FROM bots b
+WHERE b.status IN ('JOINING_CALL', 'IN_WAITING_ROOM', 'IN_CALL', 'LEAVING', 'CALL_ENDED')
+  AND %(max_duration_s)s > 0
+  AND b.started_at < botpool_now() - make_interval(secs => %(max_duration_s)s + %(late_s)s)

@@ -1,0 +1,13 @@
+-- 5. Bots that are QUEUED without a queue row, have one without being QUEUED, or also have a slot.
+SELECT b.id AS bot, b.status, 'no queue row' AS problem
+FROM bots b
+WHERE b.status = 'QUEUED' AND NOT EXISTS (SELECT FROM bot_pool_queue q WHERE q.bot_id = b.id)
+UNION ALL
+SELECT b.id, b.status, 'a queue row'
+FROM bot_pool_queue q
+JOIN bots b ON b.id = q.bot_id
+WHERE b.status <> 'QUEUED'
+UNION ALL
+SELECT q.bot_id, s.status, 'queued and in ' || s.slot_name
+FROM bot_pool_queue q
+JOIN bot_pool_slots s ON s.assigned_bot_id = q.bot_id

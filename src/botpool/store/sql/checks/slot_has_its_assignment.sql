@@ -1,0 +1,8 @@
+-- 7. Slots whose bot has another assignment by now, or whose assignment has ended or is not its own.
+SELECT
+    s.slot_name AS slot, s.assignment_id AS assignment, b.id AS bot,
+    b.assignment_id AS assignment_of_bot
+FROM bot_pool_slots s
+JOIN bots b ON b.id = s.assigned_bot_id
+LEFT JOIN assignments a ON a.id = s.assignment_id
+WHERE b.assignment_id IS DISTINCT FROM s.assignment_id OR a.ended_at IS NOT NULL OR a.bot_id <> b.id

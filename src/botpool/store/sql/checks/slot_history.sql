@@ -1,0 +1,34 @@
+-- 8. Breaks in the history of slots: a move that does not begin where the one before it ended, or a
+-- last one that is not the slot's status. Of the latest moves (null: all); what retention has
+-- removed is not missed then.
+WITH moves AS MATERIALIZED (
+    SELECT
+        latest.slot_id, latest.from_state, latest.to_state,
+        lag(latest.to_state) OVER w AS before, lag(latest.id) OVER w IS NULL AS first
+    FROM (
+        SELECT h.id, h.slot_id, h.from_state, h.to_state
+        FROM history h
+        WHERE h.kind = 'slot.status'
+        ORDER BY h.id DESC
+        LIMIT %(recent)s::bigint
+    ) AS latest
+    WINDOW w AS (PARTITION BY latest.slot_id ORDER BY latest.id)
+)
+SELECT
+    m.slot_id AS slot,
+    coalesce(m.before, 'nothing') || ', then ' || coalesce(m.from_state, 'nothing') || ' → '
+        || coalesce(m.to_state, 'gone') AS history
+FROM moves m
+WHERE m.from_state IS DISTINCT FROM m.before AND NOT (m.first AND %(recent)s::bigint IS NOT NULL)
+UNION ALL
+SELECT s.id, 'ends with ' || coalesce(last.to_state, 'nothing') || ', it is ' || s.status
+FROM bot_pool_slots s
+LEFT JOIN LATERAL (
+    SELECT h.id, h.to_state
+    FROM history h
+    WHERE h.slot_id = s.id AND h.kind = 'slot.status'
+    ORDER BY h.id DESC
+    LIMIT 1
+) AS last ON true
+WHERE last.to_state IS DISTINCT FROM s.status
+  AND NOT (last.id IS NULL AND %(recent)s::bigint IS NOT NULL)

@@ -1,0 +1,7 @@
+-- Slots whose next step is long due, and which no replica has leased.
+SELECT
+    s.slot_name AS slot, s.status,
+    extract(epoch FROM botpool_now() - s.next_step_at)::bigint AS due_for_s
+FROM bot_pool_slots s
+WHERE s.next_step_at < botpool_now() - make_interval(secs => %(late_s)s)
+  AND (s.lease_until IS NULL OR s.lease_until <= botpool_now())

@@ -1,0 +1,16 @@
+-- 3. Numbers and names that a pool has twice, container ids that a backend has twice.
+SELECT s.platform || ' number ' || s.number AS twice
+FROM bot_pool_slots s
+GROUP BY s.platform, s.number
+HAVING count(*) > 1
+UNION ALL
+SELECT 'slot ' || s.slot_name
+FROM bot_pool_slots s
+GROUP BY s.slot_name
+HAVING count(*) > 1
+UNION ALL
+SELECT s.backend || ' container ' || s.container_id
+FROM bot_pool_slots s
+WHERE s.container_id IS NOT NULL
+GROUP BY s.backend, s.container_id
+HAVING count(*) > 1

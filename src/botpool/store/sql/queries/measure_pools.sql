@@ -1,0 +1,29 @@
+-- The figures of all pools for the metrics: two small tables, and no history.
+SELECT
+    p.platform, p.max_size,
+    slots.by_status AS slots_by_status,
+    slots.assignable,
+    waiting.depth AS queue_depth,
+    waiting.oldest_wait_s
+FROM pools p
+CROSS JOIN LATERAL (
+    SELECT
+        coalesce(json_object_agg(g.status, g.n), '{}') AS by_status,
+        coalesce(sum(g.assignable), 0)::bigint AS assignable
+    FROM (
+        SELECT
+            s.status, count(*) AS n,
+            count(*) FILTER (WHERE s.status = 'idle' AND NOT s.cordoned) AS assignable
+        FROM bot_pool_slots s
+        WHERE s.platform = p.platform
+        GROUP BY s.status
+    ) AS g
+) AS slots
+CROSS JOIN LATERAL (
+    SELECT
+        count(*) AS depth,
+        coalesce(extract(epoch FROM botpool_now() - min(q.queued_at)), 0)::float8 AS oldest_wait_s
+    FROM bot_pool_queue q
+    WHERE q.platform = p.platform
+) AS waiting
+ORDER BY p.platform

@@ -1,0 +1,31 @@
+-- Remember since when these containers belong to no slot, forget those that no longer do, and give
+-- those that have been strays for long enough. One that a slot has, or whose name a slot that is
+-- still being made has, is none.
+WITH found AS MATERIALIZED (
+    SELECT f.container_id
+    FROM unnest(%(container_ids)s::text[], %(names)s::text[]) AS f (container_id, name)
+    WHERE NOT EXISTS (
+        SELECT
+        FROM bot_pool_slots s
+        WHERE s.backend = %(backend)s
+          AND (s.container_id = f.container_id
+               OR (s.slot_name = f.name AND s.container_id IS NULL)
+               -- Being made, or made again: its new id is not written yet.
+               OR (s.slot_name = f.name AND s.status IN ('deploying', 'error'))))
+), forgotten AS (
+    DELETE FROM strays t
+    WHERE t.backend = %(backend)s
+      AND NOT EXISTS (SELECT FROM found WHERE found.container_id = t.container_id)
+), noted AS (
+    INSERT INTO strays (backend, container_id, first_seen_at)
+    SELECT %(backend)s, found.container_id, botpool_now()
+    FROM found
+    ORDER BY found.container_id
+    ON CONFLICT (backend, container_id) DO NOTHING
+)
+SELECT t.container_id
+FROM strays t
+JOIN found ON found.container_id = t.container_id
+WHERE t.backend = %(backend)s
+  AND t.first_seen_at <= botpool_now() - make_interval(secs => %(age_s)s)
+ORDER BY t.container_id

@@ -1,0 +1,16 @@
+-- Forget some bots that ended long ago, with their assignments and heartbeats: meeting links carry
+-- passwords. Small batches: nobody waits for them.
+WITH old AS MATERIALIZED (
+    SELECT b.id
+    FROM bots b
+    WHERE b.ended_at < botpool_now() - make_interval(days => %(days)s)
+      AND NOT EXISTS (SELECT FROM bot_pool_slots s WHERE s.assigned_bot_id = b.id)
+    ORDER BY b.ended_at
+    LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+), assigned AS (
+    DELETE FROM assignments a USING old WHERE a.bot_id = old.id RETURNING a.id
+), heard AS (
+    DELETE FROM bot_heartbeats h USING old WHERE h.bot_id = old.id
+)
+SELECT old.id FROM old

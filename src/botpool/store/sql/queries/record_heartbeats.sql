@@ -1,0 +1,20 @@
+-- Note that these agents live, as far as their assignments do, and read what they must be told.
+-- Many beats are one statement. The rows stand apart from what claims and leases lock, and an
+-- update touches no indexed column.
+WITH agent AS MATERIALIZED (
+    SELECT a.id, a.bot_id, b.leave_by, s.status AS slot_status
+    FROM unnest(%(assignment_ids)s::bigint[], %(bot_ids)s::bigint[])
+        AS asked (assignment_id, bot_id)
+    JOIN assignments a ON a.id = asked.assignment_id AND a.bot_id = asked.bot_id
+    JOIN bots b ON b.id = a.bot_id
+    LEFT JOIN bot_pool_slots s ON s.assignment_id = a.id
+), beat AS (
+    INSERT INTO bot_heartbeats (bot_id, assignment_id, last_at)
+    SELECT DISTINCT ON (agent.bot_id) agent.bot_id, agent.id, botpool_now()
+    FROM agent
+    WHERE agent.slot_status IN ('deploying', 'busy')
+    ORDER BY agent.bot_id
+    ON CONFLICT (bot_id) DO UPDATE
+    SET assignment_id = EXCLUDED.assignment_id, last_at = EXCLUDED.last_at
+)
+SELECT agent.id AS assignment_id, agent.bot_id, agent.leave_by, agent.slot_status FROM agent

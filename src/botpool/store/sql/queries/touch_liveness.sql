@@ -1,0 +1,11 @@
+-- Say that a replica lives. After a time in which none did, note that it is over: silence of
+-- agents counts only from then, since nobody could have heard them.
+INSERT INTO liveness AS l (seen_at, gap_ended_at)
+VALUES (botpool_now(), botpool_now())
+ON CONFLICT (only_row) DO UPDATE
+SET seen_at = EXCLUDED.seen_at,
+    gap_ended_at = CASE
+        WHEN EXCLUDED.seen_at - l.seen_at > make_interval(secs => %(gap_s)s) THEN EXCLUDED.seen_at
+        ELSE l.gap_ended_at
+    END
+RETURNING l.gap_ended_at

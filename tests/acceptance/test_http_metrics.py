@@ -1,0 +1,96 @@
+"""`GET /metrics` and the docs, open, with a key or not at all, as the settings say."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+from http_server import Api, api_over, assert_problem
+from prometheus_client.parser import text_string_to_metric_families
+
+from botpool.api.app import HttpSettings, create_app
+from botpool.settings import Settings
+
+from replicas import TEAMS, Stage, pool
+
+DOCS = ("/docs", "/redoc", "/openapi.json")
+
+
+@pytest.fixture
+async def api(stage: Stage) -> AsyncIterator[Api]:
+    async with api_over(stage, pool(1), pool(0, TEAMS)) as api:
+        yield api
+
+
+@asynccontextmanager
+async def with_settings(api: Api, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
+    made = HttpSettings(
+        platforms=("google-meet",), default_timeout_ms=1, max_timeout_ms=1, **settings
+    )
+    transport = httpx.ASGITransport(create_app(api.replica, made))
+    async with httpx.AsyncClient(transport=transport, base_url="http://botpool.test") as client:
+        yield client
+
+
+def samples(text: str) -> dict[tuple[str, ...], float]:
+    """By name and labels, in the order of the labels' names."""
+    return {
+        (sample.name, *(label for _, label in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+async def test_what_happened_can_be_scraped(api: Api) -> None:
+    bot = await api.running()
+    await api.client.post(f"/v1/agent/bots/{bot['id']}/heartbeat", headers=api.agent(bot["id"]))
+    await api.create(platform="teams")
+    answer = await api.client.get("/metrics", headers=api.operator)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/plain; version=")
+    seen = samples(answer.text)
+    expected = {
+        ("botpool_slots", "google-meet", "busy"): 1,
+        ("botpool_slots", "google-meet", "idle"): 0,
+        ("botpool_pool_max_slots", "google-meet"): 1,
+        ("botpool_queue_depth", "teams"): 1,
+        ("botpool_admissions_total", "cold", "google-meet"): 1,
+        ("botpool_admissions_total", "queued", "teams"): 1,
+        ("botpool_heartbeats_total", "go_on"): 1,
+        ("botpool_time_to_running_seconds_count", "google-meet", "cold"): 1,
+        ("botpool_backend_calls_total", "process", "start", "ok"): 1,
+        ("botpool_database_reachable",): 1,
+        ("botpool_listening",): 0,
+    }
+    assert {key: seen.get(key) for key in expected} == expected
+
+
+async def test_by_default_metrics_need_an_operators_key(api: Api) -> None:
+    assert_problem(await api.client.get("/metrics"), 401, "valid API key")
+    assert_problem(await api.client.get("/metrics", headers=api.user), 403, "operator")
+    assert (await api.client.get("/metrics", headers=api.admin)).status_code == 200
+
+
+async def test_open_metrics_need_none(api: Api) -> None:
+    async with with_settings(api, metrics="open") as anybody:
+        assert (await anybody.get("/metrics")).status_code == 200
+
+
+async def test_metrics_that_are_off_are_not_there(api: Api) -> None:
+    async with with_settings(api, metrics="off") as anybody:
+        assert_problem(await anybody.get("/metrics", headers=api.admin), 404)
+        assert "/metrics" not in (await anybody.get("/openapi.json")).json()["paths"]
+
+
+async def test_docs_can_be_switched_off(api: Api) -> None:
+    for path in DOCS:
+        assert (await api.client.get(path)).status_code == 200
+    async with with_settings(api, docs="off") as anybody:
+        for path in DOCS:
+            assert_problem(await anybody.get(path), 404)
+
+
+def test_the_settings_say_so_by_default() -> None:
+    server = Settings().server
+    assert (server.metrics, server.docs) == ("key", "open")

@@ -1,0 +1,318 @@
+"""The recovery pass on a real database: the seed's scenarios, and what it must never do."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from botpool.domain.errors import BackendUnavailable
+from botpool.domain.ids import AssignmentId, BotId
+from botpool.domain.observation import ContainerState, DeploymentState
+from botpool.domain.policy import Policy
+from botpool.engine.recovery import Recovered
+from botpool.engine.replica import Replica
+
+from invariants import assert_invariants
+from replicas import Stage, pool, wish
+
+LONG = Policy(deploy_timeout_s=36_000)
+
+
+async def deployed(stage: Stage, replica: Replica) -> BotId:
+    """A bot whose start was issued, and whose container shows nothing yet."""
+    stage.backend.has_deployments = True
+    bot = (await replica.admission.admit(wish())).bot
+    while await stage.step(replica):
+        pass
+    return bot.id
+
+
+async def alive(stage: Stage, replica: Replica, seconds: float) -> None:
+    """Time in which the replica lived: it said so every ten seconds."""
+    for _ in range(int(seconds // 10)):
+        stage.clock.move(10)
+        await replica.recovery.say_alive()
+
+
+def beat(stage: Stage, bot_id: BotId) -> None:
+    """A heartbeat whose row was written, while the slot was left as it was."""
+    assignment = stage.slot_of(bot_id)["assignment_id"]
+    stage.rows(
+        "INSERT INTO bot_heartbeats VALUES (%s, %s, botpool_now()) "
+        "ON CONFLICT (bot_id) DO UPDATE SET last_at = botpool_now()",
+        bot_id,
+        assignment,
+    )
+
+
+async def busy(stage: Stage, replica: Replica) -> BotId:
+    bot = (await stage.run_bot(replica)).bot
+    await replica.agents.heartbeat(AssignmentId(stage.slot_of(bot.id)["assignment_id"]), bot.id)
+    return bot.id
+
+
+async def test_slow_but_healthy_deployment(stage: Stage) -> None:
+    """Scenario 1: heartbeats for 40 minutes while the slot says deploying; never killed."""
+    replica = await stage.replica(pool(1), policy=LONG)
+    bot = await deployed(stage, replica)
+    for _ in range(40):
+        await alive(stage, replica, 60)
+        if stage.slots()[0]["status"] == "deploying":
+            beat(stage, bot)
+        else:
+            await replica.agents.heartbeat(stage.slot_of(bot)["assignment_id"], bot)
+        await replica.recovery.recover()
+    assert stage.bot(bot)["failure_code"] is None
+    assert stage.slots()[0]["status"] in ("deploying", "busy")
+
+
+async def test_stuck_deployment_no_heartbeat(stage: Stage) -> None:
+    """Scenario 2: 15 minutes without a sign, and no deployment under way."""
+    replica = await stage.replica(pool(1), policy=replace(LONG, deploy_attempts=1))
+    bot = await deployed(stage, replica)
+    stage.backend.finish(stage.slots()[0]["container_id"])
+    await alive(stage, replica, 890)
+    assert await replica.recovery.recover() == Recovered()
+    await alive(stage, replica, 20)
+    assert await replica.recovery.recover() == Recovered(recovered=1)
+    await stage.settle(replica)
+    assert stage.bot(bot)["failure_code"] == "deploy_failed"
+
+
+async def test_stuck_deployment_is_tried_again(stage: Stage) -> None:
+    replica = await stage.replica(pool(1), policy=LONG)
+    bot = await deployed(stage, replica)
+    stage.backend.finish(stage.slots()[0]["container_id"])
+    await alive(stage, replica, 910)
+    await replica.recovery.recover()
+    await stage.settle(replica)
+    assert stage.bot(bot)["attempts"] == 2
+
+
+async def test_bot_alive_but_slot_stuck(stage: Stage) -> None:
+    """Scenario 3: heartbeats, three skips, then the slot is healed."""
+    replica = await stage.replica(pool(1), policy=LONG)
+    bot = await deployed(stage, replica)
+    for skipped in (1, 2, 3):
+        await alive(stage, replica, 910)
+        beat(stage, bot)
+        assert await replica.recovery.recover() == Recovered(skipped=1)
+        assert stage.slots()[0]["skipped_recoveries"] == skipped
+        assert stage.slots()[0]["status"] == "deploying"
+    await alive(stage, replica, 910)
+    beat(stage, bot)
+    assert await replica.recovery.recover() == Recovered(skipped=1)
+    slot = stage.slots()[0]
+    assert (slot["status"], slot["skipped_recoveries"]) == ("busy", 0)
+    assert stage.statuses(bot) == ["JOINING_CALL"]
+
+
+async def test_bot_crashed_after_heartbeat(stage: Stage) -> None:
+    """Scenario 4: it did run, so it is not tried again."""
+    replica = await stage.replica(pool(1), policy=LONG)
+    bot = await deployed(stage, replica)
+    beat(stage, bot)
+    await alive(stage, replica, 910)
+    assert await replica.recovery.recover() == Recovered(failed=1)
+    await stage.settle(replica)
+    assert stage.bot(bot)["failure_code"] == "heartbeat_lost"
+    assert stage.bot(bot)["attempts"] == 1
+
+
+async def test_error_status_slots(stage: Stage) -> None:
+    """Scenario 5: a slot in error is reset at once, without waiting for a pass."""
+    replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
+    stage.backend.state_after_start = ContainerState.ERROR
+    await replica.admission.admit(wish())
+    await stage.settle(replica)
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_a_deployment_under_way_is_not_stuck(stage: Stage) -> None:
+    replica = await stage.replica(pool(1), policy=LONG)
+    await deployed(stage, replica)
+    await alive(stage, replica, 1200)
+    assert await replica.recovery.recover() == Recovered(skipped=1)
+    assert stage.slots()[0]["skipped_recoveries"] == 0
+
+
+async def test_whoever_waits_for_an_image_or_a_place_is_not_recovered(stage: Stage) -> None:
+    policy = replace(LONG, deploy_wait_timeout_s=36_000)
+    replica = await stage.replica(pool(3), policy=policy)
+    stage.backend.concurrent_starts = 1
+    for _ in range(3):
+        await deployed(stage, replica)
+    phases = [slot["phase"] for slot in stage.slots()]
+    assert sorted(phases) == ["starting", "waiting_for_image", "waiting_for_image"]
+    await alive(stage, replica, 1200)
+    await replica.recovery.recover()
+    assert [slot["phase"] for slot in stage.slots()] == phases
+
+
+async def test_a_silent_bot_fails_after_five_minutes_and_not_at_them(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await busy(stage, replica)
+    await alive(stage, replica, 290)
+    assert await replica.recovery.recover() == Recovered()
+    await alive(stage, replica, 20)
+    assert await replica.recovery.recover() == Recovered(failed=1)
+    assert stage.bot(bot)["failure_code"] == "heartbeat_lost"
+    await stage.settle(replica)
+    assert stage.slots()[0]["status"] == "idle"
+    assert_invariants(stage.url)
+
+
+async def test_a_container_that_exited_is_told_apart_from_a_silent_one(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await busy(stage, replica)
+    await alive(stage, replica, 310)
+    stage.backend.show(stage.slots()[0]["container_id"], ContainerState.EXITED)
+    await replica.recovery.recover()
+    assert stage.bot(bot)["failure_code"] == "container_exited"
+
+
+async def test_ten_minutes_in_a_lobby_are_not_a_hang(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await busy(stage, replica)
+    for _ in range(60):
+        await alive(stage, replica, 10)
+        await replica.agents.heartbeat(stage.slot_of(bot)["assignment_id"], bot)
+        await replica.recovery.recover()
+    assert stage.statuses(bot) == ["JOINING_CALL"]
+
+
+async def test_a_pool_that_needs_no_heartbeats_gets_none(stage: Stage) -> None:
+    replica = await stage.replica(replace(pool(1), heartbeats="none"))
+    bot = (await stage.run_bot(replica)).bot
+    await alive(stage, replica, 3600)
+    await replica.recovery.recover()
+    assert stage.statuses(bot.id) == ["JOINING_CALL"]
+
+
+async def test_our_own_outage_of_an_hour_fails_no_live_bot(stage: Stage) -> None:
+    replica = await stage.replica(pool(3))
+    bots = [await busy(stage, replica) for _ in range(3)]
+    await replica.recovery.say_alive()
+    stage.clock.move(3600)
+    successor = await stage.replica(pool(3))
+    assert await successor.recovery.recover() == Recovered()
+    for bot in bots:
+        await successor.agents.heartbeat(stage.slot_of(bot)["assignment_id"], bot)
+    await alive(stage, successor, 290)
+    assert await successor.recovery.recover() == Recovered()
+    assert set(stage.statuses(*bots)) == {"JOINING_CALL"}
+
+
+async def test_whoever_stays_silent_after_our_outage_fails_all_the_same(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await busy(stage, replica)
+    await replica.recovery.say_alive()
+    stage.clock.move(3600)
+    await replica.recovery.recover()
+    await alive(stage, replica, 310)
+    await replica.recovery.recover()
+    assert stage.bot(bot)["failure_code"] == "heartbeat_lost"
+
+
+async def test_when_a_crowd_falls_silent_one_more_window_is_waited(stage: Stage) -> None:
+    replica = await stage.replica(pool(6))
+    bots = [await busy(stage, replica) for _ in range(6)]
+    await alive(stage, replica, 310)
+    assert await replica.recovery.recover() == Recovered(skipped=6)
+    await alive(stage, replica, 290)
+    assert await replica.recovery.recover() == Recovered(skipped=6)
+    await replica.agents.heartbeat(stage.slot_of(bots[0])["assignment_id"], bots[0])
+    await alive(stage, replica, 20)
+    assert await replica.recovery.recover() == Recovered(failed=5)
+    assert stage.statuses(bots[0]) == ["JOINING_CALL"]
+
+
+async def test_a_platform_that_does_not_answer_is_no_evidence(stage: Stage) -> None:
+    replica = await stage.replica(pool(1), policy=LONG)
+    bot = await deployed(stage, replica)
+    stage.backend.finish(stage.slots()[0]["container_id"])
+    await alive(stage, replica, 1200)
+    stage.backend.fail("look", BackendUnavailable("502"))
+    assert await replica.recovery.recover() == Recovered()
+    assert stage.statuses(bot) == ["DEPLOYING"]
+
+
+async def test_a_slot_whose_bot_has_ended_is_released(stage: Stage) -> None:
+    """The orphan of the first design: no path of ours makes one, a hand in the database may."""
+    replica = await stage.replica(pool(1))
+    bot = await busy(stage, replica)
+    stage.rows(
+        "UPDATE bots SET status = 'DONE', ended_at = botpool_now() WHERE id = %s RETURNING id", bot
+    )
+    stage.rows(
+        "INSERT INTO history (kind, bot_id, from_state, to_state, reason) "
+        "VALUES ('bot.status', %s, 'JOINING_CALL', 'DONE', 'by hand') RETURNING id",
+        bot,
+    )
+    assert await replica.recovery.recover() == Recovered(recovered=1)
+    await stage.settle(replica)
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_an_idle_container_that_runs_is_stopped(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await busy(stage, replica)
+    await stage.end(replica, bot)
+    await stage.settle(replica)
+    stage.backend.show(stage.slots()[0]["container_id"], ContainerState.RUNNING)
+    assert await replica.recovery.recover() == Recovered(recovered=1)
+    assert stage.slots()[0]["status"] == "error"
+    await stage.settle(replica)
+    assert stage.slots()[0]["status"] == "idle"
+    assert stage.backend.running == []
+
+
+@pytest.mark.parametrize("act", ["bot ends", "slot is taken"])
+async def test_what_moved_meanwhile_is_left_alone(stage: Stage, act: str) -> None:
+    replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
+    bot = await busy(stage, replica)
+    if act == "slot is taken":
+        await stage.end(replica, bot)
+        await stage.settle(replica)
+        stage.backend.show(stage.slots()[0]["container_id"], ContainerState.RUNNING)
+    else:
+        await alive(stage, replica, 310)
+    come, go_on = stage.backend.hold("look")
+    late = asyncio.create_task(replica.recovery.recover())
+    await come.wait()
+    if act == "slot is taken":
+        await other.admission.admit(wish())
+    else:
+        await stage.end(other, bot)
+    go_on.set()
+    assert await late == Recovered()
+
+
+async def test_many_heartbeats_are_one_statement(stage: Stage) -> None:
+    replica = await stage.replica(pool(3))
+    bots = [await busy(stage, replica) for _ in range(3)]
+    asked: list[str] = []
+    fetch = replica.database.fetch
+
+    async def counting(name: str, parameters: object) -> object:
+        asked.append(name)
+        return await fetch(name, parameters)  # type: ignore[arg-type]
+
+    replica.database.fetch = counting  # type: ignore[method-assign, assignment]
+    assignments = [stage.slot_of(bot)["assignment_id"] for bot in bots]
+    beats = [replica.agents.heartbeat(assignments[n % 3], bots[n % 3]) for n in range(300)]
+    orders = await asyncio.gather(*beats)
+    assert not any(each.should_exit or each.should_leave for each in orders)
+    assert asked.count("record_heartbeats") <= 3
+
+
+async def test_a_deployment_state_is_asked_for_by_nobody_else(stage: Stage) -> None:
+    """A pass costs one list call, whatever it finds."""
+    replica = await stage.replica(pool(5), policy=LONG)
+    for _ in range(5):
+        await deployed(stage, replica)
+        stage.backend.finish(stage.slots()[-1]["container_id"], DeploymentState.FINISHED)
+    await alive(stage, replica, 910)
+    looks = len(stage.backend.made("look"))
+    await replica.recovery.recover()
+    assert len(stage.backend.made("look")) == looks + 1

@@ -1,0 +1,353 @@
+"""What the metrics say after things happened, and what counting may cost."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from botpool.domain.errors import (
+    BackendRefused,
+    BackendUnavailable,
+    BudgetSpent,
+    ContainerGone,
+    DatabaseUnavailable,
+    NoSlot,
+    PoolDrained,
+    StartSuperseded,
+    StillRunning,
+)
+from botpool.domain.ids import AssignmentId, ContainerId
+from botpool.domain.observation import ContainerState
+from botpool.domain.policy import Policy
+from botpool.engine.leases import timed
+from botpool.engine.measured_backend import MeasuredBackend
+from botpool.engine.queue_keeper import QueueKeeper
+from botpool.engine.replica import Replica
+from botpool.engine.scraping import Scraping
+from botpool.engine.telemetry import Telemetry
+from botpool.store.database import Database
+
+from replicas import MEET, TEAMS, Stage, key, pool, wish
+from scripted_backend import ScriptedBackend
+
+
+def value(source: Replica | Telemetry, name: str, **labels: str) -> float:
+    """A sample's value; 0 while it was never counted."""
+    telemetry = source if isinstance(source, Telemetry) else source.telemetry
+    registry = telemetry.instruments.registry
+    return registry.get_sample_value(f"botpool_{name}", labels) or 0
+
+
+def admissions(replica: Replica, platform: str = MEET) -> dict[str, float]:
+    outcomes = ("warm", "cold", "queued", "refused", "replayed")
+    counted = {
+        outcome: value(replica, "admissions_total", pool=platform, outcome=outcome)
+        for outcome in outcomes
+    }
+    return {outcome: count for outcome, count in counted.items() if count}
+
+
+async def test_admissions_by_outcome(stage: Stage) -> None:
+    replica = await stage.replica(pool(1), pool(0, TEAMS))
+    first = await stage.run_bot(replica)
+    assert admissions(replica) == {"cold": 1}
+    await stage.end(replica, first.bot.id)
+    await stage.settle(replica)
+    await replica.admission.admit(wish(), key())
+    await replica.admission.admit(wish(), key())
+    await replica.admission.admit(wish())
+    with pytest.raises(NoSlot):
+        await replica.admission.admit(wish(queue_timeout_ms=0))
+    assert admissions(replica) == {"cold": 1, "warm": 1, "replayed": 1, "queued": 1, "refused": 1}
+    for start in ("warm", "cold"):
+        assert value(replica, "assignments_total", pool=MEET, start=start) == 1
+    await replica.pools.drain(TEAMS, drained=True, reason="test")
+    with pytest.raises(PoolDrained):
+        await replica.admission.admit(wish(TEAMS))
+    assert admissions(replica, TEAMS) == {"refused": 1}
+
+
+async def test_a_warm_admission_is_one_statement(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await stage.replica(pool(1))
+    first = await stage.run_bot(replica)
+    await stage.end(replica, first.bot.id)
+    await stage.settle(replica)
+    sent: list[str] = []
+    fetch = Database.fetch
+
+    async def noted(database: Database, name: str, parameters: Any) -> Any:
+        sent.append(name)
+        return await fetch(database, name, parameters)
+
+    monkeypatch.setattr(Database, "fetch", noted)
+    await replica.admission.admit(wish())
+    assert sent == ["admit_to_idle_slot"]
+
+
+async def test_time_to_running_and_where_it_went(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    stage.clock.freeze()
+    stage.backend.state_after_start = ContainerState.STARTING
+    admitted = await replica.admission.admit(wish())
+    stage.clock.move(3)
+    await stage.step(replica)  # made, first of its image, let through, started
+    stage.clock.move(40)
+    stage.backend.show(stage.slot_of(admitted.bot.id)["container_id"], ContainerState.RUNNING)
+    await replica.looker.look("process")
+
+    def seconds(name: str, **labels: str) -> tuple[float, float]:
+        count = value(replica, f"{name}_count", pool=MEET, **labels)
+        return count, value(replica, f"{name}_sum", pool=MEET, **labels)
+
+    assert seconds("time_to_running_seconds", start="cold") == (1, 43)
+    phases = {
+        phase: seconds("deploy_phase_seconds", phase=phase)
+        for phase in ("creating", "waiting_for_image", "waiting_for_start", "starting")
+    }
+    assert phases == {
+        "creating": (1, 3),
+        "waiting_for_image": (1, 0),
+        "waiting_for_start": (1, 0),
+        "starting": (1, 40),
+    }
+
+
+async def test_hand_over_is_counted_when_somebody_waited(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    stage.clock.freeze()
+    first = await stage.run_bot(replica)
+    waiting = await replica.admission.admit(wish())
+    await stage.end(replica, first.bot.id)
+    stage.clock.move(7)
+    await stage.settle(replica)
+    assert value(replica, "release_seconds_sum", pool=MEET) == 7
+    assert value(replica, "hand_over_seconds_sum", pool=MEET) == 7
+    await stage.end(replica, waiting.bot.id)
+    stage.clock.move(2)
+    await stage.settle(replica)
+    assert value(replica, "release_seconds_sum", pool=MEET) == 9
+    assert value(replica, "release_seconds_count", pool=MEET) == 2
+    assert value(replica, "hand_over_seconds_count", pool=MEET) == 1
+
+
+async def test_ends_of_bots_by_status_and_code(stage: Stage) -> None:
+    replica = await stage.replica(pool(1), pool(0, TEAMS), policy=Policy(deploy_attempts=1))
+
+    def ended(platform: str, status: str, code: str = "none") -> float:
+        return value(replica, "bots_ended_total", pool=platform, status=status, code=code)
+
+    done = await stage.run_bot(replica)
+    await stage.end(replica, done.bot.id)
+    await stage.settle(replica)
+    assert ended(MEET, "DONE") == 1
+
+    stage.backend.fail("start", BackendRefused("image", "is not there"))
+    await stage.run_bot(replica)
+    assert ended(MEET, "FAILED", "deploy_failed") == 1
+
+    waiting = await replica.admission.admit(wish(TEAMS))
+    await replica.stopping.stop(waiting.bot.id)
+    assert ended(TEAMS, "CANCELLED") == 1
+
+    await replica.admission.admit(wish(TEAMS, queue_timeout_ms=1000))
+    stage.clock.move(2)
+    await replica.queue_keeper.keep()
+    assert ended(TEAMS, "FAILED", "queue_timeout") == 1
+
+
+async def test_heartbeats_by_what_was_told(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = (await stage.run_bot(replica)).bot
+    assignment = AssignmentId(stage.slot_of(bot.id)["assignment_id"])
+    await replica.agents.heartbeat(assignment, bot.id)
+    await replica.stopping.stop(bot.id)
+    await replica.agents.heartbeat(assignment, bot.id)
+    await stage.end(replica, bot.id)
+    await replica.agents.heartbeat(assignment, bot.id)
+    for told in ("go_on", "leave", "exit"):
+        assert value(replica, "heartbeats_total", told=told) == 1
+
+
+async def test_a_write_that_came_too_late_is_counted(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = (await replica.admission.admit(wish())).bot
+    come, go_on = stage.backend.hold("start")
+    await replica.stepper.make_due_steps()
+    await come.wait()
+    await replica.stopping.stop(bot.id)
+    go_on.set()
+    (task,) = replica.stepper.under_way
+    assert value(replica, "steps_under_way") == 1
+    await task
+    assert value(replica, "steps_under_way") == 0
+    assert value(replica, "fenced_writes_total", wanted="deploy") == 1
+    await stage.settle(replica)
+
+
+CALLS = [
+    (None, "ok"),
+    (ContainerGone("c"), "gone"),
+    (BackendRefused("image", "is not there"), "refused"),
+    (StartSuperseded("c", "stopped"), "superseded"),
+    (BudgetSpent("200 a minute", 3), "budget"),
+    (StillRunning("it runs"), "still_running"),
+    (BackendUnavailable("down"), "unavailable"),
+    (DatabaseUnavailable("down"), "error"),
+]
+
+
+@pytest.mark.parametrize(("error", "outcome"), CALLS, ids=[outcome for _, outcome in CALLS])
+async def test_backend_calls_by_outcome(error: Any, outcome: str) -> None:
+    telemetry, scripted = Telemetry(), ScriptedBackend()
+    backend = MeasuredBackend(scripted, telemetry)
+    if error is None:
+        await backend.delete(ContainerId("c"), timeout_s=1)
+    else:
+        scripted.fail("delete", error)
+        with pytest.raises(type(error)) as caught:
+            await backend.delete(ContainerId("c"), timeout_s=1)
+        assert caught.value is error
+    labels = {"backend": "process", "call": "delete"}
+    assert value(telemetry, "backend_calls_total", outcome=outcome, **labels) == 1
+    assert value(telemetry, "backend_call_seconds_count", **labels) == 1
+
+
+async def test_a_call_broken_off_at_its_timeout_was_unavailable() -> None:
+    telemetry, scripted = Telemetry(), ScriptedBackend()
+    backend = MeasuredBackend(scripted, telemetry)
+    scripted.hold("delete")
+    with pytest.raises(BackendUnavailable):
+        await timed(lambda timeout_s: backend.delete(ContainerId("c"), timeout_s=timeout_s), 0.01)
+    labels = {"backend": "process", "call": "delete", "outcome": "unavailable"}
+    assert value(telemetry, "backend_calls_total", **labels) == 1
+
+
+async def test_a_measured_backend_is_the_backend_itself() -> None:
+    scripted = ScriptedBackend()
+    backend = MeasuredBackend(scripted, Telemetry())
+    scripted.status_lag_s, scripted.concurrent_starts, scripted.place = 60.0, 4, "elsewhere"
+    assert (backend.name, backend.place, backend.has_descriptions) == ("process", "elsewhere", True)
+    assert (backend.status_lag_s, backend.concurrent_starts) == (60.0, 4)
+
+
+async def test_a_backends_health_is_its_last_check(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    await replica.readiness.check_backends()
+    assert value(replica, "backend_healthy", backend="process") == 1
+
+
+async def test_a_round_without_a_database_is_counted(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = asyncio.Event()
+
+    async def down(*_: Any) -> Any:
+        asked.set()
+        raise DatabaseUnavailable("down")
+
+    monkeypatch.setattr(QueueKeeper, "keep", down)
+    replica = await stage.replica(pool(1))
+    await replica.start()
+    await asyncio.wait_for(asked.wait(), 5)
+    await asyncio.sleep(0)  # the loop hears of it before it waits for the next round
+    await replica.stop()
+    assert value(replica, "database_unavailable_rounds_total", loop="queue") >= 1
+
+
+async def test_listening_is_told_as_it_is(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    assert value(replica, "listening") == 0
+    replica.wakeups.listening = True
+    assert value(replica, "listening") == 1
+
+
+async def test_recoveries_by_reason() -> None:
+    telemetry = Telemetry()
+    telemetry.recovered("heartbeat_lost")
+    assert value(telemetry, "recoveries_total", reason="heartbeat_lost") == 1
+
+
+class Watch:
+    """A monotonic clock that a test moves."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    yield Watch()
+
+
+async def test_the_figures_of_pools_are_the_databases(stage: Stage, watch: Watch) -> None:
+    replica = await stage.replica(pool(2), pool(0, TEAMS))
+    scraping = Scraping(replica.database, replica.telemetry, monotonic=watch)
+    await stage.run_bot(replica)
+    await replica.admission.admit(wish(TEAMS))
+    stage.clock.move(30)
+    await scraping.text()
+    assert value(replica, "slots", pool=MEET, status="busy") == 1
+    assert value(replica, "slots", pool=MEET, status="idle") == 0
+    assert value(replica, "pool_max_slots", pool=MEET) == 2
+    assert value(replica, "queue_depth", pool=TEAMS) == 1
+    assert 30 <= value(replica, "queue_oldest_wait_seconds", pool=TEAMS) < 60
+    assert value(replica, "queue_oldest_wait_seconds", pool=MEET) == 0
+    assert value(replica, "database_reachable") == 1
+
+
+async def test_a_cordoned_slot_is_idle_and_cannot_be_had(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = (await stage.run_bot(replica)).bot
+    await stage.end(replica, bot.id)
+    await stage.settle(replica)
+    (slot,) = stage.slots()
+    await replica.pools.cordon(slot["id"], cordoned=True, reason="test")
+    await replica.scraping.text()
+    assert value(replica, "slots", pool=MEET, status="idle") == 1
+    assert value(replica, "slots_assignable", pool=MEET) == 0
+
+
+async def test_however_many_ask_the_database_is_read_once_in_five_seconds(
+    stage: Stage, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await stage.replica(pool(1))
+    scraping = Scraping(replica.database, replica.telemetry, monotonic=watch)
+    reads: list[str] = []
+    fetch = Database.fetch
+
+    async def noted(database: Database, name: str, parameters: Any) -> Any:
+        reads.append(name)
+        return await fetch(database, name, parameters)
+
+    monkeypatch.setattr(Database, "fetch", noted)
+    for _ in range(10):
+        await scraping.text()
+    watch.now += 4.9
+    await scraping.text()
+    assert reads == ["measure_pools"]
+    watch.now += 0.1
+    await scraping.text()
+    assert reads == ["measure_pools"] * 2
+
+
+async def test_without_a_database_there_are_metrics_but_no_figures_of_pools(
+    stage: Stage, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await stage.replica(pool(1))
+    scraping = Scraping(replica.database, replica.telemetry, monotonic=watch)
+    assert b'botpool_queue_depth{pool="google-meet"} 0.0' in await scraping.text()
+
+    async def down(*_: Any) -> Any:
+        raise DatabaseUnavailable("down")
+
+    monkeypatch.setattr(Database, "fetch", down)
+    watch.now += 5
+    text = await scraping.text()
+    assert b"botpool_database_reachable 0.0" in text
+    assert b"botpool_queue_depth{" not in text
+    assert b"botpool_build_info{" in text

@@ -1,0 +1,126 @@
+"""Log lines: seed 000's form for people, JSON for everybody else."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from botpool import logs
+from botpool.domain.ids import BotId
+from botpool.domain.states import BotStatus, SlotStatus
+from botpool.engine import journal
+
+Lines = Callable[..., list[str]]
+ROW = {
+    "slot_id": 7,
+    "slot_name": "pool-google-meet-001",
+    "container_id": "c1",
+    "bot_id": 12,
+    "correlation_id": "abc",
+}
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    """Log through our processors; what was written."""
+
+    def logged(work: Callable[[], None], *, for_people: bool) -> list[str]:
+        written: list[str] = []
+
+        class Writer:
+            def msg(self, line: str) -> None:
+                written.append(line)
+
+            info = warning = error = msg
+
+        structlog.configure(
+            processors=logs.processors(for_people=for_people), logger_factory=lambda *_: Writer()
+        )
+        work()
+        return written
+
+    yield logged
+    structlog.reset_defaults()
+
+
+def moved(**changes: Any) -> Callable[[], None]:
+    row = ROW | changes
+    return lambda: journal.slot_moved(
+        row, old=SlotStatus.IDLE, new=SlotStatus.DEPLOYING, reason="assigned"
+    )
+
+
+def test_a_slots_transition_for_people(lines: Lines) -> None:
+    (line,) = lines(moved(), for_people=True)
+    assert line[9:] == (
+        "[Pool] [corr=abc] Slot pool-google-meet-001 (7): idle → deploying"
+        ' | bot=12 | container=c1 | reason="assigned"'
+    )
+
+
+def test_what_there_is_not_is_none(lines: Lines) -> None:
+    (line,) = lines(moved(bot_id=None, container_id=None, correlation_id=None), for_people=True)
+    assert line[9:] == (
+        "[Pool] Slot pool-google-meet-001 (7): idle → deploying"
+        ' | bot=none | container=none | reason="assigned"'
+    )
+
+
+def test_a_release_tells_people_how_it_ended_and_how_long_it_took(lines: Lines) -> None:
+    row = ROW | {"bot_status": "DONE", "occupied_s": 61.2345}
+    (line,) = lines(
+        lambda: journal.released(row, new=SlotStatus.IDLE, reason="stopped", gone=None),
+        for_people=True,
+    )
+    assert line[9:] == (
+        "[Pool] [corr=abc] Slot pool-google-meet-001 (7): releasing → idle"
+        ' | bot=12 | container=c1 | bot_status=DONE | duration_s=61.234 | reason="stopped"'
+    )
+
+
+def test_a_bots_transition_for_people(lines: Lines) -> None:
+    (line,) = lines(
+        lambda: journal.bot_moved(
+            bot_id=BotId(12),
+            pool="teams",
+            old=BotStatus.QUEUED,
+            new=BotStatus.FAILED,
+            correlation_id="abc",
+            reason="queue timeout",
+        ),
+        for_people=True,
+    )
+    assert line[9:] == (
+        '[Pool] [corr=abc] Bot 12: QUEUED → FAILED | pool=teams | reason="queue timeout"'
+    )
+
+
+def test_a_slots_transition_as_json(lines: Lines) -> None:
+    (line,) = lines(moved(), for_people=False)
+    event = json.loads(line)
+    del event["timestamp"]
+    assert event == {
+        "event": "slot.transition",
+        "level": "info",
+        "slot": 7,
+        "name": "pool-google-meet-001",
+        "container": "c1",
+        "from": "idle",
+        "to": "deploying",
+        "bot": 12,
+        "correlation_id": "abc",
+        "reason": "assigned",
+    }
+
+
+def test_whose_work_it_is_goes_into_every_line(lines: Lines) -> None:
+    def work() -> None:
+        with structlog.contextvars.bound_contextvars(correlation_id="bound"):
+            structlog.get_logger().info("look.unavailable", backend="process")
+            moved()()
+
+    other, own = (json.loads(line) for line in lines(work, for_people=False))
+    assert other["correlation_id"] == "bound"
+    assert own["correlation_id"] == "abc", "a bot's own wins over that of the work at hand"

@@ -1,0 +1,118 @@
+"""The dashboard, the alerts and the reference speak of metrics, and labels, that exist."""
+
+import json
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from botpool.engine.instruments import Instruments
+
+ROOT = Path(__file__).parents[2]
+DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy/grafana/botpool.json").read_text())
+ALERTS: dict[str, Any] = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text())
+
+LABELS = {each.name: {*each.labels, "instance", "job"} for each in Instruments().described}
+HISTOGRAMS = {each.name for each in Instruments().described if each.kind == "histogram"}
+SERIES = LABELS | {
+    f"{name}_{part}": LABELS[name] | ({"le"} if part == "bucket" else set())
+    for name in HISTOGRAMS
+    for part in ("bucket", "sum", "count")
+}
+RULES: dict[str, dict[str, Any]] = {rule["alert"]: rule for rule in ALERTS["groups"][0]["rules"]}
+
+
+def expressions() -> Iterator[tuple[str, str]]:
+    for panel in DASHBOARD["panels"]:
+        for target in panel["targets"]:
+            yield f"{panel['title']} {target['refId']}", target["expr"]
+    for variable in DASHBOARD["templating"]["list"]:
+        if variable["type"] == "query":
+            yield variable["name"], variable["query"]["query"]
+    for name, rule in RULES.items():
+        yield name, rule["expr"]
+
+
+@pytest.mark.parametrize(
+    "expression", [pytest.param(text, id=where) for where, text in expressions()]
+)
+def test_an_expression_names_series_and_labels_that_exist(expression: str) -> None:
+    named = re.findall(r"botpool_\w+", expression)
+    assert named
+    unknown = set(named) - set(SERIES)
+    assert not unknown
+    # A histogram by its bare name has no samples.
+    assert not set(named) & HISTOGRAMS
+    of_all = set.union(*(SERIES[name] for name in named))
+    for grouping in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression):
+        assert {label.strip() for label in grouping.split(",")} <= of_all
+    for name, selector in re.findall(r"(botpool_\w+)\{([^}]*)\}", expression):
+        assert set(re.findall(r"(\w+)(?:=|!)", selector)) <= SERIES[name]
+    assert expression.count("(") == expression.count(")")
+
+
+def test_the_dashboard_shows_what_operators_ask_for() -> None:
+    shown = {panel["title"] for panel in DASHBOARD["panels"]}
+    assert shown >= {
+        "Slots by status",
+        "Queue depth",
+        "Warm hit ratio, 1 h",
+        "Time to running",
+        "Hand-over",
+        "Backend calls by outcome",
+        "Recoveries by reason",
+    }
+
+
+def test_the_dashboard_can_be_imported() -> None:
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(set(ids)) == len(ids)
+    assert DASHBOARD["uid"]
+    source = {"type": "prometheus", "uid": "${datasource}"}
+    assert all(panel["datasource"] == source for panel in DASHBOARD["panels"])
+    places = [panel["gridPos"] for panel in DASHBOARD["panels"]]
+    cells = [
+        (place["x"] + x, place["y"] + y)
+        for place in places
+        for x in range(place["w"])
+        for y in range(place["h"])
+    ]
+    assert len(set(cells)) == len(cells), "panels overlap"
+    assert all(x < 24 for x, _ in cells)
+
+
+def test_there_is_an_alert_for_each_trouble() -> None:
+    assert set(RULES) == {
+        "BotpoolQueueOld",
+        "BotpoolPoolFull",
+        "BotpoolBackendUnavailable",
+        "BotpoolRecoveriesRising",
+        "BotpoolNoReplicaListening",
+        "BotpoolDatabaseUnreachable",
+        "BotpoolBotsFailing",
+    }
+    for rule in RULES.values():
+        assert rule["labels"]["severity"] in ("warning", "critical")
+        assert set(rule["annotations"]) == {"summary", "description"}
+
+
+def test_the_reference_is_what_the_instruments_are() -> None:
+    written = runpy.run_path(str(ROOT / "scripts" / "metrics-reference"))
+    assert written["PAGE"].read_text() == written["page"](), "run scripts/metrics-reference"
+
+
+def test_no_label_is_an_id() -> None:
+    labels = {label for each in Instruments().described for label in each.labels}
+    assert not labels & {"bot", "slot", "container", "assignment", "correlation_id", "id", "name"}
+
+
+def test_two_replicas_in_one_process_do_not_count_for_each_other() -> None:
+    one, other = Instruments(), Instruments()
+    one.recoveries.labels("orphan").inc()
+    sample = ("botpool_recoveries_total", {"reason": "orphan"})
+    assert one.registry.get_sample_value(*sample) == 1
+    assert other.registry.get_sample_value(*sample) is None
