@@ -565,7 +565,8 @@ def test_used_wrongly(settings: pytest.MonkeyPatch, capsys: Captured) -> None:
     assert "server.port" in capsys.readouterr().err
 
 
-def test_the_table_for_people(patient: Patient) -> None:
+def test_the_table_for_people(patient: Patient, settings: pytest.MonkeyPatch) -> None:
+    settings.setenv("COLUMNS", "200")
     patient.break_(*BROKEN["pool_maximum"][0])
     assert main(["doctor", f"--data-dir={patient.directory}"]) == 1
     lines = patient.captured.readouterr().out.splitlines()

@@ -166,7 +166,8 @@ class Morning:
                 await database.close()
 
     async def start_replica(self) -> Living:
-        database = Database(self.url, max_connections=4)
+        # Few connections: each must learn its statements anew.
+        database = Database(self.url, max_connections=2)
         await database.open()
         self.closing.append(database)
         line = Line(EmulatedTransport(self.world, self.emulated_clock))
