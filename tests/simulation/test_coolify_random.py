@@ -82,7 +82,7 @@ async def live(url: str, seed: int) -> None:
         admitted = []
         troubles = {chance.uniform(0, 40): some_faults(chance) for _ in range(chance.randint(1, 2))}
         while morning.now < TROUBLE_S:
-            if morning.now < 70 and chance.random() < 0.2:
+            if morning.now < 70 and chance.random() < 0.15:
                 platform = chance.choice(pools).platform
                 admitted += await morning.admit(chance.randint(1, 2), platform)
             if admitted and chance.random() < 0.02:

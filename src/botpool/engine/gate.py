@@ -72,8 +72,3 @@ class Gate:
         if started:
             self.wakeups.slots_due()
         return {row["slot_id"]: row["version"] for row in started}
-
-    async def open_due(self) -> None:
-        """The poll: wherever somebody waits, look whether the way is free by now."""
-        for row in await self.database.fetch("find_gate_work", {"backends": sorted(self.backends)}):
-            await self.open(row["backend"])

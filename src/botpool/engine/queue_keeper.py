@@ -26,7 +26,8 @@ class QueueKeeper:
             await self.expire()
         for platform in work["servable"]:
             await self.matcher.match_pool(platform)
-        await self.gate.open_due()
+        for backend in work["gates"]:
+            await self.gate.open(backend)
 
     async def expire(self) -> int:
         """Fail the bots whose time in the queue is over."""

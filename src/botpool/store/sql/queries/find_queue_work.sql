@@ -1,4 +1,5 @@
--- What the queue's poll has to do: rows past their deadline, and pools that could serve somebody.
+-- What the poll has to do: queue rows past their deadline, pools that could serve somebody, and
+-- backends at whose gate somebody waits.
 SELECT
     EXISTS (SELECT FROM bot_pool_queue q WHERE q.timeout_at <= botpool_now()) AS expired,
     ARRAY(
@@ -14,4 +15,10 @@ SELECT
               OR (SELECT count(*) FROM bot_pool_slots s WHERE s.platform = p.platform) < p.max_size
           )
         ORDER BY p.platform
-    ) AS servable
+    ) AS servable,
+    ARRAY(
+        SELECT DISTINCT s.backend
+        FROM bot_pool_slots s
+        WHERE s.phase IN ('waiting_for_image', 'waiting_for_start')
+        ORDER BY s.backend
+    ) AS gates
