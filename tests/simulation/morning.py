@@ -302,9 +302,17 @@ class Morning:
         return bool(row["ended"])
 
     def is_tidy(self) -> bool:
-        """No application is left over, and none of a slot is lost."""
-        rows = self.rows("SELECT container_id FROM bot_pool_slots WHERE container_id IS NOT NULL")
-        return self.owned() == {row["container_id"] for row in rows}
+        """No application is left over, and none of a slot is lost.
+
+        One whose creation was never answered waits under its slot's name, which finds it there.
+        """
+        slots = self.rows("SELECT slot_name, container_id FROM bot_pool_slots")
+        known = {slot["container_id"] for slot in slots if slot["container_id"]}
+        awaited = {slot["slot_name"] for slot in slots if not slot["container_id"]}
+        others = self.owned() - known
+        return known <= self.owned() and all(
+            self.world.applications[uuid].name in awaited for uuid in others
+        )
 
     def owned(self) -> set[str]:
         """Applications that carry this installation's mark."""
