@@ -229,11 +229,12 @@ async def test_a_stop_that_is_never_confirmed_ends_in_deletion(stage: Stage) -> 
     old = stage.slots()[0]["container_id"]
     stage.backend.stops_work = False
     await stage.end(replica, bot.id)
-    for _ in range(9):
+    for _ in range(10):
         assert stage.slots()[0]["status"] == "releasing"
         await stage.step(replica)
         stage.clock.move(16)
     assert stage.backend.made("delete") == [old]
+    assert stage.statuses(bot.id) == ["DONE"], "whatever becomes of its container"
     (slot,) = stage.slots()
     assert (slot["status"], slot["container_id"]) == ("idle", None)
     stage.backend.stops_work = True

@@ -505,6 +505,18 @@ async def test_a_container_that_is_being_deleted_is_given_to_nobody(stage: Stage
     assert (stage.slots()[0]["status"], stage.slots()[0]["container_id"]) == ("idle", None)
 
 
+async def test_what_stopped_during_an_outage_is_not_deleted_after_it(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await seen_running(stage, replica)
+    await stage.end(replica, bot)
+    await stage.step(replica)
+    stage.clock.move(900)
+    await stage.step(replica)
+    assert stage.slots()[0]["status"] == "idle"
+    assert stage.backend.made("delete") == []
+
+
 async def test_a_look_that_is_answered_late_frees_nothing(stage: Stage) -> None:
     """Meanwhile another replica has leased the slot, and is just sending the stop again."""
     replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))

@@ -193,6 +193,7 @@ class LeasedSlot:
     """When the start was let through: before that, nothing of this assignment can run."""
     start_issued_at: datetime | None
     stop_issued_at: datetime | None
+    delete_issued_at: datetime | None
     recovery_attempts: int
     error_message: str | None
     version: int
@@ -239,6 +240,7 @@ class LookedAt:
     start_issued_at: datetime | None
     deployment_ended_at: datetime | None
     stop_issued_at: datetime | None
+    delete_issued_at: datetime | None
     version: int
     bot_id: BotId
     bot_status: BotStatus

@@ -15,6 +15,7 @@ import structlog
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import BackendError
 from botpool.domain.ids import ContainerId
+from botpool.engine import journal
 from botpool.engine.leases import timed
 from botpool.engine.moves import Moves
 from botpool.engine.queue_keeper import QueueKeeper
@@ -44,7 +45,9 @@ class Cleanup:
     backends: Mapping[str, Backend]
 
     async def run(self) -> None:
-        await self.clean(all_strays=False)
+        """What no other loop does: orphans and the queue's deadlines have loops of their own."""
+        await self._delete_strays(all_strays=False)
+        await self._prune()
 
     async def clean(self, *, all_strays: bool) -> Cleaned:
         """`all_strays`: an operator has said that many at once are right."""
@@ -70,7 +73,7 @@ class Cleanup:
             try:
                 deleted += await self._delete_strays_of(backend, all_strays=all_strays)
             except BackendError as error:
-                _log.warning("cleanup.unavailable", backend=name, problem=str(error))
+                journal.unavailable("cleanup.unavailable", error, backend=name)
         return deleted
 
     async def _delete_strays_of(self, backend: Backend, *, all_strays: bool) -> int:

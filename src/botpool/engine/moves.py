@@ -55,7 +55,7 @@ class Moves:
         problem: str | None = None,
         stop_issued: bool = False,
         stop_doubted: bool = False,
-        reset_failed: bool = False,
+        delete_issued: bool = False,
     ) -> None:
         """Give the lease back and try the step again later, ever more slowly.
 
@@ -76,7 +76,7 @@ class Moves:
                 "problem": problem,
                 "stop_issued": stop_issued,
                 "stop_doubted": stop_doubted,
-                "reset_failed": reset_failed,
+                "delete_issued": delete_issued,
             },
         )
         if row is None:

@@ -89,9 +89,10 @@ class Recovery:
         deaf = await self._deaf_pools(patients)
         found = Counter[str]()
         for slot, patient in patients:
-            if patient.is_silent and slot.platform in deaf:
-                found["skipped"] += 1
-            elif heading := await self._act(decide(patient), slot, patient):
+            act = decide(patient)
+            if act is Act.FAIL and slot.platform in deaf:
+                act = Act.SKIP
+            if heading := await self._act(act, slot, patient):
                 found[heading] += 1
         return Recovered(**found)
 
@@ -104,7 +105,7 @@ class Recovery:
             try:
                 seen |= await self._look_at(backend, wanted)
             except BackendError as error:
-                _log.warning("recovery.unavailable", backend=name, problem=str(error))
+                journal.unavailable("recovery.unavailable", error, backend=name)
         return seen
 
     async def _look_at(

@@ -11,8 +11,6 @@ the hand-over to the next bot are one transaction. Done twice, the second finds 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import structlog
-
 from botpool.backends.protocol import Backend
 from botpool.domain.decisions import stop_is_confirmed, stop_is_overdue
 from botpool.domain.errors import BackendError, ContainerGone, StillRunning
@@ -26,10 +24,12 @@ from botpool.engine.matching import Matcher, lock, match_calls
 from botpool.engine.moves import Moves
 from botpool.store.database import Call
 
-_log = structlog.get_logger()
-
 _STOPS = 5
 """How many times the patience of one stop they may take in all."""
+
+
+class _DoesNotStop(Exception):
+    """Stopping again will not help: its container must go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,16 @@ class Releaser:
             return
         backend = self.backends[slot.backend]
         try:
-            state = await self._stop_and_look(backend, slot, lease)
+            if slot.delete_issued_at is None:
+                state = await self._stop_and_look(backend, slot, lease)
+            else:
+                state = await self._delete_and_look(backend, slot, lease)
         except ContainerGone:
             state = ContainerState.GONE
+        except _DoesNotStop:
+            # Written before it is done: from now on no look gives this container to anybody.
+            await self.moves.postpone(slot, delay_s=0, delete_issued=True)
+            return
         except BackendError as error:
             journal.unavailable("release.unavailable", error, slot=slot.slot_id)
             await self.moves.postpone(slot, after=error)
@@ -54,7 +61,7 @@ class Releaser:
         if state is not None:
             await self.free(slot, container_gone=state is ContainerState.GONE)
         elif backend.status_lag_s:
-            # The looks confirm it; stopped again when the status must have followed by then.
+            # The looks confirm it; done again when the status must have followed by then.
             again_s = backend.status_lag_s + self.moves.policy.look_interval_s
             await self.moves.postpone(
                 slot, delay_s=again_s, stop_issued=True, stop_doubted=_is_doubted(slot)
@@ -65,13 +72,9 @@ class Releaser:
     async def judge(self, slot: LookedAt, seen: Observation) -> None:
         """Free a slot whose container a look shows to have ended."""
         assert slot.stop_issued_at is not None, "only slots whose stop was sent are looked at"
+        if slot.delete_issued_at is not None and seen.state is not ContainerState.GONE:
+            return  # The platform may delete it later: nobody gets it any more.
         lag_s = self.backends[slot.backend].status_lag_s
-        patience_s = lag_s + self.moves.policy.stop_patience_s
-        is_overdue = stop_is_overdue(
-            stop_issued_at=slot.stop_issued_at, now=slot.now, patience_s=patience_s
-        )
-        if is_overdue and seen.state is not ContainerState.GONE:
-            return  # It is being deleted, which the platform may do later: nobody gets it now.
         if stop_is_confirmed(
             seen,
             seen_running=slot.seen_running_at is not None,
@@ -82,7 +85,8 @@ class Releaser:
         ):
             await self.free(slot, container_gone=seen.state is ContainerState.GONE)
         elif seen.deployment in UNDER_WAY:
-            await self.moves.forget_stop(slot, patience_s=_STOPS * patience_s)
+            patience_s = _STOPS * (lag_s + self.moves.policy.stop_patience_s)
+            await self.moves.forget_stop(slot, patience_s=patience_s)
 
     async def _stop_and_look(
         self, backend: Backend, slot: LeasedSlot, lease: Lease
@@ -102,27 +106,35 @@ class Releaser:
                 )
         except StillRunning:
             # The platform answers, but does not let its deployment be cancelled.
-            overdue = stop_is_overdue(
-                stop_issued_at=slot.phase_at, now=slot.now, patience_s=patience_s
-            )
-            if not overdue:
-                raise
-        if overdue:
-            await lease.call(lambda timeout_s: backend.delete(container_id, timeout_s=timeout_s))
-            seen = await self._look(backend, container_id, lease)
-            return seen.state if seen.state is ContainerState.GONE else None
-        if backend.status_lag_s:
+            if stop_is_overdue(stop_issued_at=slot.phase_at, now=slot.now, patience_s=patience_s):
+                raise _DoesNotStop from None
+            raise
+        if backend.status_lag_s and not overdue:
             return None
         seen = await self._look(backend, container_id, lease)
-        confirmed = stop_is_confirmed(
+        if stop_is_confirmed(
             seen,
-            seen_running=slot.running_at is not None,
+            # Long after the stop, as here where it is overdue, the lag has passed anyway.
+            seen_running=slot.running_at is not None and not backend.status_lag_s,
             stop_issued_at=slot.stop_issued_at or slot.now,
-            doubted_at=None,
+            doubted_at=slot.doubted_at if backend.status_lag_s else None,
             now=slot.now,
-            status_lag_s=0,
-        )
-        return seen.state if confirmed else None
+            status_lag_s=backend.status_lag_s,
+        ):
+            return seen.state
+        if overdue:
+            raise _DoesNotStop
+        return None
+
+    async def _delete_and_look(
+        self, backend: Backend, slot: LeasedSlot, lease: Lease
+    ) -> ContainerState | None:
+        """GONE once the platform says so; None until then."""
+        container_id = slot.container_id
+        assert container_id is not None
+        await lease.call(lambda timeout_s: backend.delete(container_id, timeout_s=timeout_s))
+        seen = await self._look(backend, container_id, lease)
+        return seen.state if seen.state is ContainerState.GONE else None
 
     async def _look(self, backend: Backend, container_id: ContainerId, lease: Lease) -> Observation:
         seen = await lease.call(lambda timeout_s: backend.look([container_id], timeout_s=timeout_s))

@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION botpool_slot_move_allowed(old text, new text) RETURNS
         ELSE false
     END
 $$;
-ALTER TABLE bot_pool_slots DROP COLUMN doomed;
+ALTER TABLE bot_pool_slots DROP COLUMN doomed, DROP COLUMN delete_issued_at;
 ALTER TABLE pools DROP COLUMN silence_alarm_at;
 DROP TABLE strays, liveness;
 DROP INDEX idx_bots_ended, idx_history_at, idx_idempotency_keys_created;

@@ -13,6 +13,9 @@ ALTER TABLE pools ADD COLUMN silence_alarm_at timestamptz;
 -- An operator wants this slot gone as soon as its bot has stopped.
 ALTER TABLE bot_pool_slots ADD COLUMN doomed boolean NOT NULL DEFAULT false;
 
+-- The container of this release would not stop, and was told to go: nobody gets it any more.
+ALTER TABLE bot_pool_slots ADD COLUMN delete_issued_at timestamptz;
+
 -- A slot whose container runs for nobody goes through a reset: idle → error.
 CREATE OR REPLACE FUNCTION botpool_slot_move_allowed(old text, new text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

@@ -22,6 +22,7 @@ WITH former AS MATERIALIZED (
         leads_image = NULL,
         start_issued_at = NULL,
         stop_issued_at = NULL,
+        delete_issued_at = NULL,
         last_released_at = botpool_now(),
         next_step_at = CASE WHEN %(status)s = 'error' THEN botpool_now() END,
         step_tries = 0,

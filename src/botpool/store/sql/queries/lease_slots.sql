@@ -20,7 +20,7 @@ WITH due AS (
         s.id AS slot_id, s.platform, s.slot_name, s.backend, s.image AS made_from,
         s.limits AS made_within, s.container_id, s.status, s.phase,
         s.phase_at, s.cordoned, s.assigned_bot_id, s.assignment_id, s.deployment_id,
-        s.start_wanted_at, s.start_issued_at, s.stop_issued_at, s.recovery_attempts, s.error_message, s.version,
+        s.start_wanted_at, s.start_issued_at, s.stop_issued_at, s.delete_issued_at, s.recovery_attempts, s.error_message, s.version,
         s.step_tries, s.lease_until
 )
 SELECT

@@ -3,7 +3,8 @@
 -- under lease is left out: its stop is just being sent, and must not reach the next tenant.
 SELECT
     s.id AS slot_id, s.slot_name, s.platform, s.backend, s.container_id, s.status, s.assignment_id,
-    s.deployment_id, s.start_issued_at, s.deployment_ended_at, s.stop_issued_at, s.version,
+    s.deployment_id, s.start_issued_at, s.deployment_ended_at, s.stop_issued_at, s.delete_issued_at,
+    s.version,
     b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.leave_by, a.running_at,
     a.seen_running_at, a.failure,
     h.last_at AS last_heartbeat_at, k.doubted_at, botpool_now() AS now

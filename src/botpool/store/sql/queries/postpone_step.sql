@@ -2,10 +2,11 @@
 UPDATE bot_pool_slots
 SET next_step_at = botpool_now() + make_interval(secs => %(delay_s)s),
     step_tries = step_tries + 1,
-    recovery_attempts = recovery_attempts + CASE WHEN %(reset_failed)s THEN 1 ELSE 0 END,
     stop_issued_at = CASE WHEN %(stop_issued)s AND %(stop_doubted)s THEN botpool_now()
                           WHEN %(stop_issued)s THEN coalesce(stop_issued_at, botpool_now())
                           ELSE stop_issued_at END,
+    delete_issued_at = CASE WHEN %(delete_issued)s THEN coalesce(delete_issued_at, botpool_now())
+                            ELSE delete_issued_at END,
     error_message = CASE WHEN status = 'error' THEN coalesce(%(problem)s, error_message)
                          ELSE error_message END,
     lease_owner = NULL,
