@@ -1,0 +1,25 @@
+"""What tests of a platform whose status lags share: a bot that deploys, one seen running."""
+
+from botpool.domain.ids import BotId
+from botpool.domain.observation import ContainerState
+from botpool.engine.replica import Replica
+
+from replicas import Stage, wish
+
+
+async def deployed(stage: Stage, replica: Replica) -> BotId:
+    bot = (await replica.admission.admit(wish())).bot
+    while await stage.step(replica):
+        pass
+    return bot.id
+
+
+def container(stage: Stage) -> str:
+    return str(stage.slots()[0]["container_id"])
+
+
+async def seen_running(stage: Stage, replica: Replica) -> None:
+    stage.backend.finish(container(stage))
+    stage.backend.show(container(stage), ContainerState.RUNNING)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "busy"

@@ -1,0 +1,124 @@
+"""What replicas share of a platform: its budget of requests, and the descriptions in its page."""
+
+import asyncio
+
+import pytest
+from lagging import container, deployed, seen_running
+
+from botpool.backends.protocol import Purpose
+from botpool.domain.errors import (
+    BackendUnavailable,
+    BudgetSpent,
+    ContainerGone,
+)
+from botpool.domain.observation import ContainerState
+from botpool.engine.budget import SharedBudget
+
+from replicas import Stage, pool, wish
+
+
+@pytest.fixture(autouse=True)
+def coolify_like(stage: Stage) -> None:
+    stage.backend.has_deployments = True
+    stage.backend.status_lag_s = 60.0
+
+
+async def test_a_spent_budget_is_asked_again_when_it_said(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    stage.backend.fail("ensure", BudgetSpent("the budget is spent", 40.0))
+    await replica.admission.admit(wish())
+    await stage.step(replica)
+    stage.clock.move(39)
+    assert await stage.step(replica) == 0
+    stage.clock.move(2)
+    assert await stage.step(replica) == 1
+
+
+async def test_one_minute_takes_no_more_than_the_budget(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    budgets = [
+        SharedBudget(database=database, backend="process", requests_per_minute=200)
+        for database in (replica.database, (await stage.replica()).database)
+    ]
+
+    async def take(number: int, purpose: Purpose, requests: int) -> bool:
+        try:
+            await budgets[number % 2].take(purpose, requests)
+        except BudgetSpent:
+            return False
+        return True
+
+    taken = await asyncio.gather(*(take(n, Purpose.STOP, 1) for n in range(300)))
+    assert sum(taken) == 200
+    stage.clock.move(67)
+    assert not await take(0, Purpose.STOP, 1), "what was granted may still be being sent"
+    stage.clock.move(6)
+    assert await take(0, Purpose.DESCRIPTION, 100)
+    assert not await take(0, Purpose.DESCRIPTION, 1), "the rest is for what is more urgent"
+    assert await take(0, Purpose.MAKE, 40)
+    assert not await take(0, Purpose.MAKE, 1)
+    assert await take(0, Purpose.START, 30)
+    assert not await take(0, Purpose.START, 1)
+    assert await take(0, Purpose.LOOK, 20)
+    assert not await take(0, Purpose.LOOK, 1)
+    assert await take(1, Purpose.STOP, 10)
+    assert not await take(1, Purpose.STOP, 1)
+
+
+async def test_a_pause_holds_for_all_replicas(stage: Stage) -> None:
+    first, second = await stage.replica(pool(1)), await stage.replica()
+    ours = SharedBudget(database=first.database, backend="process", requests_per_minute=200)
+    theirs = SharedBudget(database=second.database, backend="process", requests_per_minute=200)
+    await ours.pause(30)
+    with pytest.raises(BudgetSpent) as refused:
+        await theirs.take(Purpose.STOP, 1)
+    assert 29 <= refused.value.retry_after_s <= 30
+    stage.clock.move(31)
+    await theirs.take(Purpose.STOP, 1)
+
+
+async def test_descriptions_follow_the_slot_and_never_go_back(stage: Stage) -> None:
+    replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await replica.describer.describe_due()
+    await seen_running(stage, replica)
+    come, go_on = stage.backend.hold("describe")
+    slow = asyncio.create_task(replica.describer.describe_due())
+    await come.wait()
+    await stage.end(replica, bot)
+    await stage.step(replica)
+    stage.backend.show(container(stage), ContainerState.EXITED)
+    await replica.looker.look("process")
+    await other.describer.describe_due()
+    assert len(stage.backend.made("describe")) == 2, "none while another one is under way"
+    go_on.set()
+    await slow
+    await other.describer.describe_due()
+    await other.describer.describe_due()
+    told = [str(text).split(" - ")[0] for text in stage.backend.made("describe")]
+    assert told == ["[DEPLOYING] Bot #1", "[BUSY] Bot #1", "[IDLE] Available"]
+
+
+async def test_a_description_that_was_not_answered_keeps_the_next_one_waiting(
+    stage: Stage,
+) -> None:
+    replica = await stage.replica(pool(1))
+    await deployed(stage, replica)
+    stage.backend.fail("describe", BackendUnavailable("no answer"))
+    await replica.describer.describe_due()
+    await seen_running(stage, replica)
+    await replica.describer.describe_due()
+    assert len(stage.backend.made("describe")) == 1
+    stage.clock.move(31)
+    await replica.describer.describe_due()
+    assert str(stage.backend.made("describe")[-1]).startswith("[BUSY] Bot #1")
+
+
+async def test_a_container_that_is_gone_is_described_by_nobody(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    await deployed(stage, replica)
+    stage.backend.fail("describe", ContainerGone("gone"))
+    for _ in range(3):
+        await replica.describer.describe_due()
+        stage.clock.move(31)
+    assert len(stage.backend.made("describe")) == 1

@@ -1,0 +1,293 @@
+"""Stops on a platform whose status lags: when one counts, is sent again, or leads to deletion."""
+
+import asyncio
+
+import pytest
+from lagging import container, deployed, seen_running
+
+from botpool.domain.errors import (
+    BackendRefused,
+    BackendUnavailable,
+    StillRunning,
+)
+from botpool.domain.observation import ContainerState, DeploymentState
+
+from invariants import assert_invariants
+from replicas import Stage, pool
+
+
+@pytest.fixture(autouse=True)
+def coolify_like(stage: Stage) -> None:
+    stage.backend.has_deployments = True
+    stage.backend.status_lag_s = 60.0
+
+
+async def test_a_stop_is_sent_once_and_confirmed_by_the_regular_look(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await seen_running(stage, replica)
+    stage.backend.stops_work = False
+    await stage.end(replica, bot)
+    await stage.step(replica)
+    looked = len(stage.backend.made("look"))
+    for _ in range(3):
+        stage.clock.move(15)
+        await stage.step(replica)
+        await replica.looker.look("process")
+        assert stage.slots()[0]["status"] == "releasing"
+    assert len(stage.backend.made("stop")) == 1
+    assert len(stage.backend.made("look")) == looked + 3
+    stage.backend.show(container(stage), ContainerState.EXITED)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "idle"
+    assert_invariants(stage.url)
+
+
+async def test_a_status_from_before_the_start_confirms_no_stop_until_the_lag_has_passed(
+    stage: Stage,
+) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await replica.stopping.stop(bot)
+    await stage.step(replica)
+    stage.clock.move(59)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "releasing"
+    stage.clock.move(2)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_an_agents_word_alone_does_not_make_an_old_status_confirm_a_stop(
+    stage: Stage,
+) -> None:
+    """A quick bot ends while the status still shows what was before its start."""
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    stage.backend.finish(container(stage))
+    await replica.agents.heartbeat(stage.slots()[0]["assignment_id"], bot)
+    stage.backend.stops_work = False
+    await stage.end(replica, bot)
+    await stage.step(replica)
+    stage.clock.move(59)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "releasing"
+    stage.clock.move(2)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_a_busy_container_that_a_look_shows_running_was_seen_running(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    stage.backend.finish(container(stage))
+    await replica.agents.heartbeat(stage.slots()[0]["assignment_id"], bot)
+    stage.backend.show(container(stage), ContainerState.RUNNING)
+    await replica.looker.look("process")
+    await stage.end(replica, bot)
+    await stage.step(replica)
+    stage.backend.show(container(stage), ContainerState.EXITED)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_a_refused_start_needs_no_stop(stage: Stage) -> None:
+    """Where a token may not deploy it may not stop either: the bot must not hang for that."""
+    replica = await stage.replica(pool(1))
+    refused = BackendRefused("backends.coolify.token", "lacks the ability deploy")
+    stage.backend.fail("start", refused, refused)
+    bot = await deployed(stage, replica)
+    await stage.settle(replica)
+    assert stage.backend.made("stop") == []
+    assert stage.bot(bot)["status"] == "FAILED"
+    assert "deploy" in stage.bot(bot)["failure_reason"]
+    health = await replica.readiness.backend_health("process")
+    assert health.ok, "what the backend says of itself is asked again"
+
+
+async def test_a_start_that_is_refused_when_it_is_repeated_is_stopped(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    stage.backend.fail("start", BackendUnavailable("no answer"))
+    bot = await deployed(stage, replica)
+    stage.backend.fail("start", BackendRefused("backends.coolify.token", "expired"))
+    stage.clock.move(20)
+    while await stage.step(replica):
+        pass
+    assert stage.slots()[0]["error_message"] == "backends.coolify.token: expired"
+    assert len(stage.backend.made("stop")) == 1, "the first one may have started something"
+    assert stage.statuses(bot) == ["DEPLOYING"]
+
+
+async def test_a_stop_that_does_nothing_is_sent_again_and_then_the_container_deleted(
+    stage: Stage,
+) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await seen_running(stage, replica)
+    stage.backend.stops_work = False
+    await stage.end(replica, bot)
+    for _ in range(30):
+        await stage.step(replica)
+        await replica.looker.look("process")
+        stage.clock.move(15)
+    assert 2 <= len(stage.backend.made("stop")) <= 4
+    assert len(stage.backend.made("delete")) == 1
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_a_look_does_not_free_a_slot_whose_stop_is_being_sent(stage: Stage) -> None:
+    """The stop would reach the next tenant."""
+    replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await seen_running(stage, replica)
+    await stage.end(replica, bot)
+    stage.backend.stops_work = False
+    await stage.step(replica)
+    stage.clock.move(80)
+    come, go_on = stage.backend.hold("stop")
+    await replica.stepper.make_due_steps()
+    await come.wait()
+    stage.backend.show(container(stage), ContainerState.EXITED)
+    await other.looker.look("process")
+    assert stage.slots()[0]["status"] == "releasing"
+    go_on.set()
+    await asyncio.gather(*replica.stepper.under_way)
+    await other.looker.look("process")
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_a_stop_that_a_deployment_may_undo_is_sent_again(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await replica.stopping.stop(bot)
+    await stage.step(replica)
+    stage.backend.finish(container(stage), DeploymentState.IN_PROGRESS)
+    stage.clock.move(61)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["stop_issued_at"] is None
+    await stage.step(replica)
+    stage.clock.move(59)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "releasing", "the lag counts from the second stop"
+    stage.clock.move(2)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_a_stop_sent_to_a_server_that_cannot_be_reached_is_sent_again(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await seen_running(stage, replica)
+    await stage.end(replica, bot)
+    stage.backend.stops_work = False
+    await stage.step(replica)
+    stage.backend.is_blind = True
+    await replica.looker.look("process")
+    stage.backend.is_blind = False
+    stage.backend.show(container(stage), ContainerState.EXITED)
+    stage.clock.move(70)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "releasing", "nobody may have heard that stop"
+    stage.clock.move(10)
+    await stage.step(replica)
+    assert len(stage.backend.made("stop")) == 2
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_a_deployment_that_cannot_be_cancelled_ends_with_its_container(
+    stage: Stage,
+) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await replica.stopping.stop(bot)
+    stage.backend.fail("stop", *[StillRunning("it is being cancelled")] * 100)
+    for _ in range(20):
+        await stage.step(replica)
+        stage.clock.move(15)
+    assert len(stage.backend.made("delete")) == 1
+    assert stage.slots()[0]["status"] == "idle"
+
+
+async def test_one_odd_container_does_not_hold_the_others(stage: Stage) -> None:
+    replica = await stage.replica(pool(2))
+    for _ in range(2):
+        await deployed(stage, replica)
+        for slot in stage.slots():
+            stage.backend.finish(slot["container_id"])
+            stage.backend.show(slot["container_id"], ContainerState.RUNNING)
+        await replica.looker.look("process")
+    odd, leaving = (slot["container_id"] for slot in stage.slots())
+    stage.backend.show(odd, ContainerState.UNKNOWN)
+    await stage.end(replica, stage.slots()[1]["assigned_bot_id"])
+    await stage.step(replica)
+    stage.backend.show(leaving, ContainerState.EXITED)
+    await replica.looker.look("process")
+    assert [slot["status"] for slot in stage.slots()] == ["busy", "idle"]
+
+
+async def test_a_container_that_is_being_deleted_is_given_to_nobody(stage: Stage) -> None:
+    """The platform deletes later, and shows it stopped until then."""
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await seen_running(stage, replica)
+    stage.backend.stops_work = stage.backend.deletes_at_once = False
+    await stage.end(replica, bot)
+    for _ in range(20):
+        await stage.step(replica)
+        await replica.looker.look("process")
+        stage.clock.move(15)
+    assert stage.backend.made("delete")
+    stage.backend.show(container(stage), ContainerState.EXITED)
+    await replica.looker.look("process")
+    assert stage.slots()[0]["status"] == "releasing"
+    stage.backend.lose(container(stage))
+    await replica.looker.look("process")
+    assert (stage.slots()[0]["status"], stage.slots()[0]["container_id"]) == ("idle", None)
+
+
+async def test_what_stopped_during_an_outage_is_not_deleted_after_it(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await seen_running(stage, replica)
+    await stage.end(replica, bot)
+    await stage.step(replica)
+    stage.clock.move(900)
+    await stage.step(replica)
+    assert stage.slots()[0]["status"] == "idle"
+    assert stage.backend.made("delete") == []
+
+
+async def test_a_look_that_is_answered_late_frees_nothing(stage: Stage) -> None:
+    """Meanwhile another replica has leased the slot, and is just sending the stop again."""
+    replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
+    bot = await deployed(stage, replica)
+    await seen_running(stage, replica)
+    await stage.end(replica, bot)
+    stage.backend.stops_work = False
+    await stage.step(replica)
+    stage.backend.show(container(stage), ContainerState.EXITED)
+    acted, answer = stage.backend.hold_answer("look")
+    late = asyncio.create_task(other.looker.look("process"))
+    await acted.wait()
+    stage.clock.move(80)
+    come, go_on = stage.backend.hold("stop")
+    await replica.stepper.make_due_steps()
+    await come.wait()
+    answer.set()
+    await late
+    assert stage.slots()[0]["status"] == "releasing"
+    go_on.set()
+    await asyncio.gather(*replica.stepper.under_way)
+
+
+async def test_what_ran_before_the_upgrade_is_stopped(stage: Stage) -> None:
+    """An older replica does not write when a start was let through."""
+    stage.backend.has_deployments = False
+    stage.backend.status_lag_s = 0
+    replica = await stage.replica(pool(1))
+    bot = (await stage.run_bot(replica)).bot
+    stage.rows("UPDATE bot_pool_slots SET start_wanted_at = NULL, version = version + 1")
+    await stage.end(replica, bot.id)
+    await stage.settle(replica)
+    assert len(stage.backend.made("stop")) == 1
