@@ -10,7 +10,6 @@ What the next worker finds when the process dies, and what it does:
 - after the commit: the looks, the agent's call or the deadline decide.
 """
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -34,6 +33,7 @@ from botpool.engine.environment import container_environment
 from botpool.engine.gate import Gate
 from botpool.engine.leases import Lease
 from botpool.engine.looking import Looker
+from botpool.engine.loop_time import loop_time
 from botpool.engine.moves import Moves, spec_of
 
 _log = structlog.get_logger()
@@ -117,7 +117,7 @@ class Deployer:
     async def _record(
         self, slot: LeasedSlot, lease: Lease, container_id: ContainerId, *, reason: str
     ) -> LeasedSlot:
-        taken_at = time.monotonic()
+        taken_at = loop_time()
         policy, backend = self.moves.policy, self.backends[slot.backend]
         row = await self.moves.database.fetch_one(
             "record_container",

@@ -6,7 +6,6 @@ longer arrive. So an old text never comes over a newer one. Nothing else waits f
 """
 
 import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from botpool.domain.errors import BackendError, ContainerGone
 from botpool.domain.policy import Policy
 from botpool.domain.states import SlotStatus
 from botpool.engine.leases import Lease, LeaseTooShort
+from botpool.engine.loop_time import loop_time
 from botpool.store.database import Database
 
 _log = structlog.get_logger()
@@ -35,7 +35,7 @@ class Describer:
         described = sorted(name for name, each in self.backends.items() if each.has_descriptions)
         if not described:
             return
-        taken_at = time.monotonic()
+        taken_at = loop_time()
         rows = await self.database.fetch(
             "lease_descriptions",
             {

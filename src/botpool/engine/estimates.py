@@ -1,11 +1,11 @@
 """How long a queued bot will wait, from what was measured of its pool."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from botpool.domain.decisions import estimate_wait_ms
 from botpool.domain.ids import Platform
+from botpool.engine.loop_time import loop_time
 from botpool.store.database import Database
 
 _FRESH_S = 1.0
@@ -22,9 +22,7 @@ class _Measured:
 class Estimates:
     """Measures a pool at most once a second, however many ask."""
 
-    def __init__(
-        self, database: Database, *, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, database: Database, *, monotonic: Callable[[], float] = loop_time) -> None:
         self._database = database
         self._monotonic = monotonic
         self._measured: dict[Platform, _Measured] = {}

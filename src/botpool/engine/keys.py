@@ -1,11 +1,11 @@
 """API keys: made once, shown once, kept as hashes."""
 
-import time
 from collections.abc import Callable
 
 from botpool.domain.errors import NotFound
 from botpool.domain.records import ApiKey
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
+from botpool.engine.loop_time import loop_time
 from botpool.store.database import Database
 
 SCOPES = ("user", "operator", "admin")
@@ -18,9 +18,7 @@ _REMEMBERED = 1000
 class Keys:
     """Finds keys, remembering good ones for ten seconds: a revoked key dies within that time."""
 
-    def __init__(
-        self, database: Database, *, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, database: Database, *, monotonic: Callable[[], float] = loop_time) -> None:
         self._database = database
         self._monotonic = monotonic
         self._known: dict[bytes, tuple[float, ApiKey]] = {}

@@ -5,11 +5,11 @@ another replica may act, and two calls about one container could cross.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from botpool.domain.errors import BackendUnavailable, BotpoolError
+from botpool.engine.loop_time import loop_time
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class Lease:
         taken_at: float,
         lease_s: float,
         call_timeout_s: float,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = loop_time,
     ) -> None:
         """`taken_at`: the monotonic clock just before the lease was asked for."""
         self._ends_at = taken_at + lease_s

@@ -1,7 +1,6 @@
 """Can this replica serve? Only its database decides; a backend's trouble is told, not punished."""
 
 import asyncio
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import structlog
 from botpool.backends.protocol import Backend, Health
 from botpool.domain.errors import BotpoolError, BudgetSpent, DatabaseUnavailable, SchemaMismatch
 from botpool.engine.leases import timed
+from botpool.engine.loop_time import loop_time
 from botpool.engine.wakeups import Wakeups
 from botpool.store.database import Database
 from botpool.store.migrations import check_schema
@@ -35,7 +35,7 @@ class Readiness:
         backends: Mapping[str, Backend],
         wakeups: Wakeups,
         *,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = loop_time,
     ) -> None:
         self._database = database
         self._backends = backends

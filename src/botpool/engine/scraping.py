@@ -5,13 +5,13 @@ does not answer there are no figures of pools: an old one would say that all is 
 """
 
 import asyncio
-import time
 from collections.abc import Callable
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.states import SlotStatus
+from botpool.engine.loop_time import loop_time
 from botpool.engine.telemetry import Telemetry
 from botpool.store.database import Database, Rows
 
@@ -26,7 +26,7 @@ class Scraping:
         database: Database,
         telemetry: Telemetry,
         *,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = loop_time,
     ) -> None:
         self._database = database
         self._instruments = telemetry.instruments

@@ -6,7 +6,6 @@ handed back, so that another replica goes on at once.
 """
 
 import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -19,6 +18,7 @@ from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
 from botpool.engine.deployment import Deployer
 from botpool.engine.leases import Lease, LeaseTooShort
+from botpool.engine.loop_time import loop_time
 from botpool.engine.moves import Moves
 from botpool.engine.release import Releaser
 from botpool.engine.reset import Resetter
@@ -46,7 +46,7 @@ class Stepper:
         if room <= 0:
             return
         policy = self.moves.policy
-        taken_at = time.monotonic()
+        taken_at = loop_time()
         rows = await self.moves.database.fetch(
             "lease_slots",
             {
