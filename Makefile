@@ -4,14 +4,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
-TIERS := $(wildcard $(addprefix tests/,unit store engine backends simulation acceptance chaos browser))
+TIERS := $(wildcard $(addprefix tests/,unit store engine model backends simulation schedules acceptance chaos browser))
 
 # A virtual environment works only where it was made; a copied or moved checkout needs its own.
 MOVED := $(shell test ! -e .venv/.home || test "$$(cat .venv/.home)" = "$$PWD" || echo moved)
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help up demo test test-long check bench clean moved
+.PHONY: help up demo test test-long simulate check bench clean moved
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ test: $(DEV) ## Install what the tests need and run all of them
 test-long: $(DEV) ## Run the tests that take long: soak, chaos, many seeds
 	@scripts/install-test-packages
 	@$(BIN)/python -m pytest -m long --durations=15 $(ARGS) $(TIERS)
+
+simulate: $(DEV) ## Live schedules by their seeds: make simulate SEEDS=0-999, or one, told step by step
+	@$(BIN)/python tests/schedules/simulate.py $(or $(SEEDS),0-199)
 
 check: $(DEV) ## Format, lint, types and import rules
 	@$(BIN)/ruff format --check --quiet .

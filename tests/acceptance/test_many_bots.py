@@ -47,7 +47,13 @@ Answer = Mapping[str, Any]
 together: Barrier
 
 
-@pytest.fixture(params=["postgres", "debian_postgres"])
+def on(server: str, *, at_length: str) -> pytest.MarkDecorator:
+    """The server that a test runs on, and the one for which there is time in test-long only."""
+    both = [server, pytest.param(at_length, marks=pytest.mark.long)]
+    return pytest.mark.parametrize("migrated_url", both, indirect=True)
+
+
+@pytest.fixture
 def migrated_url(request: pytest.FixtureRequest) -> str:
     server: TestPostgres = request.getfixturevalue(request.param)
     url = server.create_database()
@@ -63,6 +69,7 @@ async def two_replicas(migrated_url: str, tmp_path: Path) -> AsyncIterator[Insta
         yield installed
 
 
+@on("debian_postgres", at_length="postgres")
 async def test_ten_bots_at_once_get_the_first_ten_slots(two_replicas: Installation) -> None:
     async with containers_counted(two_replicas) as counts:
         answers = await post_at_once(two_replicas, 10)
@@ -74,6 +81,7 @@ async def test_ten_bots_at_once_get_the_first_ten_slots(two_replicas: Installati
     assert max(counts) == 10
 
 
+@on("postgres", at_length="debian_postgres")
 @pytest.mark.timeout(300)
 async def test_two_hundred_bots_at_once_fill_the_pool_and_its_queue(
     two_replicas: Installation,

@@ -1,0 +1,72 @@
+"""Bugs put in by hand, to see that the schedules find them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from botpool.domain.observation import ContainerState
+from botpool.engine.release import Releaser
+from botpool.store import database
+from botpool.store.statements import statement
+
+
+@contextmanager
+def _changed(name: str, changes: Mapping[str, str]) -> Iterator[None]:
+    """One statement, with some of its words replaced."""
+    text = statement(name)
+    for words, others in changes.items():
+        assert words in text, f"{name}.sql does not say {words!r} any more"
+        text = text.replace(words, others)
+
+    def read(wanted: str) -> str:
+        return text if wanted == name else statement(wanted)
+
+    with mock.patch.object(database, "statement", read):
+        yield
+
+
+@contextmanager
+def _released_before_the_stop() -> Iterator[None]:
+    async def looks_stopped(*_: Any) -> ContainerState:
+        return ContainerState.STOPPED
+
+    with mock.patch.object(Releaser, "_stop_and_look", looks_stopped):
+        yield
+
+
+BUGS: Mapping[str, Callable[[], Any]] = {
+    "a slot is freed without a fence": lambda: _changed(
+        "free_slot",
+        {"AND s.assignment_id = %(assignment_id)s": "", "AND s.version = %(version)s": ""},
+    ),
+    "a pool's slots are counted outside its lock": lambda: _changed(
+        "lock_pool", {"pg_advisory_xact_lock(1651471472, hashtext(%(platform)s))": "1"}
+    ),
+    "a slot is released before its container has stopped": _released_before_the_stop,
+    "a live lease is not respected": lambda: _changed(
+        "lease_slots",
+        {"AND (s.lease_until IS NULL OR s.lease_until <= botpool_now())": ""},
+    ),
+    "a start is recorded without a fence": lambda: _changed(
+        "record_start",
+        {
+            "AND assignment_id = %(assignment_id)s": "",
+            "AND version = %(version)s": "",
+            "AND status = 'deploying'": "",
+        },
+    ),
+    "a look ends the bot that came after the one it saw": lambda: _changed(
+        "end_bot",
+        {
+            "s.assignment_id = %(assignment_id)s": "s.assignment_id >= %(assignment_id)s",
+            "AND (%(version)s::bigint IS NULL OR s.version = %(version)s)": "",
+        },
+    ),
+    "a newcomer overtakes the queue": lambda: _changed(
+        "admit_to_idle_slot",
+        {
+            "AND NOT EXISTS (SELECT FROM bot_pool_queue q WHERE q.platform = %(platform)s)": "",
+        },
+    ),
+}

@@ -1,0 +1,69 @@
+"""A thousand schedules without a violation; and bugs put in by hand, which they find.
+
+A failing seed replays exactly: `make simulate SEEDS=<seed>` shows it step by step.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+
+import pytest
+import schedule
+from planted import BUGS
+from simulated_database import Server
+
+from postgres import TestPostgres
+
+IN_THE_SUITE = 1000
+PER_TEST = 50
+MANY = 10_000
+
+
+@pytest.fixture(scope="module")
+def server(postgres: TestPostgres, template: str) -> Iterator[Server]:
+    url = postgres.create_database(template)
+    server = Server(url)
+    asyncio.run(server.connect())
+    yield server
+    asyncio.run(server.close())
+    postgres.drop_database(url)
+
+
+def assert_clean(server: Server, seeds: range) -> None:
+    for seed in seeds:
+        outcome = schedule.run(server, seed)
+        assert not outcome.violations, f"make simulate SEEDS={seed}: {outcome.violations}"
+
+
+@pytest.mark.parametrize("first", range(0, IN_THE_SUITE, PER_TEST))
+def test_no_schedule_breaks_what_must_always_hold(server: Server, first: int) -> None:
+    assert_clean(server, range(first, first + PER_TEST))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_no_schedule_of_many_more(server: Server) -> None:
+    assert_clean(server, range(IN_THE_SUITE, MANY))
+
+
+@pytest.mark.parametrize("seed", [3, 14])
+def test_a_seed_replays_exactly(server: Server, seed: int) -> None:
+    first = schedule.run(server, seed)
+    schedule.run(server, seed + 1)
+    again = schedule.run(server, seed)
+    assert len(first.trace) > 100
+    assert again == first
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_bug_put_in_by_hand_is_found(server: Server, bug: str) -> None:
+    with BUGS[bug]():
+        found = next(
+            (seed for seed in range(IN_THE_SUITE) if schedule.run(server, seed).violations), None
+        )
+    assert found is not None, f"{IN_THE_SUITE} schedules did not find that {bug}"
+
+
+def test_the_seeds_differ(server: Server) -> None:
+    traces = [schedule.run(server, seed).trace for seed in range(4)]
+    assert all(one != other for one, other in itertools.combinations(traces, 2))
