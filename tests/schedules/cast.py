@@ -56,7 +56,7 @@ class Cast:
         self.platform.exit(run.container_id, ContainerState.EXITED)
 
     async def _be_in_the_call(self, me: AssignmentId, bot: BotId, character: str) -> None:
-        ends_at = self.conductor.now + self.chance.uniform(1.0, 15.0)
+        ends_at = self.conductor.now + self.chance.uniform(1.0, 10.0)
         await self._insist(lambda r: r.agents.report(me, bot, BotStatus.IN_CALL, None))
         while self.conductor.now < ends_at:
             orders = await self._insist(lambda r: r.agents.heartbeat(me, bot))
@@ -82,7 +82,7 @@ class Cast:
 
     async def post(self, number: int) -> None:
         """Send a bot, as a client does that tries again; some send it twice at once."""
-        await asyncio.sleep(self.chance.uniform(0.0, 20.0))
+        await asyncio.sleep(self.chance.uniform(0.0, 12.0))
         request = wish(
             priority=self.chance.choice((50, 100, 100, 100)),
             queue_timeout_ms=self.chance.choice((0, 3_000, 20_000, 60_000, 60_000, 60_000)),
@@ -109,7 +109,7 @@ class Cast:
     # Operators
 
     async def operate(self) -> None:
-        await asyncio.sleep(self.chance.uniform(2.0, 30.0))
+        await asyncio.sleep(self.chance.uniform(2.0, 20.0))
         slots = await self._insist(lambda r: r.reading.slots(platform=None, status=None))
         platform = self.installation.pools[0].platform
         pull = self.chance.choice(("release", "recover", "cordon", "delete", "drain", "pass"))
@@ -145,17 +145,17 @@ class Cast:
     # Accidents
 
     async def kill_a_replica(self) -> None:
-        await asyncio.sleep(self.chance.uniform(0.0, 35.0))
+        await asyncio.sleep(self.chance.uniform(0.0, 22.0))
         if self.installation.living:
             await self.installation.kill(self.chance.choice(self.installation.living))
 
     async def restart_a_replica(self) -> None:
-        await asyncio.sleep(self.chance.uniform(0.0, 35.0))
+        await asyncio.sleep(self.chance.uniform(0.0, 22.0))
         if self.installation.living:
             await self.installation.stop(self.chance.choice(self.installation.living))
 
     async def break_a_container(self) -> None:
-        await asyncio.sleep(self.chance.uniform(3.0, 35.0))
+        await asyncio.sleep(self.chance.uniform(3.0, 22.0))
         if not self.platform.containers:
             return
         container_id = self.chance.choice(sorted(self.platform.containers))

@@ -20,7 +20,7 @@ from botpool.store.examiner import check_statement
 from invariants import ALWAYS
 from replicas import pool
 
-TROUBLE_S = 40.0
+TROUBLE_S = 25.0
 LIMIT_S = 600.0
 LOOK_S = 5.0
 _RESTLESS = """
