@@ -62,6 +62,10 @@ class ScriptedBackend:
         """Let the next call of that name act, and keep its answer: (it has acted, let it go on)."""
         return self._gates.setdefault(f"answer of {call}", (asyncio.Event(), asyncio.Event()))
 
+    def release(self, call: str) -> None:
+        """Hold nothing any more that did not come."""
+        self._gates.pop(call, None)
+
     def show(self, container_id: str, state: ContainerState) -> None:
         """The platform now shows this state."""
         self.containers[ContainerId(container_id)].state = state

@@ -123,13 +123,9 @@ async def uncordon_slot(
 
 
 @routes.post("/slots/{id}/release", status_code=202, responses=_ERRORS)
-async def release_slot(
-    replica: Service, key: Operator, slot_id: SlotPath, correlation_id: Correlation
-) -> schemas.SlotAnswer:
+async def release_slot(replica: Service, key: Operator, slot_id: SlotPath) -> schemas.SlotAnswer:
     """Take a slot away from its bot, which fails with code `operator`."""
-    await replica.levers.release(
-        SlotId(slot_id), reason=f"released by {key.name}", correlation_id=correlation_id
-    )
+    await replica.levers.release(SlotId(slot_id), reason=f"released by {key.name}")
     return await _slot_answer(replica, slot_id)
 
 

@@ -17,7 +17,6 @@ class Policy:
     look_interval_s: float = 15.0
     recovery_interval_s: float = 60.0
     recovery: Limits = field(default_factory=Limits)
-    reset_attempts: int = 3
     max_duration_s: float = 21600.0
     leave_grace_s: float = 30.0
     idempotency_days: int = 7

@@ -263,7 +263,7 @@ class StuckSlot:
     slot_name: str
     platform: Platform
     backend: str
-    container_id: ContainerId
+    container_id: ContainerId | None
     status: SlotStatus
     phase: SlotPhase | None
     phase_at: datetime | None
@@ -271,6 +271,8 @@ class StuckSlot:
     start_issued_at: datetime | None
     deployment_id: DeploymentId | None
     skipped_recoveries: int
+    recovery_attempts: int
+    error_message: str | None
     assignment_id: AssignmentId | None
     version: int
     bot_id: BotId | None

@@ -35,6 +35,8 @@ class Act(Enum):
     """The bot has ended long ago: release its slot."""
     RESET = auto()
     """Nobody's container runs: stop it."""
+    DELETE = auto()
+    """Resets do not help: take the slot down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,7 @@ class Limits:
     heartbeat_freshness_s: float = 300.0
     max_skipped: int = 3
     deploy_timeout_s: float = 1500.0
+    max_resets: int = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,8 @@ class Patient:
     """From when its silence counts: the last heartbeat, its start, or the end of our own outage."""
     needs_heartbeats: bool
     skipped: int
+    resets: int
+    """In a row, since it was last busy."""
     seen: Observation | None
     """What the platform shows; None if it was not asked, or did not answer."""
     has_exited: bool
@@ -165,6 +170,12 @@ RULES: tuple[Rule, ...] = (
         fits=lambda p: (
             p.status is _S.IDLE and p.seen is not None and p.seen.state is ContainerState.RUNNING
         ),
+    ),
+    Rule(
+        slot="error",
+        evidence="3 resets in a row did not help",
+        act=Act.DELETE,
+        fits=lambda p: p.status is _S.ERROR and p.resets >= p.limits.max_resets,
     ),
 )
 

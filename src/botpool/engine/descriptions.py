@@ -62,9 +62,12 @@ class Describer:
         )
         backend = self.backends[row["backend"]]
         try:
-            await lease.call(
-                lambda timeout_s: backend.describe(row["container_id"], text, timeout_s=timeout_s)
-            )
+            with structlog.contextvars.bound_contextvars(correlation_id=row["correlation_id"]):
+                await lease.call(
+                    lambda timeout_s: backend.describe(
+                        row["container_id"], text, timeout_s=timeout_s
+                    )
+                )
         except ContainerGone:
             pass  # Nothing to describe: its next container gets a state of its own.
         except (BackendError, LeaseTooShort) as error:

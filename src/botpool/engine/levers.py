@@ -25,9 +25,7 @@ class Levers:
     moves: Moves
     pools: Pools
 
-    async def release(
-        self, slot_id: SlotId, *, reason: str, correlation_id: str | None = None
-    ) -> None:
+    async def release(self, slot_id: SlotId, *, reason: str) -> None:
         """Take a slot away from its bot, which has then failed. Without a bot: nothing to do."""
         slot = await self._find(slot_id)
         if SlotStatus(slot["status"]) in (SlotStatus.DEPLOYING, SlotStatus.BUSY):

@@ -9,6 +9,8 @@ made twice, or late, changes nothing the second time.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import structlog
+
 from botpool.backends.protocol import Backend
 from botpool.domain.decisions import Verdict, ending_of_exit, has_exited, judge_start
 from botpool.domain.errors import BackendError
@@ -73,13 +75,14 @@ class Looker:
 
     async def judge(self, slot: LookedAt, seen: Observation) -> None:
         """Act on one observation of one slot."""
-        match slot.status:
-            case SlotStatus.BUSY:
-                await self._judge_busy(slot, seen)
-            case SlotStatus.RELEASING:
-                await self.releaser.judge(slot, seen)
-            case _:
-                await self._judge_starting(slot, seen)
+        with structlog.contextvars.bound_contextvars(correlation_id=slot.correlation_id):
+            match slot.status:
+                case SlotStatus.BUSY:
+                    await self._judge_busy(slot, seen)
+                case SlotStatus.RELEASING:
+                    await self.releaser.judge(slot, seen)
+                case _:
+                    await self._judge_starting(slot, seen)
 
     async def _judge_busy(self, slot: LookedAt, seen: Observation) -> None:
         lag_s = self.backends[slot.backend].status_lag_s

@@ -223,6 +223,33 @@ class Moves:
         self.wakeups.slots_due()
         return True
 
+    async def condemn(
+        self, slot: LeasedSlot | StuckSlot, *, reason: str, holds_lease: bool = False
+    ) -> bool:
+        """Take a slot in `error` down, with its container. False: it moved on."""
+        row = await self.database.fetch_one(
+            "condemn_slot",
+            {
+                "slot_id": slot.slot_id,
+                "version": slot.version,
+                "reason": reason,
+                "correlation_id": None,
+                "holds_lease": holds_lease,
+            },
+        )
+        if row is None:
+            return False
+        journal.slot_moved(row, old=SlotStatus.ERROR, new=SlotStatus.DELETING, reason=reason)
+        self.wakeups.slots_due()
+        return True
+
+    async def condemn_useless(
+        self, slot: LeasedSlot | StuckSlot, *, holds_lease: bool = False
+    ) -> bool:
+        """Resets did not help: the slot itself is the problem."""
+        reason = f"{slot.recovery_attempts} resets did not help: {slot.error_message}"
+        return await self.condemn(slot, reason=reason, holds_lease=holds_lease)
+
     async def cancel_queued(self, bot_id: BotId, *, reason: str) -> bool:
         """Take a bot out of the queue for good. False: it does not wait there."""
         return await self._cancel("cancel_queued_bot", bot_id, BotStatus.QUEUED, reason)

@@ -81,6 +81,7 @@ class Recovery:
                 "backends": sorted(self.backends),
                 "deploying_timeout_s": self.limits.deploying_timeout_s,
                 "heartbeat_freshness_s": self.limits.heartbeat_freshness_s,
+                "max_resets": self.limits.max_resets,
             },
         )
         slots = [to_stuck_slot(row) for row in rows]
@@ -101,9 +102,9 @@ class Recovery:
         seen: dict[ContainerId, Observation] = {}
         for name in sorted({slot.backend for slot in slots}):
             backend = self.backends[name]
-            wanted = [slot.container_id for slot in slots if slot.backend == name]
+            wanted = [s.container_id for s in slots if s.backend == name and s.container_id]
             try:
-                seen |= await self._look_at(backend, wanted)
+                seen |= await self._look_at(backend, wanted) if wanted else {}
             except BackendError as error:
                 journal.unavailable("recovery.unavailable", error, backend=name)
         return seen
@@ -119,7 +120,7 @@ class Recovery:
     def _patient(
         self, slot: StuckSlot, seen: Mapping[ContainerId, Observation], gap_ended_at: datetime
     ) -> Patient:
-        observation = seen.get(slot.container_id)
+        observation = seen.get(slot.container_id) if slot.container_id else None
         times = (slot.heartbeat_at, slot.running_at, gap_ended_at)
         heard = [at for at in times if at is not None]
         still = [at for at in (slot.phase_at, slot.last_used_at) if at is not None]
@@ -133,6 +134,7 @@ class Recovery:
             silent_since=max(heard),
             needs_heartbeats=slot.needs_heartbeats,
             skipped=slot.skipped_recoveries,
+            resets=slot.recovery_attempts,
             seen=observation,
             has_exited=observation is not None and self._has_exited(slot, observation),
             now=slot.now,
@@ -197,6 +199,7 @@ class Recovery:
             Act.HEAL: ("skipped", self._heal),
             Act.RELEASE: ("recovered", self._release),
             Act.RESET: ("recovered", self._reset),
+            Act.DELETE: ("deleted", self._delete),
         }[act]
         if not await work(slot, patient):
             return None
@@ -285,3 +288,6 @@ class Recovery:
         journal.slot_moved(suspect, old=SlotStatus.IDLE, new=SlotStatus.ERROR, reason=reason)
         self.moves.wakeups.slots_due()
         return True
+
+    async def _delete(self, slot: StuckSlot, _: Patient) -> bool:
+        return await self.moves.condemn_useless(slot)

@@ -30,9 +30,9 @@ class Resetter:
     backends: Mapping[str, Backend]
 
     async def reset(self, slot: LeasedSlot, lease: Lease) -> None:
-        if slot.recovery_attempts >= self.moves.policy.reset_attempts:
-            reason = f"{slot.recovery_attempts} resets did not help: {slot.error_message}"
-            await self._condemn(slot, reason)
+        if slot.recovery_attempts >= self.moves.policy.recovery.max_resets:
+            if not await self.moves.condemn_useless(slot, holds_lease=True):
+                await self.moves.taken_away(slot, wanted="condemn")
             return
         backend = self.backends[slot.backend]
         try:
@@ -108,23 +108,8 @@ class Resetter:
         lag_s = self.backends[slot.backend].status_lag_s
         patience_s = lag_s + self.moves.policy.stop_patience_s
         if stop_is_overdue(stop_issued_at=slot.stop_issued_at, now=slot.now, patience_s=patience_s):
-            await self._condemn(slot, f"its container does not stop: {error}")
+            reason = f"its container does not stop: {error}"
+            if not await self.moves.condemn(slot, reason=reason, holds_lease=True):
+                await self.moves.taken_away(slot, wanted="condemn")
         else:
             await self.moves.postpone(slot, problem=str(error), stop_issued=True)
-
-    async def _condemn(self, slot: LeasedSlot, reason: str) -> None:
-        row = await self.moves.database.fetch_one(
-            "condemn_slot",
-            {
-                "slot_id": slot.slot_id,
-                "version": slot.version,
-                "reason": reason,
-                "correlation_id": None,
-                "holds_lease": True,
-            },
-        )
-        if row is None:
-            await self.moves.taken_away(slot, wanted="condemn")
-            return
-        journal.slot_moved(row, old=SlotStatus.ERROR, new=SlotStatus.DELETING, reason=reason)
-        self.moves.wakeups.slots_due()

@@ -34,6 +34,7 @@ DEPLOYING = Patient(
     silent_since=ago(minutes=16),
     needs_heartbeats=True,
     skipped=0,
+    resets=0,
     seen=seen(ContainerState.EXITED),
     has_exited=False,
     now=NOW,
@@ -88,6 +89,14 @@ def test_only_a_container_that_runs_is_too_much_in_an_idle_slot(state: Container
     idle = replace(BUSY, status=SlotStatus.IDLE, bot_status=None, seen=seen(state))
     assert (decide(idle) is Act.RESET) == (state is ContainerState.RUNNING)
     assert decide(replace(idle, seen=None)) is Act.LEAVE
+
+
+@pytest.mark.parametrize(
+    ("resets", "act"), [(0, Act.LEAVE), (2, Act.LEAVE), (3, Act.DELETE), (4, Act.DELETE)]
+)
+def test_a_slot_that_three_resets_did_not_help_is_deleted(resets: int, act: Act) -> None:
+    error = replace(BUSY, status=SlotStatus.ERROR, bot_status=None, seen=None, resets=resets)
+    assert decide(error) is act
 
 
 @given(

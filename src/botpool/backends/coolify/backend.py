@@ -181,7 +181,7 @@ class CoolifyBackend:
         purpose: Purpose,
         timeout_s: float,
         requests: int,
-        correlation_id: str = "",
+        correlation_id: str | None = None,
     ) -> AsyncIterator[Api]:
         errand = Errand.begin(name, purpose, timeout_s, correlation_id=correlation_id)
         api = Api(connection=self._connection, errand=errand)

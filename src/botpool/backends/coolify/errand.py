@@ -1,8 +1,10 @@
 """One operation of the backend, as the requests that it is made of see it."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
+
+from structlog.contextvars import get_contextvars
 
 from botpool.backends.protocol import Purpose
 from botpool.domain.errors import BackendUnavailable
@@ -20,18 +22,20 @@ class Errand:
     purpose: Purpose
     ends_at: float
     timeout_s: float
-    correlation_id: str = field(default="")
+    correlation_id: str | None
+    """Of the bot for whom it is; None where it is for many."""
 
     @classmethod
     def begin(
-        cls, name: str, purpose: Purpose, timeout_s: float, *, correlation_id: str = ""
+        cls, name: str, purpose: Purpose, timeout_s: float, *, correlation_id: str | None = None
     ) -> Self:
+        """Without an id of its own it has the one that the engine bound for its log."""
         return cls(
             name=name,
             purpose=purpose,
             ends_at=time.monotonic() + timeout_s,
             timeout_s=timeout_s,
-            correlation_id=correlation_id,
+            correlation_id=correlation_id or get_contextvars().get("correlation_id"),
         )
 
     def remaining_s(self) -> float:

@@ -27,7 +27,8 @@ REACH = Check(
 LEFTOVER = Check(
     name="leftover_containers",
     meaning="every container with our mark has a slot",
-    remedy="See that nothing runs in them, then delete them at the platform.",
+    remedy="Wait: a replica deletes what it saw to be nobody's for ten minutes. Many at once wait "
+    "for your word: see that they are nobody's, then POST /v1/maintenance/cleanup?force=true.",
 )
 MISSING = Check(
     name="missing_containers",

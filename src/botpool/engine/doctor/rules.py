@@ -34,6 +34,7 @@ class Rule(Check):
 
 _BY_HAND = "No statement of Botpool's does this: keep a copy of the database, report it, and "
 _STOP = "stop the bot: 'botpool bot stop'."
+_DELETE = "'botpool slot delete --force'"
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -44,12 +45,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="bots_follow_status",
         meaning="2. who has a bot follows from the status",
-        remedy=_BY_HAND + "delete the slot: 'botpool slot delete'.",
+        remedy=_BY_HAND + f"delete the slot: {_DELETE}.",
     ),
     Rule(
         name="unique_names",
         meaning="3. numbers and names are unique in their pool, container ids in a backend",
-        remedy=_BY_HAND + "look for a missing unique index, then delete one of the slots.",
+        remedy=_BY_HAND
+        + f"look for a missing unique index, then delete one of the slots: {_DELETE}.",
     ),
     Rule(
         name="pool_maximum",
@@ -100,12 +102,12 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="work_has_a_next_step",
         meaning="every slot with work to do has its next step",
-        remedy=_BY_HAND + "delete the slot: 'botpool slot delete'.",
+        remedy=_BY_HAND + f"delete the slot: {_DELETE}.",
     ),
     Rule(
         name="leaders_deploy",
         meaning="only a slot that deploys, or is released from that, leads the pull of an image",
-        remedy=_BY_HAND + "delete the slot: others wait for its pull.",
+        remedy=_BY_HAND + f"delete the slot, others wait for its pull: {_DELETE}.",
     ),
     Rule(
         name="ended_bot_leaves_its_slot",

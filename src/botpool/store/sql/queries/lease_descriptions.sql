@@ -29,7 +29,8 @@ WITH wanted AS MATERIALIZED (
 SELECT
     wanted.id AS slot_id, wanted.backend, wanted.container_id, wanted.status,
     wanted.assigned_bot_id AS bot_id, wanted.last_assigned_at, wanted.last_used_at, wanted.phase_at,
-    wanted.error_message, wanted.created_at, wanted.state, held.hold_until
+    wanted.error_message, wanted.created_at, wanted.state, held.hold_until, b.correlation_id
 FROM wanted
 JOIN held ON held.slot_id = wanted.id
+LEFT JOIN bots b ON b.id = wanted.assigned_bot_id
 ORDER BY wanted.phase_at
