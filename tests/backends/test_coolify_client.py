@@ -1,9 +1,11 @@
 """Every way in which Coolify, or what stands before it, can answer, and what it means."""
 
+from contextlib import suppress
 from typing import Any
 
 import httpx
 import pytest
+import structlog
 from coolify_script import APPLICATION, HTML, OURS, Script, list_owned, look, start_order
 from harness import SPEC
 
@@ -177,6 +179,30 @@ async def test_each_request_says_who_asks_and_for_which_bot(script: Script) -> N
         assert request.headers["Accept"] == "application/json"
         assert request.headers["Authorization"] == "Bearer 1|emulated"
         assert request.headers["X-Correlation-ID"] == "correlation-12"
+
+
+@pytest.mark.parametrize("call", ["ensure", "stop", "delete", "deployment", "describe"])
+async def test_whatever_is_asked_for_a_bot_says_for_which(script: Script, call: str) -> None:
+    """As the engine bound it: in its log and at the platform it is the same id."""
+    backend = script.backend
+    with structlog.contextvars.bound_contextvars(correlation_id="bot-7"), suppress(BackendError):
+        if call == "ensure":
+            await backend.ensure(SPEC, timeout_s=2)
+        elif call == "stop":
+            await backend.stop(OURS, AssignmentId(7), timeout_s=2)
+        elif call == "delete":
+            await backend.delete(OURS, timeout_s=2)
+        elif call == "deployment":
+            await backend.deployment(OURS, DeploymentId("d"), timeout_s=2)
+        else:
+            await backend.describe(OURS, "[IDLE]", timeout_s=2)
+    assert script.asked
+    assert {request.headers.get("X-Correlation-ID") for request in script.asked} == {"bot-7"}
+
+
+async def test_what_is_asked_for_nobody_says_so(script: Script) -> None:
+    await script.backend.list_owned(timeout_s=2)
+    assert "X-Correlation-ID" not in script.asked[0].headers
 
 
 class TestGone:

@@ -1,0 +1,96 @@
+"""A patient for `botpool doctor`: a database in the middle of its work, and its containers."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+import pytest
+from http_server import LINK
+
+from botpool.backends.process import ProcessBackend
+from botpool.backends.protocol import ContainerSpec
+from botpool.cli import main
+
+from clock import Clock
+from replicas import TEAMS, Stage, pool, wish
+
+PASSWORD, SECRET, INSTALLATION = "hunter2", "a secret of these tests", "doctors"
+PATIENCE_S = 60.0
+Captured = pytest.CaptureFixture[str]
+CONFIG = """
+[pools.google-meet]
+max_size = 3
+[pools.teams]
+max_size = 0
+[queue]
+poll_interval_ms = 10
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    code: int
+    findings: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def checks(self, result: str) -> set[str]:
+        return {name for name, finding in self.findings.items() if finding["result"] == result}
+
+
+@dataclass(slots=True, kw_only=True)
+class Patient:
+    """A database with bots, the folder of its containers, and the settings of its replicas."""
+
+    url: str
+    directory: Path
+    captured: Captured
+
+    def break_(self, *statements: str) -> None:
+        """By hand, with the triggers off that would refuse it."""
+        with psycopg.connect(self.url) as connection:
+            connection.execute("SET session_replication_role = replica")
+            for statement in statements:
+                assert connection.execute(statement).rowcount != 0, statement
+
+    def examine(self) -> Report:
+        code = main(["doctor", "--json", f"--data-dir={self.directory}"])
+        out, err = self.captured.readouterr()
+        assert err == ""
+        assert not any(secret in out for secret in (PASSWORD, SECRET, LINK))
+        answer = json.loads(out)
+        assert answer["ok"] == (code == 0)
+        return Report(code=code, findings={each["check"]: each for each in answer["findings"]})
+
+
+# In the order of their making: one bot runs, one is done and left its slot idle, one waits.
+RUNNING, DONE, WAITING = 1, 2, 3
+BUSY_SLOT = f"assigned_bot_id = {RUNNING}"
+IDLE_SLOT = "status = 'idle'"
+
+
+async def set_scene(url: str, directory: Path) -> None:
+    async with Stage.set(url, Clock(url)) as stage:
+        replica = await stage.replica(pool(3), pool(0, TEAMS))
+        first = await replica.admission.admit(wish())
+        second = await replica.admission.admit(wish())
+        await stage.settle(replica)
+        await stage.end(replica, second.bot.id)
+        await stage.settle(replica)
+        waiting = await replica.admission.admit(wish(TEAMS, queue_timeout_ms=600_000))
+        ids = [each.bot.id for each in (first, second, waiting)]
+        assert ids == [RUNNING, DONE, WAITING]
+        assert stage.statuses(*ids) == ["JOINING_CALL", "DONE", "QUEUED"]
+        containers = ProcessBackend(directory / "containers", INSTALLATION, ())
+        await containers.open()
+        for slot in stage.slots():
+            made = await containers.ensure(spec(slot["slot_name"]), timeout_s=PATIENCE_S)
+            stage.rows(
+                "UPDATE bot_pool_slots SET container_id = %s, version = version + 1 WHERE id = %s",
+                made,
+                slot["id"],
+            )
+        await containers.close()
+
+
+def spec(name: str) -> ContainerSpec:
+    return ContainerSpec(name=name, platform="google-meet", image="demo")
