@@ -106,13 +106,15 @@ class ScriptedBackend:
 
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
         await self._called("ensure", spec.name)
-        for container_id, container in self.containers.items():
-            if container.name == spec.name:
-                container.state = ContainerState.STOPPED
-                return container_id
-        self._made += 1
-        container_id = ContainerId(f"{spec.name}.{self._made}")
-        self.containers[container_id] = Container(name=spec.name)
+        there = [each for each, found in self.containers.items() if found.name == spec.name]
+        if there:
+            container_id = there[0]
+            self.containers[container_id].state = ContainerState.STOPPED
+        else:
+            self._made += 1
+            container_id = ContainerId(f"{spec.name}.{self._made}")
+            self.containers[container_id] = Container(name=spec.name)
+        await self._pass_gate("answer of ensure")
         return container_id
 
     async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
@@ -156,6 +158,7 @@ class ScriptedBackend:
             container.deployment = DeploymentState.CANCELLED
         if self.stops_work:
             container.state = ContainerState.STOPPED
+        await self._pass_gate("answer of stop")
 
     async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
         await self._called("delete", container_id)

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sized
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Sized
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,8 +50,12 @@ class Server:
     """One replica: its process, its address, and what it says."""
 
     process: subprocess.Popen[bytes]
-    url: str
+    port: int
     log: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     async def is_ready(self) -> None:
         async def problems() -> list[str]:
@@ -84,21 +88,22 @@ class Installation:
     key: str = field(default_factory=new_api_key)
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     servers: list[Server] = field(default_factory=list)
+    command: Sequence[str] = (COMMAND,)
 
-    async def serve(self) -> Server:
-        """Start one more replica and wait until it is ready."""
-        port = _free_port()
+    async def serve(self, port: int | None = None) -> Server:
+        """Start one more replica, where another was if need be, and wait until it is ready."""
+        port = port or _free_port()
         log = self.data_dir / f"serve-{port}.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [COMMAND, "serve", "--port", str(port)],
+                [*self.command, "serve", "--port", str(port)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=self._environment(),
                 cwd=self.data_dir,
             )
-        server = Server(process=process, url=f"http://127.0.0.1:{port}", log=log)
+        server = Server(process=process, port=port, log=log)
         self.servers.append(server)
         await server.is_ready()
         return server

@@ -6,19 +6,17 @@ and repeats what was not answered, under the same key, as clients do.
 """
 
 import asyncio
-import itertools
 import shlex
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 import pytest
+from load import Poster, assert_none_joined_twice, bots_in_call, bots_of, not_idle
 from server import FINAL, Installation, Server, get, installation, none_left
-from witness_bot import MEETING_OVER, WITNESSES
+from witness_bot import MEETING_OVER
 
 from botpool.store.migrations import migrate
 
@@ -29,42 +27,6 @@ DOWN_S = 3.0
 LEASE_S = 60.0
 """What was cut off inside a leased step is taken up when its lease has ended."""
 POOL = 12
-POSTERS = 3
-BETWEEN_POSTS_S = 0.25
-
-
-@dataclass(slots=True)
-class Poster:
-    """A client that posts bots all the time, several at once, and gives up on none."""
-
-    user: httpx.AsyncClient
-    accepted: dict[str, int] = field(default_factory=dict)
-    """By idempotency key."""
-    refusals: list[httpx.Response] = field(default_factory=list)
-    enough: bool = False
-
-    async def post_until_enough(self) -> None:
-        numbers = itertools.count(1)
-
-        async def one_after_the_other() -> None:
-            while not self.enough:
-                await self.post(f"meeting-{next(numbers)}")
-                await asyncio.sleep(BETWEEN_POSTS_S)
-
-        await asyncio.gather(*(one_after_the_other() for _ in range(POSTERS)))
-
-    async def post(self, key: str) -> None:
-        body = {"meetingUrl": "https://meet.google.com/abc-defg-hij"}
-        while key not in self.accepted:
-            with suppress(httpx.TransportError):
-                answer = await self.user.post(
-                    "/v1/bots", json=body, headers={"Idempotency-Key": key}
-                )
-                if answer.status_code in (200, 201):
-                    self.accepted[key] = answer.json()["bot"]["id"]
-                    return
-                self.refusals.append(answer)
-            await asyncio.sleep(BETWEEN_POSTS_S)
 
 
 @pytest.fixture
@@ -93,23 +55,23 @@ async def test_a_killed_postgres_costs_no_bot(
 ) -> None:
     server = await installed.serve()
     async with installed.client(server, timeout=20.0) as user:
-        poster = Poster(user)
+        poster = Poster([user])
         posting = asyncio.create_task(poster.post_until_enough())
         await bots_in_call(installed, POOL // 2)
-        await bots_accepted(poster, 2 * POOL)
+        await poster.has_posted(2 * POOL)
         await outage(own_postgres, server)
         (installed.data_dir / MEETING_OVER).touch()
         await bots_done(user, POOL)
         await outage(own_postgres, server)
-        await bots_accepted(poster, 5 * POOL)
+        await poster.has_posted(5 * POOL)
         poster.enough = True
         await posting
 
         async def unfinished() -> dict[int, str]:
-            return {bot: status for bot, status in await bots_of(user) if status not in FINAL}
+            return {bot: status for bot, status in await bots_of([user]) if status not in FINAL}
 
         await none_left("bots that have not ended", unfinished, within_s=LEASE_S + 90)
-        bots = dict(await bots_of(user))
+        bots = dict(await bots_of([user]))
     assert_told_why(poster.refusals)
     assert sorted(poster.accepted.values()) == sorted(bots), "a bot was lost, or made twice"
     assert Counter(bots.values()) == {"DONE": len(bots)}
@@ -135,42 +97,11 @@ async def outage(postgres: TestPostgres, server: Server) -> None:
     await server.is_ready()
 
 
-async def bots_in_call(installed: Installation, count: int) -> None:
-    async def missing() -> range:
-        found = sum(line.startswith("joined ") for line in witnessed(installed))
-        return range(found, count)
-
-    await none_left("bots missing from their meetings", missing, within_s=60)
-
-
-async def bots_accepted(poster: Poster, count: int) -> None:
-    async def missing() -> range:
-        return range(len(poster.accepted), count)
-
-    await none_left("bots that should be accepted", missing, within_s=60)
-
-
 async def bots_done(user: httpx.AsyncClient, count: int) -> None:
     async def missing() -> range:
-        return range(sum(status == "DONE" for _, status in await bots_of(user)), count)
+        return range(sum(status == "DONE" for _, status in await bots_of([user])), count)
 
     await none_left("bots that should be done", missing, within_s=LEASE_S + 60)
-
-
-async def bots_of(user: httpx.AsyncClient) -> list[tuple[int, str]]:
-    answer = await user.get("/v1/bots", params={"limit": 500})
-    assert answer.status_code == 200, answer.text
-    assert "nextCursor" not in answer.json() or answer.json()["nextCursor"] is None
-    return [(bot["id"], bot["status"]) for bot in answer.json()["bots"]]
-
-
-async def not_idle(installed: Installation) -> list[tuple[str, ...]]:
-    return installed.rows("SELECT slot_name, status FROM bot_pool_slots WHERE status <> 'idle'")
-
-
-def witnessed(installed: Installation) -> list[str]:
-    written = installed.data_dir / WITNESSES
-    return written.read_text().splitlines() if written.exists() else []
 
 
 def assert_told_why(refusals: list[httpx.Response]) -> None:
@@ -179,10 +110,3 @@ def assert_told_why(refusals: list[httpx.Response]) -> None:
         assert refusal.status_code == 503, refusal.text
         assert refusal.headers["content-type"] == "application/problem+json"
         assert "retry-after" in refusal.headers
-
-
-def assert_none_joined_twice(installed: Installation, bots: set[int]) -> None:
-    for event in ("started", "joined"):
-        lines = [line.split() for line in witnessed(installed) if line.startswith(event)]
-        runs = Counter(int(bot) for _, bot, _ in lines)
-        assert runs == dict.fromkeys(bots, 1), f"{event} other than once: {runs - Counter(bots)}"

@@ -1,20 +1,19 @@
-"""The machine: every public operation, every trouble, in any order, against the reference.
+"""The machine: every public operation, and every trouble, in any order.
 
-After each step everything written since is followed by the reference, what the database holds is
-compared with it, every invariant is asked, and the platform says whether anything ran that should
-not have. At the end everything works again: then every bot must come to its end.
+How calls must be answered is asked of the reference before they are made. At the end everything
+works again: then every bot must come to its end.
 """
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
-from reference import FINAL, Bot, Pool, Reference
-from theatre import Row, Sight, Theatre
-from world import Killed, Living, Platform
+from hypothesis.stateful import precondition, rule
+from life import DIED, Life
+from reference import FINAL, Bot
+from world import Living
 
 from botpool.domain.errors import (
     BackendRefused,
@@ -24,217 +23,187 @@ from botpool.domain.errors import (
     NotFound,
     PoolDrained,
 )
-from botpool.domain.ids import BotId, SlotId
+from botpool.domain.ids import BotId
 from botpool.domain.observation import ContainerState
-from botpool.domain.policy import Policy
+from botpool.domain.records import IdempotencyKey
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Replica
 
-from replicas import MEET, TEAMS, key, pool, wish
+from replicas import MEET, TEAMS, key, wish
 
 T = TypeVar("T")
-POLICY = Policy()
-MAXIMA = {MEET: 2, TEAMS: 1}
 POOLS = st.sampled_from([MEET, MEET, MEET, TEAMS])
+PRIORITIES = st.sampled_from([50, 100, 100, 150])
+TIMEOUTS = st.sampled_from([300, 300, 20, 0])
+BODIES = st.sampled_from([b"one", b"one", b"other"])
+TWICE = st.sampled_from([1, 1, 2])
+MOSTLY = st.sampled_from([True, True, True, False])
 WHICH = st.integers(0, 5)
 """Counted from the latest."""
-REPORTS = ["JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "CALL_ENDED", "DONE", "FAILED"]
+REPORTS = ["JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "CALL_ENDED", "DONE", "DONE", "FAILED"]
+LEVERS = ["cordon", "uncordon", "release", "recover", "delete", "delete by force"]
+WORK = ["step", "step", "step", "look", "look", "poll", "recover", "clean", "describe"]
 CALLS = ["ensure", "start", "look", "stop", "delete", "list_owned"]
 HELD = ["start", "look", "answer of ensure", "answer of start", "answer of look", "answer of stop"]
 """Where a paused replica's call may be: a late start or look does no harm at any platform."""
-DIED = object()
+STATES = [ContainerState.RUNNING] * 3 + [
+    ContainerState.STARTING,
+    ContainerState.ERROR,
+    ContainerState.EXITED,
+]
+REFUSALS: dict[str, type[Exception]] = {"drained": PoolDrained, "refused": NoSlot}
 
 
-class Machine(RuleBasedStateMachine):
-    theatre: ClassVar[Theatre]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.theatre.empty()
-        self.platform = Platform()
-        self.reference = Reference({name: Pool(maximum=size) for name, size in MAXIMA.items()})
-        self.living = [self._new_replica(), self._new_replica()]
-        self.paused: tuple[Living, list[asyncio.Task[Any]], asyncio.Event] | None = None
-        self.keys: dict[str, tuple[bytes, int]] = {}
-        self.sight = self.theatre.look()
-        self._do(self._configure)
-
+class Machine(Life):
     # Users
 
     @rule(
         platform=POOLS,
-        priority=st.sampled_from([50, 100, 100, 150]),
-        timeout_s=st.sampled_from([300, 300, 20, 0]),
-        name=st.sampled_from([None, None, "k1", "k2"]),
-        body=st.sampled_from([b"one", b"one", b"one", b"other"]),
+        wanted=st.lists(st.tuples(PRIORITIES, TIMEOUTS), min_size=1, max_size=3),
     )
-    def admit(
-        self, platform: str, priority: int, timeout_s: int, name: str | None, body: bytes
-    ) -> None:
-        wanted = Bot(platform=platform, priority=priority, timeout_s=timeout_s)
-        request = wish(platform, priority=priority, queue_timeout_ms=1000 * timeout_s)  # type: ignore[arg-type]
-        expected, known = self.reference.admission(wanted), self.keys.get(name or "")
-        self.reference.asked_for = None if known else wanted
-        asked = key(name, body) if name else None
-        before = len(self.sight.bots)
-        answer = self._do(lambda r: _or_error(r.admission.admit(request, asked)), repeat=bool(name))
-        self.reference.asked_for = None
-        if answer is DIED or isinstance(answer, BaseException) or answer.replayed:
-            assert answer is DIED or known or len(self.sight.bots) == before or name
-        if name and not known and answer is not DIED and not isinstance(answer, BaseException):
-            self.keys[name] = (body, answer.bot.id)
-        if answer is DIED or self.died:
+    def admit(self, platform: Any, wanted: list[tuple[int, int]]) -> None:
+        for priority, timeout_s in wanted:
+            self._admit(platform, priority, timeout_s)
+
+    @rule(platform=POOLS, name=st.sampled_from(["k1", "k2"]), body=BODIES)
+    def admit_again(self, platform: Any, name: str, body: bytes) -> None:
+        """With a key: the first is a bot, the others are the same one."""
+        known = self.keys.get(name)
+        if known is None:
+            answer = self._admit(platform, 100, 300, key(name, body))
+            if not isinstance(answer, Exception):
+                self.keys[name] = (body, answer.bot.id)
             return
-        if known:
-            same = known[0] == body
-            assert answer.bot.id == known[1] if same else isinstance(answer, IdempotencyConflict)
-        elif expected in ("drained", "refused"):
-            refusal = PoolDrained if expected == "drained" else NoSlot
-            assert isinstance(answer, refusal), answer
+        answer = self.do(
+            lambda r: _or_error(r.admission.admit(wish(platform), key(name, body))), repeat=True
+        )
+        if known[0] == body:
+            assert (answer.bot.id, answer.replayed) == (known[1], True)
+        else:
+            assert isinstance(answer, IdempotencyConflict)
+
+    def _admit(
+        self, platform: Any, priority: int, timeout_s: int, asked: IdempotencyKey | None = None
+    ) -> Any:
+        wanted = Bot(platform=platform, priority=priority, timeout_s=timeout_s)
+        request = wish(platform, priority=priority, queue_timeout_ms=1000 * timeout_s)
+        expected, before = self.reference.admission(wanted), len(self.sight.bots)
+        self.reference.asked_for = wanted
+        answer = self.do(
+            lambda r: _or_error(r.admission.admit(request, asked)), repeat=asked is not None
+        )
+        self.reference.asked_for = None
+        if self.died:
+            return answer
+        if expected in REFUSALS:
+            assert isinstance(answer, REFUSALS[expected]), answer
             assert len(self.sight.bots) == before, "a refusal records nothing"
         else:
             assert answer.bot.status == expected, (answer, expected)
             waiting = self.reference.queue(platform)
             place = waiting.index(answer.bot.id) + 1 if answer.bot.id in waiting else None
             assert answer.position == place
+        return answer
 
     @precondition(lambda self: self.reference.bots)
     @rule(which=WHICH)
     def stop(self, which: int) -> None:
-        number = self._bot(which)
+        numbers = sorted(self.reference.bots)
+        number = numbers[-1 - which % len(numbers)]
         bot = self.reference.bots[number]
         before = bot.status
         bot.stop_asked = bot.stop_asked or before not in FINAL
-        answer = self._do(lambda r: r.stopping.stop(BotId(number)), repeat=True)
+        answer = self.do(lambda r: r.stopping.stop(BotId(number)), repeat=True)
         if before in ("QUEUED", "DEPLOYING"):
             assert bot.status == "CANCELLED"
         elif before in FINAL:
-            assert bot.status == before
-            assert not answer[1]
+            assert (bot.status, answer[1]) == (before, False)
         else:
             assert bot.status == ("CALL_ENDED" if before == "CALL_ENDED" else "LEAVING")
 
     # Agents: also of runs that are long over, and twice
 
     @precondition(lambda self: self.platform.started)
-    @rule(which=WHICH, twice=st.booleans())
-    def who_am_i(self, which: int, twice: bool) -> None:
-        assignment, number, container = self._run(which)
-        for _ in range(1 + twice):
-            live = self._calls(assignment, number)
-            answer = self._do(lambda r: r.agents.who_am_i(assignment, container), repeat=True)
-            assert answer[0].bot.id == number
-            assert self.died or answer[1] == (not live), "released"
+    @rule(which=WHICH, call=st.sampled_from(["who_am_i", "heartbeat", *REPORTS]), twice=TWICE)
+    def agent_calls(self, which: int, call: str, twice: int) -> None:
+        run = self.platform.started[-1 - which % len(self.platform.started)]
+        for _ in range(twice):
+            if call == "who_am_i":
+                self._ask_who(*run)
+            elif call == "heartbeat":
+                self._beat(*run)
+            else:
+                self._report(*run, call)
 
-    @precondition(lambda self: self.platform.started)
-    @rule(which=WHICH, twice=st.booleans())
-    def heartbeat(self, which: int, twice: bool) -> None:
-        assignment, number, _ = self._run(which)
-        for _ in range(1 + twice):
-            live = self._calls(assignment, number)
-            bot = self.reference.bots[number]
-            orders = self._do(lambda r: r.agents.heartbeat(assignment, number), repeat=True)
-            if live:
-                bot.heard_at = self.reference.now
-            assert orders.should_exit == (not live)
-            assert orders.should_leave == (not live or bot.stop_asked)
+    def _ask_who(self, assignment: Any, number: Any, container: Any) -> None:
+        live = self.hear(assignment, number)
+        answer = self.do(lambda r: r.agents.who_am_i(assignment, container), repeat=True)
+        assert (answer[0].bot.id, answer[1]) == (number, not live), "its own bot, or released"
 
-    @precondition(lambda self: self.platform.started)
-    @rule(which=WHICH, status=st.sampled_from(REPORTS), twice=st.booleans())
-    def report(self, which: int, status: str, twice: bool) -> None:
-        assignment, number, _ = self._run(which)
-        for _ in range(1 + twice):
-            taken = self.reference.takes(number, assignment, status)
-            if self._calls(assignment, number):
-                self.reference.bots[number].said.add(status)
-            answer = self._do(
-                lambda r: r.agents.report(assignment, number, BotStatus(status), None), repeat=True
-            )
-            assert self.died or answer == taken
+    def _beat(self, assignment: Any, number: Any, _: Any) -> None:
+        live, bot = self.hear(assignment, number), self.reference.bots[number]
+        orders = self.do(lambda r: r.agents.heartbeat(assignment, number), repeat=True)
+        if live:
+            bot.heard_at = self.reference.now
+        assert orders.should_exit == (not live)
+        assert orders.should_leave == (not live or bot.stop_asked)
+
+    def _report(self, assignment: Any, number: Any, _: Any, status: str) -> None:
+        taken = self.reference.takes(number, assignment, status)
+        if self.hear(assignment, number):
+            self.reference.bots[number].said.add(status)
+        said = BotStatus(status)
+        answer = self.do(lambda r: r.agents.report(assignment, number, said, None), repeat=True)
+        assert answer == taken or self.died
 
     # Operators
 
     @precondition(lambda self: self.sight.slots)
-    @rule(which=WHICH, cordoned=st.booleans())
-    def cordon(self, which: int, cordoned: bool) -> None:
-        slot = self._slot(which)
-        self._lever(lambda r: r.pools.cordon(slot["id"], cordoned=cordoned, reason="test"))
-        assert self.reference.slots[slot["slot_name"]].cordoned == cordoned
+    @rule(which=WHICH, lever=st.sampled_from(LEVERS))
+    def operate(self, which: int, lever: str) -> None:
+        slot = self.sight.slots[which % len(self.sight.slots)]
+        bot = self.reference.bots.get(slot["assigned_bot_id"])
+        if bot is not None:
+            bot.operated = bot.operated or lever in ("release", "recover", "delete by force")
+        done = self.do(lambda r: _or_error(_pull(r, lever, slot["id"])), repeat=True)
+        after = self.reference.slots.get(slot["slot_name"])
+        if lever in ("cordon", "uncordon"):
+            assert after is not None
+            assert after.cordoned == (lever == "cordon")
+        elif lever == "delete":
+            assert self.died or done == (slot["status"] in ("idle", "error"))
+        elif slot["status"] in ("deploying", "busy"):
+            assert after is not None
+            assert after.status == "releasing", "taken from its bot"
+        elif slot["status"] == "idle" and lever != "release" and not self.died:
+            assert after is None or after.status == ("error" if lever == "recover" else "deleting")
 
-    @precondition(lambda self: self.sight.slots)
-    @rule(which=WHICH)
-    def release(self, which: int) -> None:
-        slot = self._slot(which, operated=True)
-        self._lever(lambda r: r.levers.release(slot["id"], reason="released by test"))
-        self._lost_its_slot(slot)
-
-    @precondition(lambda self: self.sight.slots)
-    @rule(which=WHICH)
-    def recover_slot(self, which: int) -> None:
-        slot = self._slot(which, operated=True)
-        self._lever(lambda r: r.levers.recover(slot["id"], reason="recovered by test"))
-        if not self.died and slot["status"] in ("idle", "deploying", "busy"):
-            after = {"idle": "error"}.get(slot["status"], "releasing")
-            assert self.reference.slots[slot["slot_name"]].status == after
-
-    @precondition(lambda self: self.sight.slots)
-    @rule(which=WHICH)
-    def delete(self, which: int) -> None:
-        slot = self._slot(which)
-        deleted = self._lever(lambda r: r.pools.remove(slot["id"], reason="deleted by test"))
-        assert self.died or deleted == (slot["status"] in ("idle", "error"))
-
-    @precondition(lambda self: self.sight.slots)
-    @rule(which=WHICH)
-    def delete_by_force(self, which: int) -> None:
-        slot = self._slot(which, operated=True)
-        self._lever(lambda r: r.levers.delete(slot["id"], reason="deleted by test"))
-        self._lost_its_slot(slot)
-
-    @rule(platform=POOLS, drained=st.booleans())
-    def drain(self, platform: Any, drained: bool) -> None:
-        if not drained:
-            self.reference.pools[platform].drained = False
-        self._lever(lambda r: r.pools.drain(platform, drained=drained, reason="test"))
-        self.reference.pools[platform].drained = drained
-
-    @rule(platform=POOLS, maximum=st.integers(0, 3))
-    def change_the_maximum(self, platform: Any, maximum: int) -> None:
-        self.reference.pools[platform].maximum = maximum
-        self._lever(self._configure)
+    @rule(platform=POOLS, drained=st.booleans(), maximum=st.integers(0, 3))
+    def set_up_the_pool(self, platform: Any, drained: bool, maximum: int) -> None:
+        """What opens a pool may be followed at once by a match; what closes it, by none."""
+        wanted = self.reference.pools[platform]
+        wanted.drained = wanted.drained and drained
+        self.do(lambda r: r.pools.drain(platform, drained=drained, reason="test"), repeat=True)
+        wanted.drained, wanted.maximum = drained, maximum
+        self.do(self.configure, repeat=True)
 
     # What replicas do by themselves
 
-    @rule(which=WHICH)
-    def step(self, which: int) -> None:
-        self._do(None, which=which)
-
-    @rule(which=WHICH)
-    def look(self, which: int) -> None:
-        self._do(lambda r: r.looker.look("process"), which=which)
-
-    @rule(which=WHICH)
-    def poll_the_queue(self, which: int) -> None:
-        if self._do(lambda r: r.queue_keeper.keep(), which=which) is not DIED:
+    @rule(which=WHICH, work=st.sampled_from(WORK))
+    def work(self, which: int, work: str) -> None:
+        done = self.do(_working(work), which=which)
+        if work == "poll" and done is not DIED:
             assert not self.sight.unserved, self.sight.unserved
-
-    @rule(which=WHICH)
-    def pass_of_recovery(self, which: int) -> None:
-        self._do(lambda r: r.recovery.recover(), which=which)
-
-    @rule(which=WHICH, force=st.booleans())
-    def clean_up(self, which: int, force: bool) -> None:
-        self._do(lambda r: r.cleanup.clean(all_strays=force), which=which)
 
     @rule()
     def settle(self) -> None:
-        for _ in range(6):
-            self._do(None)
-            self._do(lambda r: r.looker.look("process"))
+        for _ in range(4):
+            self.do(None)
+            self.do(_working("look"))
 
-    @rule(seconds=st.sampled_from([1, 10, 21, 61, 310, 930, 1850, 7 * 3600]), alive=st.booleans())
+    @rule(seconds=st.sampled_from([1, 10, 21, 61, 310, 930, 7 * 3600]), alive=st.booleans())
     def time_passes(self, seconds: int, alive: bool) -> None:
-        self._pass(seconds, alive=alive)
+        self.pass_time(seconds, alive=alive)
 
     # Trouble
 
@@ -250,12 +219,12 @@ class Machine(RuleBasedStateMachine):
     def a_replica_pauses(self, call: str, work: str) -> None:
         paused = self.living.pop(0)
         paused.fate.dies_in = None
-        self.living.append(self._new_replica())
+        self.living.append(self.new_replica())
         gate = self.platform.hold(call)
         if tasks := self.theatre.run(_until_held(paused, work, gate[0])):
             self.paused = (paused, tasks, gate[1])
         self.platform.release(call)
-        self._see()
+        self.see()
 
     @precondition(lambda self: self.paused is not None)
     @rule()
@@ -264,9 +233,9 @@ class Machine(RuleBasedStateMachine):
         paused, tasks, go_on = self.paused
         self.paused = None
         go_on.set()
-        self.theatre.run(_ended(tasks))
+        self.theatre.run(_all(tasks))
         paused.bury()
-        self._see()
+        self.see()
 
     @rule(call=st.sampled_from(CALLS), times=st.integers(1, 3), refused=st.booleans())
     def calls_will_fail(self, call: str, times: int, refused: bool) -> None:
@@ -274,21 +243,20 @@ class Machine(RuleBasedStateMachine):
         error = BackendRefused("setting", "wrong") if refuses else BackendUnavailable("502")
         self.platform.fail(call, *[error] * times)
 
-    @rule(state=st.sampled_from(["running", "starting", "error", "exited"]))
-    def starts_will_end_in(self, state: str) -> None:
-        self.platform.state_after_start = ContainerState(state)
-
-    @rule(stops=st.booleans(), deletes=st.booleans(), blind=st.booleans())
-    def the_platform_is_in_a_mood(self, stops: bool, deletes: bool, blind: bool) -> None:
+    @rule(state=st.sampled_from(STATES), stops=MOSTLY, deletes=MOSTLY, sees=MOSTLY)
+    def the_platform_is_in_a_mood(
+        self, state: ContainerState, stops: bool, deletes: bool, sees: bool
+    ) -> None:
+        self.platform.state_after_start = state
         self.platform.stops_work, self.platform.deletes_at_once = stops, deletes
-        self.platform.is_blind = blind
+        self.platform.is_blind = not sees
 
     @precondition(lambda self: self.platform.running)
     @rule(which=WHICH, vanishes=st.booleans())
     def a_container_ends(self, which: int, vanishes: bool) -> None:
         running = [each for each, c in self.platform.containers.items() if c.state == "running"]
         container = running[which % len(running)]
-        self._fell(self.platform.containers[container].assignment_id)
+        self.fell(self.platform.containers[container].assignment_id)
         if vanishes:
             self.platform.lose(container)
         else:
@@ -307,27 +275,27 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Everything works again: every bot comes to its end, and nothing is left over."""
+        if sys.exc_info()[0] is not None:
+            return  # It has gone wrong already.
         if self.paused:
             self.the_paused_replica_goes_on()
         self.platform.heal()
         for each in self.living:
             each.fate.dies_in = None
         for _ in range(40):
-            self._pass(61, alive=True)
-            for assignment, number, _ in self.platform.started:
-                if self.reference.is_live(number, assignment):
-                    self._calls(assignment, number)
-                    self.reference.bots[number].said.add("DONE")
-                    self._do(lambda r: r.agents.report(assignment, number, BotStatus.DONE, None))  # noqa: B023
+            self.pass_time(61, alive=True)
+            for run in self.platform.started:
+                if self.reference.is_live(run[1], run[0]):
+                    self._report(*run, "DONE")
             self.settle()
-            self._do(lambda r: r.queue_keeper.keep())
-            self._do(lambda r: r.recovery.recover())
+            for work in ("poll", "recover"):
+                self.do(_working(work))
             if self._rests():
                 break
         assert self._rests(), (self.sight.bots, self.sight.slots)
         for _ in range(2):
-            self._pass(601, alive=False)
-            self._do(lambda r: r.cleanup.clean(all_strays=True))
+            self.pass_time(601, alive=False)
+            self.do(_working("clean by force"))
         kept = {slot["container_id"] for slot in self.sight.slots}
         assert set(self.platform.containers) <= kept, "a container is left over"
         assert not self.platform.running
@@ -336,120 +304,34 @@ class Machine(RuleBasedStateMachine):
         ended = all(bot["status"] in FINAL for bot in self.sight.bots)
         return ended and all(slot["status"] == "idle" for slot in self.sight.slots)
 
-    # How it is done
 
-    def _new_replica(self) -> Living:
-        return Living(self.theatre.database, self.theatre.turn, self.platform, POLICY)
-
-    async def _configure(self, replica: Replica) -> None:
-        maxima = {name: each.maximum for name, each in self.reference.pools.items()}
-        specs = [pool(maximum, name) for name, maximum in maxima.items()]  # type: ignore[arg-type]
-        await replica.pools.configure([replace(spec) for spec in specs])
-
-    def _do(
-        self,
-        work: Callable[[Replica], Awaitable[T]] | None,
-        *,
-        which: int = 0,
-        repeat: bool = False,
-    ) -> Any:
-        """Let a replica do it (its due steps, by default), and see what came of it.
-
-        `repeat`: whoever asked gets no answer from a replica that dies, and asks another.
-        """
-        self.died = False
-        while True:
-            living = self.living[which % len(self.living)]
-            try:
-                done = self.theatre.run(_one(living, work))
-            except (Killed, asyncio.CancelledError):
-                assert living.fate.is_dead, "cancelled by nobody"
-                living.bury()
-                self.living[which % len(self.living)] = self._new_replica()
-                self.died, done = True, DIED
-            self._see()
-            if done is not DIED or not repeat:
-                return done
-
-    def _lever(self, work: Callable[[Replica], Awaitable[T]]) -> Any:
-        """An operator whose slot is gone by now is told so."""
-        return self._do(lambda replica: _or_error(work(replica)), repeat=True)
-
-    def _see(self) -> None:
-        self.theatre.steps += 1
-        for container in self.platform.containers.values():
-            if container.state in (ContainerState.EXITED, ContainerState.ERROR):
-                self._fell(container.assignment_id)
-        self.sight = sight = self.theatre.look()
-        for transaction in sight.transactions:
-            self.reference.follow(transaction)
-        _compare(self.reference, sight)
-        assert not sight.broken, sight.broken
-        assert not self.platform.outrages, self.platform.outrages
-        for slot in sight.slots:
-            container = self.platform.containers.get(slot["container_id"])
-            if container and container.state is not ContainerState.RUNNING:
-                self.platform.haunted.discard(slot["container_id"])
-            if slot["status"] in ("idle", "error") and container:
-                quiet = container.state is not ContainerState.RUNNING
-                assert quiet or slot["container_id"] in self.platform.haunted, "it runs for nobody"
-
-    def _pass(self, seconds: float, *, alive: bool) -> None:
-        """Time in which replicas lived, or did not."""
-        left = seconds
-        while left > 0:
-            part = min(left, 29 if alive and seconds < 1000 else left)
-            left -= part
-            self.reference.now += part
-            self.theatre.move_clock(self.reference.now)
-            if alive:
-                self.theatre.run(_one(self.living[-1], lambda r: r.recovery.say_alive()))
-
-    def _fell(self, assignment: int | None) -> None:
-        for bot in self.reference.bots.values():
-            bot.fell = bot.fell or (assignment is not None and bot.assignment == assignment)
-
-    def _calls(self, assignment: int, number: int) -> bool:
-        """An agent calls: while it is live, that says that its container runs."""
-        live = self.reference.is_live(number, assignment)
-        if live:
-            self.reference.bots[number].agent_called = True
-        return live
-
-    def _lost_its_slot(self, slot: Row) -> None:
-        if slot["status"] in ("deploying", "busy"):
-            assert self.reference.bots[slot["assigned_bot_id"]].status in ("FAILED", "CANCELLED")
-
-    def _bot(self, which: int) -> int:
-        numbers = sorted(self.reference.bots)
-        return numbers[-1 - which % len(numbers)]
-
-    def _run(self, which: int) -> tuple[Any, Any, Any]:
-        return self.platform.started[-1 - which % len(self.platform.started)]
-
-    def _slot(self, which: int, *, operated: bool = False) -> Any:
-        slot = self.sight.slots[which % len(self.sight.slots)]
-        if operated and slot["assigned_bot_id"]:
-            self.reference.bots[slot["assigned_bot_id"]].operated = True
-        return slot | {"id": SlotId(slot["id"])}
+def _working(work: str) -> Callable[[Replica], Awaitable[Any]] | None:
+    """What loops do; None: the steps that are due."""
+    return {
+        "step": None,
+        "look": lambda r: r.looker.look("process"),
+        "poll": lambda r: r.queue_keeper.keep(),
+        "recover": lambda r: r.recovery.recover(),
+        "clean": lambda r: r.cleanup.clean(all_strays=False),
+        "clean by force": lambda r: r.cleanup.clean(all_strays=True),
+        "describe": lambda r: r.describer.describe_due(),
+    }[work]
 
 
-def _compare(reference: Reference, sight: Sight) -> None:
-    """What the history tells is what the tables hold."""
-    assert {bot["id"]: (bot["status"], bot["attempts"]) for bot in sight.bots} == {
-        number: (bot.status, bot.attempts) for number, bot in reference.bots.items()
-    }
-    assert {
-        slot["slot_name"]: (slot["status"], slot["assigned_bot_id"], slot["cordoned"])
-        for slot in sight.slots
-    } == {name: (slot.status, slot.bot, slot.cordoned) for name, slot in reference.slots.items()}
-    for platform in reference.pools:
-        waiting = [row["bot_id"] for row in sight.queue if row["platform"] == platform]
-        assert waiting == reference.queue(platform)
-
-
-async def _one(living: Living, work: Callable[[Replica], Awaitable[T]] | None) -> Any:
-    return await (work(living.replica) if work else living.step())
+async def _pull(replica: Replica, lever: str, slot_id: Any) -> object:
+    levers, reason = replica.levers, f"{lever} by test"
+    match lever:
+        case "cordon" | "uncordon":
+            await replica.pools.cordon(slot_id, cordoned=lever == "cordon", reason=reason)
+        case "release":
+            await levers.release(slot_id, reason=reason)
+        case "recover":
+            await levers.recover(slot_id, reason=reason)
+        case "delete":
+            return await replica.pools.remove(slot_id, reason=reason)
+        case _:
+            await levers.delete(slot_id, reason=reason)
+    return None
 
 
 async def _or_error(work: Awaitable[T]) -> T | Exception:
@@ -478,5 +360,5 @@ async def _until_held(living: Living, work: str, held: asyncio.Event) -> list[as
     return tasks if held.is_set() else []
 
 
-async def _ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
+async def _all(tasks: Sequence[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*tasks)
