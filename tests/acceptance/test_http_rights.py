@@ -63,13 +63,21 @@ def user_calls() -> Iterator[tuple[str, str]]:
     yield "POST", "/v1/bots"
     yield "POST", "/v1/session"
     yield "DELETE", f"/v1/bots/{RUNNING}"
-    for path in ("", f"/{RUNNING}", f"/{RUNNING}/logs", f"/{RUNNING}/events"):
+    for path in (
+        "",
+        f"/{RUNNING}",
+        f"/{RUNNING}/logs",
+        f"/{RUNNING}/events",
+        f"/{RUNNING}/timeline",
+    ):
         yield "GET", f"/v1/bots{path}"
     yield "GET", "/v1/queue"
 
 
 def operator_calls() -> Iterator[tuple[str, str]]:
-    for path in ("pools", "pools/google-meet", "slots", "slots/1", "slots/1/history"):
+    for path in ("pools", "pools/google-meet", "pools/google-meet/activity", "events"):
+        yield "GET", f"/v1/{path}"
+    for path in ("slots", "slots/1", "slots/1/history", "slots/1/assignments"):
         yield "GET", f"/v1/{path}"
     for path in ("slots/1/cordon", "slots/1/uncordon", "pools/teams/drain", "pools/teams/undrain"):
         yield "POST", f"/v1/{path}"

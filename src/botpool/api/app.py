@@ -10,12 +10,14 @@ from botpool.api import (
     agents,
     health,
     keys,
+    lives,
     metrics,
     operators,
     problems,
     refusals,
     schemas,
     sessions,
+    stream,
     users,
 )
 from botpool.api.correlation import BoundCorrelation
@@ -51,7 +53,7 @@ def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
         max_timeout_ms=settings.max_timeout_ms,
     )
     app.include_router(users.router(bot_create, settings.platforms))
-    for part in (sessions, agents, operators, keys, health):
+    for part in (lives, sessions, agents, operators, stream, keys, health):
         app.include_router(part.routes)
     app.include_router(metrics.router(settings.metrics))
     problems.install(app)

@@ -48,9 +48,16 @@ async def _from_cookie(request: Request, cookie: str, replica: Replica) -> ApiKe
     key_id, _, ends_at = body.partition(".")
     if int(ends_at) < time.time():
         return None
+    request.state.session_ends_at = int(ends_at)
     if request.method not in ("GET", "HEAD") and not _same_origin(request):
         raise HTTPException(403, "A request with the session's cookie must come from this origin.")
     return await replica.keys.find_by_id(int(key_id))
+
+
+def session_end(request: Request) -> int | None:
+    """When the session ends by which the caller was let in; None for one with a key."""
+    ends_at: int | None = getattr(request.state, "session_ends_at", None)
+    return ends_at
 
 
 def _sign(body: str, secret: bytes) -> str:

@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header
+from fastapi import APIRouter, Depends, Header, Query
 
 from botpool.api import schemas
 from botpool.api.auth import Operator, Service
-from botpool.api.parameters import PlatformQuery, PoolPath, SlotPath
+from botpool.api.parameters import PlatformQuery, PoolPath, SlotPath, WrittenPlainly
 from botpool.api.patterns import VISIBLE
 from botpool.api.problems import described
 from botpool.domain.errors import SlotInUse
@@ -16,6 +16,7 @@ from botpool.domain.states import SlotStatus
 from botpool.engine.replica import Replica
 
 _ERRORS = described(401, 403, 404, 422, 503)
+_MOST_MINUTES = 24 * 60
 
 routes = APIRouter(prefix="/v1", tags=["operators"])
 
@@ -42,6 +43,18 @@ async def list_pools(replica: Service, _: Operator) -> schemas.Pools:
 async def get_pool(replica: Service, _: Operator, platform: PoolPath) -> schemas.PoolAnswer:
     """One pool with its figures."""
     return await _pool_answer(replica, platform)
+
+
+@routes.get("/pools/{platform}/activity", responses=_ERRORS)
+async def pool_activity(
+    replica: Service,
+    _: Operator,
+    platform: PoolPath,
+    minutes: Annotated[int, Query(ge=1, le=_MOST_MINUTES), WrittenPlainly] = 60,
+) -> schemas.Activity:
+    """A pool's last minutes, oldest first; the last is the present one, so far."""
+    found = await replica.reading.pool_minutes(Platform(platform), minutes)
+    return schemas.Activity(minutes=[schemas.PoolMinute.model_validate(each) for each in found])
 
 
 @routes.post("/pools/{platform}/drain", status_code=202, responses=_ERRORS)
@@ -92,6 +105,15 @@ async def slot_history(replica: Service, _: Operator, slot_id: SlotPath) -> sche
     """A slot's history, newest first; also of one that was deleted."""
     rows = await replica.reading.slot_history(SlotId(slot_id))
     return schemas.SlotHistory(events=[schemas.SlotEvent.model_validate(row) for row in rows])
+
+
+@routes.get("/slots/{id}/assignments", responses=_ERRORS)
+async def slot_assignments(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.Assignments:
+    """Who was in a slot, newest first; the last two hundred."""
+    found = await replica.reading.slot_assignments(SlotId(slot_id))
+    return schemas.Assignments(
+        assignments=[schemas.Assignment.model_validate(each) for each in found]
+    )
 
 
 @routes.post("/slots/{id}/cordon", status_code=202, responses=_ERRORS)

@@ -17,6 +17,7 @@ from botpool.api.free_json import storable_up_to
 from botpool.api.patterns import EVENT_KIND, LINK, NO_NUL, PLATFORM, PRINTABLE
 from botpool.domain.meeting_links import host_of
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
+from botpool.domain.timeline import Phase
 
 _MAX_BOT_DATA = 64 * 1024
 _MAX_EVENT_DATA = 8 * 1024
@@ -130,12 +131,37 @@ class SlotEvent(Event):
     bot_id: int | None
 
 
+class Change(Event):
+    """One event of the stream."""
+
+    platform: str | None
+    bot_id: int | None
+    slot_id: int | None
+    correlation_id: str | None
+
+
+class Notice(Model):
+    """What the stream says about itself."""
+
+    reason: str
+
+
 class Events(Model):
     events: list[Event]
 
 
 class SlotHistory(Model):
     events: list[SlotEvent]
+
+
+class TimelineBar(Model):
+    phase: Phase
+    began_at: Annotated[datetime, Field(alias="from")]
+    ended_at: Annotated[datetime | None, Field(alias="to", description="Null while it lasts.")]
+
+
+class Timeline(Model):
+    phases: list[TimelineBar]
 
 
 class QueueEntry(Model):
@@ -173,6 +199,22 @@ class Slot(Model):
 
 class Slots(Model):
     slots: list[Slot]
+
+
+class Assignment(Model):
+    assignment_id: int
+    bot_id: int
+    bot_status: BotStatus
+    claimed_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    released_at: datetime | None
+    failure_code: FailureCode | None
+    failure_reason: str | None
+
+
+class Assignments(Model):
+    assignments: list[Assignment]
 
 
 class SlotAnswer(Model):
@@ -220,6 +262,25 @@ class Pool(Model):
 
 class Pools(Model):
     pools: list[Pool]
+
+
+class PoolMinute(Model):
+    at: datetime
+    arrivals: int
+    queue_depth: Annotated[
+        int | None, Field(description="The longest that was seen; null: nobody was there to look.")
+    ]
+    slots: Annotated[
+        dict[SlotStatus, int] | None, Field(description="By status, as they were last seen.")
+    ]
+    time_to_running_p50_ms: Annotated[
+        int | None, Field(description="Of those that began to run in that minute.")
+    ]
+    time_to_running_p95_ms: int | None
+
+
+class Activity(Model):
+    minutes: list[PoolMinute]
 
 
 class PoolAnswer(Model):

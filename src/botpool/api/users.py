@@ -6,13 +6,13 @@ import uuid
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse
 from structlog.contextvars import bound_contextvars
 
 from botpool.api import schemas
 from botpool.api.auth import Service, User
 from botpool.api.parameters import BotPath, PlatformQuery, WrittenPlainly
-from botpool.api.patterns import CURSOR, VISIBLE
+from botpool.api.patterns import CURSOR, NO_NUL, VISIBLE
 from botpool.api.problems import described
 from botpool.domain.errors import UnknownPlatform
 from botpool.domain.ids import BotId, Platform
@@ -21,6 +21,7 @@ from botpool.domain.records import Admitted, BotRequest, IdempotencyKey
 from botpool.domain.states import BotStatus
 
 _ERRORS = described(401, 403, 404, 422, 503)
+_MAX_SEARCH = 200
 
 
 def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> APIRouter:
@@ -79,6 +80,15 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
         _: User,
         status: BotStatus | None = None,
         platform: PlatformQuery = None,
+        search: Annotated[
+            str | None,
+            Query(
+                min_length=1,
+                max_length=_MAX_SEARCH,
+                pattern=NO_NUL,
+                description="Text within the link, the name or the correlation id; or a number.",
+            ),
+        ] = None,
         limit: Annotated[int, Query(ge=1, le=500), WrittenPlainly] = 50,
         cursor: Annotated[str | None, Query(pattern=CURSOR)] = None,
     ) -> schemas.BotPage:
@@ -86,6 +96,7 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
         bots = await replica.reading.bots(
             status=status,
             platform=platform,
+            search=search,
             before=BotId(int(cursor)) if cursor else None,
             limit=limit + 1,
         )
@@ -111,28 +122,6 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
         """Stop a bot: cancelled while it waits or deploys, asked to leave once it runs."""
         stopped, changed = await replica.stopping.stop(BotId(bot_id))
         return _answer(stopped, status=202 if changed else 200)
-
-    @routes.get(
-        "/bots/{id}/logs",
-        response_class=StreamingResponse,
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **_ERRORS},
-    )
-    async def bot_logs(
-        replica: Service,
-        _: User,
-        bot_id: BotPath,
-        tail: Annotated[int | None, Query(ge=0, le=100_000), WrittenPlainly] = None,
-        follow: bool = False,
-    ) -> Response:
-        """Output of the bot's container; `follow` streams until it ends."""
-        lines = await replica.reading.bot_logs(BotId(bot_id), tail=tail, follow=follow)
-        return StreamingResponse(lines, media_type="text/plain; charset=utf-8")
-
-    @routes.get("/bots/{id}/events", responses=_ERRORS)
-    async def bot_events(replica: Service, _: User, bot_id: BotPath) -> schemas.Events:
-        """A bot's history, oldest first."""
-        rows = await replica.reading.bot_history(BotId(bot_id))
-        return schemas.Events(events=[schemas.Event.model_validate(row) for row in rows])
 
     @routes.get("/queue", responses=described(401, 403, 422, 503))
     async def queue(replica: Service, _: User, platform: PlatformQuery = None) -> schemas.Queue:

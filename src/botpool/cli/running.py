@@ -33,7 +33,7 @@ async def run(settings: Settings, *, friendly: bool) -> None:
                     trusted_proxies=settings.server.trusted_proxies,
                 )
                 if not friendly:
-                    await server.serve()
+                    await server.serve(before_stop=replica.changes.close)
                     return
                 key = await _first_key(installed.data_dir, replica)
                 await server.serve(
@@ -96,3 +96,5 @@ async def _take_bots_along(replica: Replica) -> None:
     """Ctrl-C stops all of it: no bot is left running, and none waiting for nobody."""
     with _console.status("Stopping bots …"):
         await replica.ending.end_all(reason="Botpool was stopped")
+    # Last: whoever looks on sees the bots end.
+    await replica.changes.close()

@@ -120,6 +120,33 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoolMinute:
+    """How a pool stood in one minute; null where nobody was there to note it."""
+
+    at: datetime
+    arrivals: int
+    queue_depth: int | None
+    slots: Mapping[str, int] | None
+    time_to_running_p50_ms: int | None
+    time_to_running_p95_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """One bot in one slot, once, as an operator sees it."""
+
+    assignment_id: AssignmentId
+    bot_id: BotId
+    bot_status: BotStatus
+    claimed_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    released_at: datetime | None
+    failure_code: FailureCode | None
+    failure_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueEntry:
     bot_id: BotId
     platform: Platform
@@ -139,6 +166,25 @@ class HistoryRow:
     reason: str
     data: Mapping[str, Any] | None
     bot_id: BotId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A row of history as the stream tells it."""
+
+    id: int
+    transaction: int
+    at: datetime
+    kind: str
+    platform: Platform | None
+    bot_id: BotId | None
+    slot_id: SlotId | None
+    slot_name: str | None
+    from_state: str | None
+    to_state: str | None
+    reason: str
+    correlation_id: str | None
+    data: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

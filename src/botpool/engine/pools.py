@@ -57,19 +57,11 @@ class Pools:
         """Cordon all slots of a pool and admit nobody new, or end that."""
 
         async def work(transaction: Transaction) -> None:
+            told = {"platform": platform, "reason": reason, "correlation_id": correlation_id}
             _, found, _ = await transaction.send(
                 lock(platform),
-                ("drain_pool", {"platform": platform, "drained": drained}),
-                (
-                    "cordon_slots",
-                    {
-                        "slot_id": None,
-                        "platform": platform,
-                        "cordoned": drained,
-                        "reason": reason,
-                        "correlation_id": correlation_id,
-                    },
-                ),
+                ("drain_pool", {"drained": drained, **told}),
+                ("cordon_slots", {"slot_id": None, "cordoned": drained, **told}),
             )
             if not found:
                 raise NotFound("pool", platform)

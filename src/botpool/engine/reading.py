@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import BotId, Platform, SlotId
-from botpool.domain.records import Bot, HistoryRow, Pool, QueueEntry, Slot
+from botpool.domain.records import Assignment, Bot, HistoryRow, Pool, PoolMinute, QueueEntry, Slot
 from botpool.domain.states import BotStatus, SlotStatus
+from botpool.domain.timeline import Bar, timeline
 from botpool.engine.estimates import Estimates
 from botpool.store.database import Database
-from botpool.store.rows import to_bot, to_pool, to_slot
+from botpool.store.rows import to_assignment, to_bot, to_pool, to_slot
 
 _QUEUE_SHOWN = 1000
 _HISTORY_SHOWN = 500
+_ASSIGNMENTS_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +29,19 @@ class Reading:
         *,
         status: BotStatus | None,
         platform: str | None,
+        search: str | None,
         before: BotId | None,
         limit: int,
     ) -> list[Bot]:
         rows = await self.database.fetch(
             "list_bots",
-            {"status": status, "platform": platform, "before": before, "limit": limit},
+            {
+                "status": status,
+                "platform": platform,
+                "search": search,
+                "before": before,
+                "limit": limit,
+            },
         )
         return [to_bot(row) for row in rows]
 
@@ -41,6 +50,9 @@ class Reading:
         if not rows:
             raise NotFound("bot", bot_id)
         return [HistoryRow(**row) for row in rows]
+
+    async def bot_timeline(self, bot_id: BotId) -> list[Bar]:
+        return timeline(await self.bot_history(bot_id))
 
     async def bot_logs(
         self, bot_id: BotId, *, tail: int | None, follow: bool
@@ -86,6 +98,23 @@ class Reading:
         if not rows:
             raise NotFound("slot", slot_id)
         return [HistoryRow(**row) for row in rows]
+
+    async def slot_assignments(self, slot_id: SlotId) -> list[Assignment]:
+        rows = await self.database.fetch(
+            "list_slot_assignments", {"slot_id": slot_id, "limit": _ASSIGNMENTS_SHOWN}
+        )
+        if not rows:
+            await self.slot(slot_id)
+        return [to_assignment(row) for row in rows]
+
+    async def pool_minutes(self, platform: Platform, minutes: int) -> list[PoolMinute]:
+        """The last minutes, oldest first; the present one as it stands so far."""
+        rows = await self.database.fetch(
+            "list_pool_minutes", {"platform": platform, "minutes": minutes}
+        )
+        if not rows:
+            raise NotFound("pool", platform)
+        return [PoolMinute(**row) for row in rows]
 
     async def pools(self, platform: Platform | None = None) -> list[Pool]:
         rows = await self.database.fetch("list_pools", {"platform": platform})

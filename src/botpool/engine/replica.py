@@ -12,6 +12,7 @@ from botpool.domain.errors import BotpoolError
 from botpool.domain.policy import Policy
 from botpool.engine.admission import Admission
 from botpool.engine.agents import Agents
+from botpool.engine.changes import Changes
 from botpool.engine.cleanup import Cleanup
 from botpool.engine.deployment import Deployer
 from botpool.engine.descriptions import Describer
@@ -25,6 +26,7 @@ from botpool.engine.looking import Looker
 from botpool.engine.loop import Loop
 from botpool.engine.matching import Matcher
 from botpool.engine.measured_backend import MeasuredBackend
+from botpool.engine.minutes import Minutes
 from botpool.engine.moves import Moves
 from botpool.engine.pools import Pools
 from botpool.engine.queue_keeper import QueueKeeper
@@ -43,6 +45,7 @@ from botpool.store.database import Database
 _log = structlog.get_logger()
 _HEALTH_INTERVAL_S = 60.0
 _ALIVE_INTERVAL_S = 10.0
+_NOTE_INTERVAL_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,8 @@ class Replica:
         self.levers = Levers(moves=self.moves, pools=self.pools)
         self.keys = Keys(database)
         self.reading = Reading(database=database, backends=backends, estimates=estimates)
+        self.changes = Changes(database)
+        self.minutes = Minutes(database=database)
         self.readiness = Readiness(database, backends, self.wakeups)
         self.queue_keeper = QueueKeeper(
             database=database, matcher=self.matcher, gate=self.gate, telemetry=self.telemetry
@@ -141,6 +146,7 @@ class Replica:
             Loop("recovery", self.recovery.run, interval_s=policy.recovery_interval_s),
             Loop("cleanup", self.cleanup.run, interval_s=policy.cleanup_interval_s),
             Loop("liveness", self._say_alive, interval_s=_ALIVE_INTERVAL_S),
+            Loop("minutes", self.minutes.note, interval_s=_NOTE_INTERVAL_S),
             Loop("looks", self.looker.look_at_due_backends, interval_s=policy.look_interval_s),
             Loop(
                 "health",
@@ -175,6 +181,7 @@ class Replica:
 
     async def stop(self, *, within_s: float = 10.0) -> None:
         """End the loops and hand the leases back, so that another replica goes on at once."""
+        await self.changes.close()
         for task in self._watchers:
             task.cancel()
         await asyncio.gather(*self._watchers, return_exceptions=True)

@@ -3,7 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from botpool.domain.records import AgentView, Bot, LeasedSlot, LookedAt, Pool, Slot, StuckSlot
+from botpool.domain.records import (
+    AgentView,
+    Assignment,
+    Bot,
+    LeasedSlot,
+    LookedAt,
+    Pool,
+    Slot,
+    StuckSlot,
+)
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
 
 _BOT_COLUMNS = tuple(Bot.__dataclass_fields__)
@@ -28,6 +37,10 @@ def to_slot(row: Mapping[str, Any]) -> Slot:
 
 def to_pool(row: Mapping[str, Any]) -> Pool:
     return Pool(**row)
+
+
+def to_assignment(row: Mapping[str, Any]) -> Assignment:
+    return Assignment(**_enum(row, bot_status=BotStatus, failure_code=FailureCode))
 
 
 def to_leased_slot(row: Mapping[str, Any]) -> LeasedSlot:

@@ -1,4 +1,5 @@
--- A page of bots, newest first.
+-- A page of bots, newest first. A search is text within the link, the name or the correlation id,
+-- whatever its case, or the whole number of a bot.
 SELECT
     b.id, b.correlation_id, b.platform, b.meeting_url, b.bot_display_name, b.status, b.priority,
     b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code, b.created_at,
@@ -8,5 +9,11 @@ LEFT JOIN bot_heartbeats h ON h.bot_id = b.id
 WHERE (%(status)s::text IS NULL OR b.status = %(status)s)
   AND (%(platform)s::text IS NULL OR b.platform = %(platform)s)
   AND (%(before)s::bigint IS NULL OR b.id < %(before)s)
+  AND (
+      %(search)s::text IS NULL
+      OR b.id::text = %(search)s
+      OR strpos(lower(b.bot_display_name), lower(%(search)s)) > 0
+      OR strpos(lower(b.meeting_url), lower(%(search)s)) > 0
+      OR strpos(lower(b.correlation_id), lower(%(search)s)) > 0)
 ORDER BY b.id DESC
 LIMIT %(limit)s

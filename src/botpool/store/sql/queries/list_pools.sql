@@ -1,4 +1,5 @@
--- Pools with their figures. Ratios and times are of the last thousand assignments of each.
+-- Pools with their figures. Ratios and times are of the last thousand assignments of each that began
+-- to run.
 SELECT
     p.platform, p.backend, p.image, p.max_size, p.heartbeats, p.drained_at,
     coalesce(slots.size, 0) AS size,
@@ -34,8 +35,8 @@ LEFT JOIN LATERAL (
         SELECT
             l.warm, (extract(epoch FROM l.running_at - l.assigned_at) * 1000)::float8 AS took_ms
         FROM assignments l
-        WHERE l.platform = p.platform AND l.ended_at IS NOT NULL
-        ORDER BY l.ended_at DESC
+        WHERE l.platform = p.platform AND l.running_at IS NOT NULL
+        ORDER BY l.assigned_at DESC
         LIMIT 1000
     ) AS a
 ) AS recent ON true

@@ -1,0 +1,47 @@
+"""What became of a bot: its history, its life in phases, the output of its container."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+
+from botpool.api import schemas
+from botpool.api.auth import Service, User
+from botpool.api.parameters import BotPath, WrittenPlainly
+from botpool.api.problems import described
+from botpool.domain.ids import BotId
+
+_ERRORS = described(401, 403, 404, 422, 503)
+
+routes = APIRouter(prefix="/v1/bots/{id}", tags=["users"])
+
+
+@routes.get(
+    "/logs",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **_ERRORS},
+)
+async def bot_logs(
+    replica: Service,
+    _: User,
+    bot_id: BotPath,
+    tail: Annotated[int | None, Query(ge=0, le=100_000), WrittenPlainly] = None,
+    follow: bool = False,
+) -> Response:
+    """Output of the bot's container; `follow` streams until it ends."""
+    lines = await replica.reading.bot_logs(BotId(bot_id), tail=tail, follow=follow)
+    return StreamingResponse(lines, media_type="text/plain; charset=utf-8")
+
+
+@routes.get("/events", responses=_ERRORS)
+async def bot_events(replica: Service, _: User, bot_id: BotPath) -> schemas.Events:
+    """A bot's history, oldest first."""
+    rows = await replica.reading.bot_history(BotId(bot_id))
+    return schemas.Events(events=[schemas.Event.model_validate(row) for row in rows])
+
+
+@routes.get("/timeline", responses=_ERRORS)
+async def bot_timeline(replica: Service, _: User, bot_id: BotPath) -> schemas.Timeline:
+    """A bot's life in phases, oldest first. Each try has its own."""
+    bars = await replica.reading.bot_timeline(BotId(bot_id))
+    return schemas.Timeline(phases=[schemas.TimelineBar.model_validate(bar) for bar in bars])

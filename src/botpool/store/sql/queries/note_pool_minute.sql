@@ -1,0 +1,23 @@
+-- Note how every pool stands in this minute, and forget the minutes of long ago. Any replica may,
+-- as often as it likes: the longest queue and the latest slots stay.
+WITH forgotten AS (
+    DELETE FROM pool_minutes WHERE at < botpool_now() - make_interval(hours => %(kept_h)s)
+)
+INSERT INTO pool_minutes AS noted (platform, at, queue_depth, slots)
+SELECT
+    p.platform,
+    date_trunc('minute', botpool_now(), 'UTC'),
+    (SELECT count(*) FROM bot_pool_queue q WHERE q.platform = p.platform),
+    (
+        SELECT coalesce(json_object_agg(g.status, g.n), '{}')
+        FROM (
+            SELECT s.status, count(*) AS n
+            FROM bot_pool_slots s
+            WHERE s.platform = p.platform
+            GROUP BY s.status
+        ) AS g
+    )
+FROM pools p
+ORDER BY p.platform
+ON CONFLICT (platform, at) DO UPDATE
+SET queue_depth = greatest(noted.queue_depth, EXCLUDED.queue_depth), slots = EXCLUDED.slots

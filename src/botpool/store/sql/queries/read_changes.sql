@@ -1,0 +1,36 @@
+-- The changes of transactions from `since` up to a horizon below which every transaction is over,
+-- and that horizon itself: nothing can appear below it any more. Ids are given out in the order in
+-- which changes happen, but commit in another; within one such range, all of them are there.
+-- `held_s` says for how long the oldest change that can be seen waits above the horizon.
+WITH horizon AS MATERIALIZED (
+    SELECT coalesce(%(until)s::text::xid8, pg_snapshot_xmin(pg_current_snapshot())) AS xid
+), fresh AS MATERIALIZED (
+    SELECT
+        h.id, h.at, h.kind, h.bot_id, h.slot_id, h.slot_name, h.from_state, h.to_state, h.reason,
+        h.correlation_id, h.data, h.xid
+    FROM history h
+    WHERE h.xid >= %(since)s::text::xid8 AND h.xid < (SELECT horizon.xid FROM horizon)
+    ORDER BY h.xid, h.id
+    LIMIT %(limit)s
+)
+SELECT
+    horizon.xid::text AS horizon,
+    (
+        SELECT extract(epoch FROM botpool_now() - above.at)::float8
+        FROM history above
+        WHERE above.xid >= horizon.xid
+        ORDER BY above.xid, above.id
+        LIMIT 1
+    ) AS held_s,
+    fresh.id, fresh.at, fresh.kind, fresh.bot_id, fresh.slot_id, fresh.slot_name,
+    fresh.from_state, fresh.to_state, fresh.reason, fresh.correlation_id, fresh.data,
+    fresh.xid::text AS xid,
+    coalesce(
+        b.platform,
+        substring(fresh.slot_name FROM '^pool-(.+)-[0-9]+$'),
+        CASE WHEN fresh.kind = 'pool.drain' THEN fresh.data ->> 'platform' END
+    ) AS platform
+FROM horizon
+LEFT JOIN fresh ON true
+LEFT JOIN bots b ON b.id = fresh.bot_id
+ORDER BY fresh.id
