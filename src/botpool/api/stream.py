@@ -107,9 +107,9 @@ async def _events(
     asked_at = time.monotonic()
     while True:
         news = await subscription.take(within_s=_ALIVE_S)
-        if news:
-            yield b"".join(_wire(each) for each in news)
-        if subscription.over:
+        if news is not None:
+            yield _wire(news)
+        elif subscription.over:
             return
         if time.monotonic() - asked_at >= _ALIVE_S:
             asked_at = time.monotonic()
@@ -119,7 +119,7 @@ async def _events(
                     return
             except DatabaseUnavailable:
                 return
-        if not news:
+        if news is None:
             yield b": alive\n" + _place(subscription) + b"\n"
 
 

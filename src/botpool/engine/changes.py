@@ -15,7 +15,14 @@ import structlog
 from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable, ShuttingDown
 from botpool.domain.records import Change
-from botpool.engine.subscriptions import MOST_WAITING, Batch, News, Reset, Subscription
+from botpool.engine.subscriptions import (
+    MOST_MISSED,
+    MOST_WAITING,
+    News,
+    Reset,
+    Subscription,
+    batches,
+)
 from botpool.store.database import Database, Rows
 
 _log = structlog.get_logger()
@@ -108,8 +115,9 @@ class Changes:
         horizon = int(rows[0]["horizon"])
         self._horizon = horizon
         changes = _changes(rows)
-        if since is not None and changes:
-            self._tell(_news(since, horizon, changes), horizon)
+        if since is not None:
+            for news in _news(since, horizon, changes):
+                self._tell(news, horizon)
         self._tell_held(rows[0]["held_s"], horizon)
         for subscription in self._subscriptions:
             subscription.horizon = horizon
@@ -143,20 +151,19 @@ class Changes:
         if oldest is not None and oldest["id"] > 1 and int(oldest["xid"]) > cursor.since:
             return [_reset(horizon, "What followed this Last-Event-ID may be forgotten by now.")]
         changes = _changes(await self._rows(cursor.since, horizon))
-        if len(changes) > MOST_WAITING:
-            return [_reset(horizon, f"More than {MOST_WAITING} changes followed since.")]
-        rest = [each for each in changes if each.transaction < cursor.until]
-        unread = tuple(
+        if len(changes) > MOST_MISSED:
+            return [_reset(horizon, f"More than {MOST_MISSED} changes followed since.")]
+        unread = [
             each
-            for each in rest
+            for each in changes
             if not cursor.has_read(transaction=each.transaction, change_id=each.id)
-        )
-        later = tuple(each for each in changes if each.transaction >= cursor.until)
-        batches = (
-            Batch(since=cursor.since, until=cursor.until, changes=unread),
-            Batch(since=cursor.until, until=horizon, changes=later),
-        )
-        return [batch for batch in batches if batch.changes]
+        ]
+        rest = [each for each in unread if each.transaction < cursor.until]
+        later = [each for each in unread if each.transaction >= cursor.until]
+        return [
+            *batches(cursor.since, cursor.until, rest),
+            *batches(cursor.until, horizon, later),
+        ]
 
     async def _rows(self, since: int | None, until: int | None) -> Rows:
         return await self._database.fetch(
@@ -169,10 +176,10 @@ class Changes:
         )
 
 
-def _news(since: int, until: int, changes: Sequence[Change]) -> News:
+def _news(since: int, until: int, changes: Sequence[Change]) -> Sequence[News]:
     if len(changes) > MOST_WAITING:
-        return _reset(until, f"More than {MOST_WAITING} changes happened at once.")
-    return Batch(since=since, until=until, changes=tuple(changes))
+        return [_reset(until, f"More than {MOST_WAITING} changes happened at once.")]
+    return batches(since, until, changes)
 
 
 def _reset(horizon: int, reason: str) -> Reset:

@@ -15,7 +15,11 @@ from botpool.domain.cursor import Cursor
 from botpool.domain.records import Change
 
 MOST_WAITING = 10_000
-"""Changes: minutes of a busy installation, some megabytes."""
+"""Changes that may wait for a stream."""
+MOST_MISSED = 5_000
+"""Of these, how many may have happened before it went on: the rest is room for what follows."""
+_MOST_IN_BATCH = 200
+"""What is written at once is in memory once more, until it is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,6 +36,14 @@ class Batch:
     def cursor(self, change: Change) -> Cursor:
         """Where a stream stands once it has told this change."""
         return Cursor(since=self.since, until=self.until, seen=change.id)
+
+
+def batches(since: int, until: int, changes: Sequence[Change]) -> list["Batch"]:
+    """The changes of a range, in pieces that can be sent."""
+    return [
+        Batch(since=since, until=until, changes=tuple(changes[n : n + _MOST_IN_BATCH]))
+        for n in range(0, len(changes), _MOST_IN_BATCH)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +72,14 @@ class Subscription:
     def begin_with(self, missed: Sequence[News]) -> None:
         """What happened before the horizon, which was read after the first news came in."""
         self._news.extendleft(reversed(missed))
+        self._waiting += sum(_size(news) for news in missed)
         self._changed.set()
 
     def put(self, news: News, *, horizon: int) -> None:
         if self.over:
             return
         self.horizon = horizon
-        self._waiting += len(news.changes) if isinstance(news, Batch) else 0
+        self._waiting += _size(news)
         if self._waiting > MOST_WAITING:
             self._news.clear()
             news = Reset(
@@ -88,14 +101,19 @@ class Subscription:
         self._news.clear()
         self._leave(self)
 
-    async def take(self, *, within_s: float) -> list[News]:
-        """All that waits, as soon as there is some; nothing after that time, or at the end."""
+    async def take(self, *, within_s: float) -> News | None:
+        """The next news, as soon as there is some; None after that time, and at the end."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 while not self._news and not self.over:
                     self._changed.clear()
                     await self._changed.wait()
-        taken = list(self._news)
-        self._news.clear()
-        self._waiting = 0
-        return taken
+        if not self._news:
+            return None
+        news = self._news.popleft()
+        self._waiting -= _size(news)
+        return news
+
+
+def _size(news: News) -> int:
+    return len(news.changes) if isinstance(news, Batch) else 0

@@ -1,0 +1,170 @@
+"""The stream over HTTP: keys that end, servers that end, clients that do not read."""
+
+import asyncio
+import hashlib
+import hmac
+import socket
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psycopg
+import pytest
+import pytest_asyncio
+from http_server import bearer
+from server import Installation, Server, installation
+from sse import PATIENCE_S, Event, opened
+
+from postgres import TestPostgres
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LINK = "https://meet.google.com/abc-defg-hij?pwd=hunter2"
+SHORT = {"joinSeconds": 0, "staySeconds": 0}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def installed(
+    postgres: TestPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Installation]:
+    url = postgres.create_database(template)
+    async with installation(url, tmp_path_factory.mktemp("streamed")) as made:
+        await made.serve()
+        yield made
+    postgres.drop_database(url)
+
+
+@pytest.fixture
+def server(installed: Installation) -> Server:
+    return installed.servers[-1]
+
+
+async def send(installed: Installation, server: Server) -> int:
+    async with installed.client(server) as user:
+        answer = await user.post("/v1/bots", json={"meetingUrl": LINK, "botData": SHORT})
+    assert answer.status_code == 201, answer.text
+    bot_id: int = answer.json()["bot"]["id"]
+    return bot_id
+
+
+async def new_key(installed: Installation, server: Server) -> tuple[int, str]:
+    async with installed.client(server) as admin:
+        made = await admin.post("/v1/keys", json={"name": "spare", "scope": "operator"})
+    return made.json()["key"]["id"], made.json()["secret"]
+
+
+def of_bot(events: list[Event], bot_id: int) -> list[dict[str, Any]]:
+    return [event.data for event in events if event.data["botId"] == bot_id]
+
+
+async def test_ten_streams_tell_the_same_and_nothing_secret(
+    installed: Installation, server: Server
+) -> None:
+    async def watch(ready: asyncio.Event) -> list[Event]:
+        async with opened(server.url, bearer(installed.key)) as stream:
+            ready.set()
+            return await stream.until(
+                "change", kind="slot.status", to="idle", **{"from": "releasing"}
+            )
+
+    async with asyncio.TaskGroup() as watching:
+        begun = [asyncio.Event() for _ in range(10)]
+        streams = [watching.create_task(watch(ready)) for ready in begun]
+        for ready in begun:
+            await ready.wait()
+        bot_id = await send(installed, server)
+    told = [stream.result() for stream in streams]
+    assert all(events == told[0] for events in told)
+    moves = [(each["from"], each["to"]) for each in of_bot(told[0], bot_id)]
+    assert moves[0] == (None, "PENDING")
+    assert ("deploying", "busy") in moves
+    assert moves[-1] == ("releasing", "idle")
+    assert set(told[0][0].data) == {
+        "at", "kind", "platform", "botId", "slotId", "slotName", "from", "to", "reason",
+        "correlationId", "data",
+    }  # fmt: skip
+    assert "hunter2" not in repr(told)
+    assert installed.key not in repr(told)
+
+
+async def test_a_key_that_ends_ends_its_stream(installed: Installation, server: Server) -> None:
+    key_id, revoked = await new_key(installed, server)
+    kept_id, kept = await new_key(installed, server)
+    # The dashboard's cookie, with a session that is nearly over.
+    body = f"{kept_id}.{int(time.time()) + 3}"
+    signature = hmac.new(
+        installed.secret.encode(), f"botpool session {body}".encode(), hashlib.sha256
+    ).hexdigest()
+    session = {"Cookie": f"botpool_session={body}.{signature}"}
+    async with (
+        opened(server.url, bearer(revoked)) as by_key,
+        opened(server.url, session) as by_cookie,
+        opened(server.url, {"X-API-Key": kept}) as lasting,
+    ):
+        async with installed.client(server) as admin:
+            await admin.delete(f"/v1/keys/{key_id}")
+        for stream in (by_key, by_cookie):
+            (denied,) = await stream.until("denied")
+            assert "no longer valid" in denied.data["reason"]
+            assert await stream.rest() == []
+        await send(installed, server)
+        await lasting.until("change", kind="bot.status", to="PENDING")
+        assert lasting.comments, "a quiet stream says that it is alive"
+
+
+async def test_a_client_that_does_not_read_is_dropped(
+    installed: Installation, server: Server
+) -> None:
+    port = int(server.url.rpartition(":")[2])
+    request = f"GET /v1/events HTTP/1.1\r\nHost: x\r\nX-API-Key: {installed.key}\r\n\r\n"
+    with socket.socket() as client:
+        client.connect(("127.0.0.1", port))
+        client.sendall(request.encode())
+        await asyncio.to_thread(client.recv, 1)
+        async with opened(server.url, bearer(installed.key)) as reading:
+            for n in range(4):
+                written = asyncio.to_thread(write_much, installed.database_url, f"round {n}")
+                await asyncio.gather(written, reading.until("change", kind=f"last of round {n}"))
+        told = await asyncio.to_thread(read_to_the_end, client)
+    assert told.count(b"event: reset") == 1
+    assert b"was not read" in told[-1000:]
+    assert 0 < told.count(b"event: change") < 4 * 4001
+
+
+async def test_a_stream_goes_on_after_a_restart(installed: Installation, server: Server) -> None:
+    async with opened(server.url, bearer(installed.key)) as stream:
+        first = await send(installed, server)
+        before = await stream.until("change", kind="slot.status", to="idle", botId=first)
+        stopping = asyncio.create_task(server.stop())
+        # It ends as an answer ends, and at once: nobody is cut off, and nothing waits for it.
+        await stream.rest()
+        assert await stopping == 0
+    again = await installed.serve()
+    second = await send(installed, again)
+    async with opened(again.url, bearer(installed.key), before[0].id) as stream:
+        after = await stream.until("change", kind="slot.status", to="idle", botId=second)
+    assert {each.kind for each in after} == {"change"}
+    assert of_bot(after, first) == of_bot(before[1:], first), "exactly what followed the first"
+    assert len(of_bot(after, second)) == len(of_bot(before, first))
+    async with opened(again.url, bearer(installed.key), "nonsense") as stream:
+        (reset,) = await stream.until("reset")
+        assert "not one of this installation" in reset.data["reason"]
+
+
+def write_much(url: str, name: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "INSERT INTO history (kind, reason) SELECT 'x', repeat('x', 2000)"
+            " FROM generate_series(1, 4000)"
+        )
+        connection.execute(
+            "INSERT INTO history (kind, reason) VALUES (%s, 'x')", [f"last of {name}"]
+        )
+
+
+def read_to_the_end(client: socket.socket) -> bytes:
+    client.settimeout(PATIENCE_S)
+    told = bytearray()
+    while not told.endswith(b"\r\n0\r\n\r\n") and (part := client.recv(1 << 20)):
+        told += part
+    return bytes(told)

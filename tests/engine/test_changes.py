@@ -1,0 +1,290 @@
+"""The stream of changes: nothing lost, nothing twice, in the order in which it happened."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import psycopg
+import pytest
+
+from botpool.domain.cursor import Cursor
+from botpool.domain.errors import DatabaseUnavailable, ShuttingDown
+from botpool.domain.records import Change
+from botpool.engine.changes import Changes
+from botpool.engine.subscriptions import (
+    MOST_MISSED,
+    MOST_WAITING,
+    Batch,
+    Reset,
+    Subscription,
+)
+
+from clock import Clock
+from replicas import Stage, pool, wish
+
+PATIENCE_S = 30.0
+QUIET_S = 0.3
+"""Several rounds of a reader that reads every hundredth of a second."""
+
+
+@asynccontextmanager
+async def reader(stage: Stage) -> AsyncIterator[Changes]:
+    database = (await stage.replica(pool(3))).database
+    changes = Changes(database, interval_s=0.01)
+    yield changes
+    await changes.close()
+
+
+@pytest.fixture
+async def changes(stage: Stage) -> AsyncIterator[Changes]:
+    async with reader(stage) as made:
+        yield made
+
+
+@contextmanager
+def open_transaction(url: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(url) as connection:
+        yield connection
+
+
+def write(connection: psycopg.Connection, reason: str, times: int = 1) -> None:
+    connection.execute(
+        "INSERT INTO history (kind, reason) SELECT 'test', %s FROM generate_series(1, %s)",
+        [reason, times],
+    )
+
+
+def happen(stage: Stage, reason: str, times: int = 1) -> None:
+    with open_transaction(stage.url) as connection:
+        write(connection, reason, times)
+
+
+async def told(subscription: Subscription, until: str) -> list[str]:
+    """The reasons of all changes up to and with that one."""
+    return [change.reason for _, change in await read(subscription, until)]
+
+
+async def read(subscription: Subscription, until: str) -> list[tuple[str, Change]]:
+    """All changes up to and with that one, each with its id in the stream."""
+    found: list[tuple[str, Change]] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while not found or found[-1][1].reason != until:
+            news = await subscription.take(within_s=PATIENCE_S)
+            assert isinstance(news, Batch), news
+            found += [(str(news.cursor(each)), each) for each in news.changes]
+    return found
+
+
+async def nothing_for_now(subscription: Subscription) -> None:
+    assert await subscription.take(within_s=QUIET_S) is None
+
+
+async def reset_of(subscription: Subscription) -> Reset:
+    async with asyncio.timeout(PATIENCE_S):
+        news = await subscription.take(within_s=PATIENCE_S)
+    assert isinstance(news, Reset), news
+    return news
+
+
+async def test_a_transaction_that_commits_late_is_not_lost(stage: Stage, changes: Changes) -> None:
+    subscription = await changes.subscribe(None)
+    with open_transaction(stage.url) as late:
+        write(late, "the earlier id")
+        happen(stage, "the later id")
+        await nothing_for_now(subscription)
+        late.commit()
+    assert await told(subscription, "the later id") == ["the earlier id", "the later id"]
+
+
+async def test_the_order_is_that_of_what_happened(stage: Stage, changes: Changes) -> None:
+    """A transaction that began first may have waited for the one that began after it."""
+    subscription = await changes.subscribe(None)
+    with open_transaction(stage.url) as first:
+        first.execute("SELECT pg_current_xact_id()")
+        happen(stage, "done while the first one waited")
+        write(first, "done afterwards")
+    assert await told(subscription, "done afterwards") == [
+        "done while the first one waited",
+        "done afterwards",
+    ]
+
+
+async def test_a_stream_goes_on_after_any_of_its_events(stage: Stage, changes: Changes) -> None:
+    subscription = await changes.subscribe(None)
+    with open_transaction(stage.url) as late:
+        write(late, "1")
+        happen(stage, "2")
+        write(late, "3")
+    happen(stage, "4")
+    whole = await read(subscription, "4")
+    assert [change.reason for _, change in whole] == ["1", "2", "3", "4"]
+    happen(stage, "5")
+    for n, (event_id, _) in enumerate(whole, 1):
+        resumed = await changes.subscribe(event_id)
+        assert await told(resumed, "5") == ["1", "2", "3", "4", "5"][n:]
+        resumed.close()
+
+
+async def test_another_replica_goes_on_with_it(stage: Stage) -> None:
+    async with reader(stage) as here, reader(stage) as there:
+        # There the reader runs already, and has read less than the cursor says.
+        running = await there.subscribe(None)
+        subscription = await here.subscribe(None)
+        happen(stage, "1")
+        ((event_id, _),) = await read(subscription, "1")
+        resumed = await there.subscribe(event_id)
+        happen(stage, "2")
+        assert await told(resumed, "2") == ["2"]
+        assert await told(running, "2") == ["1", "2"]
+
+
+async def test_what_is_open_while_a_stream_begins_comes_into_it(
+    stage: Stage, changes: Changes
+) -> None:
+    with open_transaction(stage.url) as late:
+        write(late, "open")
+        subscription = await changes.subscribe(None)
+        resumed = await changes.subscribe(str(Cursor.at(subscription.horizon)))
+    happen(stage, "after")
+    assert await told(subscription, "after") == await told(resumed, "after") == ["open", "after"]
+
+
+async def test_what_was_undone_is_not_told(stage: Stage, changes: Changes) -> None:
+    subscription = await changes.subscribe(None)
+    with open_transaction(stage.url) as undone:
+        write(undone, "undone")
+        undone.rollback()
+    happen(stage, "done")
+    assert await told(subscription, "done") == ["done"]
+
+
+async def test_streams_share_what_is_read(stage: Stage, changes: Changes) -> None:
+    subscriptions = [await changes.subscribe(None) for _ in range(10)]
+    happen(stage, "one")
+    taken = [await each.take(within_s=PATIENCE_S) for each in subscriptions]
+    assert isinstance(taken[0], Batch)
+    assert all(news is taken[0] for news in taken)
+    assert changes.streams == 10
+
+
+async def test_nobody_listens_nobody_reads(stage: Stage, changes: Changes) -> None:
+    for subscription in [await changes.subscribe(None) for _ in range(3)]:
+        subscription.close()
+    async with asyncio.timeout(PATIENCE_S):
+        while any(task.get_name() == "changes" for task in asyncio.all_tasks()):
+            await asyncio.sleep(0.01)
+    assert changes.streams == 0
+    again = await changes.subscribe(None)
+    happen(stage, "again")
+    assert await told(again, "again") == ["again"]
+
+
+async def test_an_unknown_cursor_is_reset(stage: Stage, changes: Changes) -> None:
+    happen(stage, "before")
+    for unknown in ("", "7", "x-y-z", "5-4-0", "1-9000000000000000000-1", "1-1-1 ", "٣-٣-٣"):
+        subscription = await changes.subscribe(unknown)
+        reset = await reset_of(subscription)
+        assert "not one of this installation" in reset.reason
+    happen(stage, "after")
+    assert await told(subscription, "after") == ["after"]
+    # Whoever comes again with the id of that reset misses nothing since.
+    resumed = await changes.subscribe(str(reset.cursor))
+    assert await told(resumed, "after") == ["after"]
+
+
+async def test_a_cursor_whose_sequel_is_forgotten_is_reset(stage: Stage, changes: Changes) -> None:
+    subscription = await changes.subscribe(None)
+    happen(stage, "1")
+    ((event_id, _),) = await read(subscription, "1")
+    happen(stage, "2")
+    happen(stage, "3")
+    stage.rows("DELETE FROM history WHERE reason IN ('1', '2')")
+    resumed = await changes.subscribe(event_id)
+    assert "forgotten" in (await reset_of(resumed)).reason
+
+
+async def test_one_that_is_too_far_behind_is_reset(stage: Stage, changes: Changes) -> None:
+    subscription = await changes.subscribe(None)
+    begin = str(Cursor.at(subscription.horizon))
+    happen(stage, "many", MOST_MISSED - 1)
+    happen(stage, "last")
+    resumed = await changes.subscribe(begin)
+    assert len(await told(resumed, "last")) == MOST_MISSED
+    happen(stage, "one more")
+    late = await changes.subscribe(begin)
+    assert "More than" in (await reset_of(late)).reason
+
+
+async def test_a_stream_that_is_not_read_is_dropped(stage: Stage, changes: Changes) -> None:
+    slow, quick = await changes.subscribe(None), await changes.subscribe(None)
+    for n in range(2):
+        happen(stage, "many", MOST_WAITING // 2)
+        happen(stage, f"round {n}")
+        await told(quick, f"round {n}")
+    reset = await reset_of(slow)
+    assert slow.over
+    assert "not read" in reset.reason
+    assert changes.streams == 1
+    happen(stage, "after")
+    resumed = await changes.subscribe(str(reset.cursor))
+    assert (await told(resumed, "after"))[-1] == "after"
+
+
+async def test_more_at_once_than_anybody_may_keep(stage: Stage, changes: Changes) -> None:
+    subscription = await changes.subscribe(None)
+    happen(stage, "too many", MOST_WAITING + 1)
+    assert "at once" in (await reset_of(subscription)).reason
+    happen(stage, "after")
+    assert await told(subscription, "after") == ["after"]
+
+
+async def test_changes_that_wait_for_somebody_are_confessed(
+    stage: Stage, changes: Changes, clock: Clock
+) -> None:
+    subscription = await changes.subscribe(None)
+    with open_transaction(stage.url) as somebody:
+        somebody.execute("SELECT pg_current_xact_id()")
+        happen(stage, "held")
+        clock.move(6)
+        assert "open for long" in (await reset_of(subscription)).reason
+    assert await told(subscription, "held") == ["held"]
+
+
+async def test_the_end_of_the_server_ends_the_streams(changes: Changes) -> None:
+    subscription = await changes.subscribe(None)
+    waiting = asyncio.create_task(subscription.take(within_s=PATIENCE_S))
+    await asyncio.sleep(0)
+    await changes.close()
+    assert await waiting is None
+    assert subscription.over
+    with pytest.raises(ShuttingDown):
+        await changes.subscribe(None)
+
+
+async def test_a_silent_database_ends_the_streams(stage: Stage, changes: Changes) -> None:
+    """Else they would say that nothing happens."""
+    subscription = await changes.subscribe(None)
+    database = stage.replicas[0].database
+    await database.close()
+    async with asyncio.timeout(PATIENCE_S):
+        while not subscription.over:
+            await subscription.take(within_s=PATIENCE_S)
+    with pytest.raises(DatabaseUnavailable):
+        await changes.subscribe(None)
+
+
+async def test_a_change_says_all_of_it(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    subscription = await replica.changes.subscribe(None)
+    secret = "https://meet.google.com/abc-defg-hij?pwd=hunter2"
+    admitted = await replica.admission.admit(wish(meeting_url=secret, bot_data={"pin": "hunter2"}))
+    await replica.pools.drain(wish().platform, drained=True, reason="test", correlation_id="c")
+    found = [change for _, change in await read(subscription, "test")]
+    first, drained = found[0], next(each for each in found if each.kind == "pool.drain")
+    assert (first.kind, first.to_state, first.bot_id) == ("bot.status", "PENDING", admitted.bot.id)
+    assert first.correlation_id == "corr"
+    assert (drained.from_state, drained.to_state) == ("open", "drained")
+    assert {each.platform for each in found} == {"google-meet"}
+    assert {each.slot_name for each in found} >= {"pool-google-meet-001"}
+    assert "hunter2" not in repr(found)
+    await replica.changes.close()
