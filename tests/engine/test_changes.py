@@ -28,9 +28,9 @@ QUIET_S = 0.3
 
 
 @asynccontextmanager
-async def reader(stage: Stage) -> AsyncIterator[Changes]:
+async def reader(stage: Stage, *, interval_s: float = 0.01) -> AsyncIterator[Changes]:
     database = (await stage.replica(pool(3))).database
-    changes = Changes(database, interval_s=0.01)
+    changes = Changes(database, interval_s=interval_s)
     yield changes
     await changes.close()
 
@@ -126,7 +126,7 @@ async def test_a_stream_goes_on_after_any_of_its_events(stage: Stage, changes: C
 
 
 async def test_another_replica_goes_on_with_it(stage: Stage) -> None:
-    async with reader(stage) as here, reader(stage) as there:
+    async with reader(stage) as here, reader(stage, interval_s=2) as there:
         # There the reader runs already, and has read less than the cursor says.
         running = await there.subscribe(None)
         subscription = await here.subscribe(None)

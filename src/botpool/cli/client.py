@@ -16,6 +16,7 @@ from botpool.domain.errors import NotFound
 
 T = TypeVar("T")
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+_FOLLOWING = httpx.Timeout(30.0, connect=5.0, read=None)
 
 
 class Client:
@@ -99,7 +100,7 @@ class Client:
     def bot_logs(self, bot_id: int, *, tail: int | None, follow: bool) -> Iterator[Iterator[bytes]]:
         """The output as it comes. A followed container may be quiet for as long as it likes."""
         params = _given({"tail": tail, "follow": "true" if follow else None})
-        timeout = httpx.Timeout(_TIMEOUT, read=None) if follow else _TIMEOUT
+        timeout = _FOLLOWING if follow else _TIMEOUT
         path = f"/v1/bots/{bot_id}/logs"
         with (
             self._outcome(),
