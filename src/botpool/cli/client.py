@@ -11,7 +11,11 @@ import httpx
 from botpool.cli import answers, shapes
 from botpool.cli.answers import Answer
 from botpool.cli.connection import Target
-from botpool.cli.errors import ServerSilent, ServerUnreachable
+from botpool.cli.errors import KeyRefused, ServerSilent, ServerUnreachable
+from botpool.client.connection import Connection
+from botpool.client.errors import Unauthorized
+from botpool.client.records import Change, Reset
+from botpool.client.stream import ChangeStream, OnState
 from botpool.domain.errors import NotFound
 
 T = TypeVar("T")
@@ -24,6 +28,7 @@ class Client:
 
     def __init__(self, target: Target, *, transport: httpx.BaseTransport | None = None) -> None:
         self._target = target
+        self._transport = transport
         self._http = httpx.Client(
             base_url=target.url,
             headers={"Authorization": f"Bearer {target.key}", "Accept": "application/json"},
@@ -110,6 +115,16 @@ class Client:
                 response.read()
                 answers.refuse(response, self._target)
             yield response.iter_bytes()
+
+    def changes(self, on_state: OnState) -> Iterator[Change | Reset]:
+        """The stream, on a connection of its own: it is read beside all other calls."""
+        connection = Connection(self._target.url, self._target.key, self._transport)
+        try:
+            yield from ChangeStream(connection=connection, on_state=on_state)
+        except Unauthorized:
+            raise KeyRefused(self.url, self._target.key_from) from None
+        finally:
+            connection.close()
 
     def _ask(self, method: str, path: str, shape: type[T], **request: Any) -> Answer[T]:
         with self._outcome():

@@ -6,6 +6,7 @@ from typing import Any
 import typer
 
 from botpool.cli import bots, doctor, emulate, keys, pools, serving, slots
+from botpool.cli.watch import watch
 
 # Plain help: to import what draws boxes takes longer than everything else that help does.
 _PLAIN: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
@@ -33,6 +34,7 @@ app = _group(
     migrate=serving.migrate,
     doctor=doctor.doctor,
     demo=serving.demo,
+    watch=watch,
     queue=pools.queue,
     recover=pools.recover,
 )

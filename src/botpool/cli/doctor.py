@@ -50,6 +50,10 @@ def doctor(
 
     Give it the settings of 'serve' or 'up'. It only reads. Exit code 0: all is well, perhaps with
     warnings; 1: something is wrong.
+
+    \b
+    botpool doctor --config /etc/botpool.toml
+    botpool doctor --json
     """
     import asyncio
 

@@ -50,14 +50,27 @@ def show(client: "Client", platform: PoolArgument, as_json: JsonOption = False) 
 
 
 @connected
-def drain(client: "Client", platform: PoolArgument, as_json: JsonOption = False) -> None:
+def drain(
+    client: "Client",
+    platform: PoolArgument,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Go on until the last of its bots has left.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Cordon all slots of a pool and admit nobody new. Bots that run stay; the queue waits.
 
     \b
     botpool pool drain google-meet
+    botpool pool drain google-meet --wait && systemctl stop botpool
     """
     answer = client.change_pool(platform, "drain")
-    _tell(answer, "is drained: it admits no new bots", as_json)
+    if wait:
+        from botpool.cli import draining
+
+        answer = draining.until_empty(client, answer)
+    news = "is drained, and no bot is left in it" if wait else "is drained: it admits no new bots"
+    _tell(answer, news, as_json)
 
 
 @connected

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from botpool.api.server import HttpServer, bound_socket
 from botpool.app import Installed, http_app, public_url_of, replica_running
+from botpool.cli.progress import bar
 from botpool.cli.welcome import greet
 from botpool.domain.tokens import new_api_key
 from botpool.engine.replica import Replica
@@ -67,11 +68,13 @@ async def _installed(settings: Settings, *, friendly: bool) -> AsyncIterator[Ins
     with data_dir.locked(), contextlib.ExitStack() as stack:
         identity = data_dir.installation()
         embedded = EmbeddedPostgres(data_dir)
-        with _console.status("Starting PostgreSQL …") if friendly else contextlib.nullcontext():
-            # Registered first: an interrupted start may have left a server running.
-            stack.callback(embedded.stop)
+        # Registered first: an interrupted start may have left a server running.
+        stack.callback(embedded.stop)
+        with bar(_console, "Starting PostgreSQL", shown=friendly) as shown:
             url = embedded.start()
-            migrate(url)
+            migrate(
+                url, on_progress=lambda done, of: shown.tell(done, of, "Preparing the database")
+            )
         secret = settings.installation.secret
         yield Installed(
             database_url=url,
@@ -94,7 +97,14 @@ async def _first_key(data_dir: DataDir, replica: Replica) -> str:
 
 async def _take_bots_along(replica: Replica) -> None:
     """Ctrl-C stops all of it: no bot is left running, and none waiting for nobody."""
-    with _console.status("Stopping bots …"):
-        await replica.ending.end_all(reason="Botpool was stopped")
+    with bar(_console, "Stopping bots") as shown:
+        most = 0
+
+        def tell(left: int) -> None:
+            nonlocal most
+            most = max(most, left)
+            shown.tell(most - left, most)
+
+        await replica.ending.end_all(reason="Botpool was stopped", on_left=tell)
     # Last: whoever looks on sees the bots end.
     await replica.changes.close()

@@ -1,5 +1,6 @@
 """`up`, `serve`, `migrate` and `demo`: running Botpool on this machine."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,10 @@ def up(
 
     Nothing needs to be installed or set up. The dashboard's address is printed with its key, and a
     request to paste. Ctrl-C stops all of it; bots that run or wait then are ended.
+
+    \b
+    botpool up
+    botpool up --port 8800 --data-dir /var/lib/botpool
     """
     _serve(config, _overrides(data_dir, host, port), friendly=True)
 
@@ -40,18 +45,30 @@ def serve(
 
     The schema must be up to date ('botpool migrate'). SIGTERM hands the work over to the other
     replicas; bots go on running.
+
+    \b
+    botpool serve --config /etc/botpool.toml
     """
     _serve(config, _overrides(data_dir, host, port), friendly=False)
 
 
 def migrate(config: ConfigOption = None, data_dir: DataDirOption = None) -> None:
-    """Bring the database's schema up to date. Safe to run again, and from many at once."""
+    """Bring the database's schema up to date. Safe to run again, and from many at once.
+
+    \b
+    botpool migrate --config /etc/botpool.toml
+    """
     from botpool.settings import load_settings
-    from botpool.store.migrations import migrate as apply
 
     settings = load_settings(config, _overrides(data_dir, None, None))
-    with database_url(settings) as url:
-        applied = apply(url)
+
+    from botpool.cli.output import console
+    from botpool.cli.progress import bar
+    from botpool.store.migrations import migrate as apply
+
+    err = console(sys.stderr)
+    with bar(err, "Preparing the database") as shown, database_url(settings) as url:
+        applied = apply(url, on_progress=shown.tell)
     for name in applied:
         typer.echo(f"applied {name}")
     if not applied:

@@ -51,7 +51,7 @@ class Connection:
                 with attempt:
                     response = self._http.request(method, path, **request)
         except httpx.TransportError as error:
-            raise errors.Unreachable(self.url, str(error) or type(error).__name__) from error
+            raise errors.Unreachable(self.url, _reason(error)) from error
         if not response.is_success:
             raise refusal(response)
         body = _json(response)
@@ -69,7 +69,17 @@ class Connection:
                     raise refusal(response)
                 yield response
         except (httpx.TransportError, httpx.StreamError) as error:
-            raise errors.Unreachable(self.url, str(error) or type(error).__name__) from error
+            raise errors.Unreachable(self.url, _reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    """The system's own word where there is one: httpx wraps it twice."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror.lower()
+        cause = cause.__cause__ or cause.__context__
+    return str(error) or type(error).__name__
 
 
 def _is_local(url: str) -> bool:

@@ -35,8 +35,10 @@ class ChangeStream:
             try:
                 yield from self._connected()
                 self.on_state("the server ended the stream")
-            except (Unreachable, Unavailable) as error:
-                self.on_state(str(error))
+            except Unreachable as error:
+                self.on_state(error.problem)
+            except Unavailable as error:
+                self.on_state(error.detail)
             self.pause(_RETRY_S)
 
     def _connected(self) -> Iterator[Change | Reset]:

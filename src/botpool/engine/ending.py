@@ -1,6 +1,7 @@
 """Ending everything: for an installation that goes down with all its bots."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from botpool.domain.decisions import Ending
@@ -16,7 +17,13 @@ class EndingAll:
     moves: Moves
     admission: Admission
 
-    async def end_all(self, *, reason: str, within_s: float = 15.0) -> None:
+    async def end_all(
+        self,
+        *,
+        reason: str,
+        within_s: float = 15.0,
+        on_left: Callable[[int], None] = lambda _: None,
+    ) -> None:
         """Admit nobody, cancel who waits, end who runs, until every container has stopped.
 
         Repeated until nobody is left: a bot may be on its way from a slot back into the queue.
@@ -24,7 +31,8 @@ class EndingAll:
         self.admission.close()
         try:
             async with asyncio.timeout(within_s):
-                while await self._end_those_seen(reason):  # noqa: ASYNC110 - the database knows
+                while left := await self._end_those_seen(reason):
+                    on_left(left)
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError:
             return

@@ -4,6 +4,7 @@ A replica serves only on a schema that it knows. Migrations expand first and con
 release, so that versions N and N+1 run side by side while replicas are exchanged.
 """
 
+from collections.abc import Callable
 from importlib.resources import as_file, files
 from urllib.parse import urlsplit
 
@@ -39,7 +40,10 @@ def check_schema(applied: list[str] | None) -> None:
         )
 
 
-def migrate(url: str) -> list[str]:
+def _untold(_done: int, _of: int) -> None: ...
+
+
+def migrate(url: str, *, on_progress: Callable[[int, int], None] = _untold) -> list[str]:
     """Bring the schema up to date and name what was applied. Safe to run from many at once."""
     # Imported here: only migrating needs it, and starting should be quick.
     from yoyo import get_backend, read_migrations
@@ -53,7 +57,9 @@ def migrate(url: str) -> list[str]:
     try:
         with as_file(_MIGRATIONS) as folder, backend.lock():
             pending = backend.to_apply(read_migrations(str(folder)))
-            backend.apply_migrations(pending)
+            for done, migration in enumerate(pending):
+                on_progress(done, len(pending))
+                backend.apply_one(migration)
             return [migration.id for migration in pending]
     finally:
         backend.connection.close()

@@ -21,6 +21,7 @@ from botpool.cli.demo.summary import summary
 from botpool.cli.demo.verdict import complaints
 from botpool.cli.demo.view import view_on
 from botpool.cli.output import console
+from botpool.cli.progress import bar
 
 
 def run(*, on_coolify: bool = False) -> int:
@@ -29,13 +30,13 @@ def run(*, on_coolify: bool = False) -> int:
     began = time.monotonic()
     with _ended_like_ctrl_c(), ExitStack() as stack:
         started = "Coolify's emulator, PostgreSQL" if on_coolify else "PostgreSQL"
-        with out.status(f"Starting {started} and the server …"):
+        with bar(out, f"Starting {started} and the server"):
             playing = stack.enter_context(stage(on_coolify=on_coolify))
         try:
             scene = _performed(out, playing)
             left = playing.running_bots()
         finally:
-            with out.status("Stopping everything …"):
+            with bar(out, "Stopping everything"):
                 stack.close()
     problems = complaints(scene, CAST) + left + playing.leftovers
     out.print(summary(scene, CAST, problems, time.monotonic() - began))

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -14,10 +15,11 @@ from botpool.cli.cells import listing, said, status
 from botpool.cli.demo.emulated import SCALE
 from botpool.cli.demo.play import Scene
 from botpool.cli.times import moment, took
-from botpool.domain.states import BotStatus, SlotStatus
+from botpool.domain.states import FINAL, BotStatus, SlotStatus
 
 _NEWS_SHOWN = 8
 _WAITING_SHOWN = 10
+_BAR = 40
 
 
 class View(Protocol):
@@ -83,6 +85,7 @@ class _Board:
             "",
             queue_line(scene),
             bots_line(scene),
+            progress(scene),
             *platform_lines(scene),
             "",
             *self._lines,
@@ -119,6 +122,16 @@ def queue_line(scene: Scene) -> RenderableType:
         return Text("Queue: empty")
     waiting = [scene.name_of(entry["botId"]) for entry in scene.queue[:_WAITING_SHOWN]]
     return Text(f"Queue: {len(scene.queue)}", style="yellow").append(f" ({', '.join(waiting)})")
+
+
+def progress(scene: Scene) -> RenderableType:
+    """How many of those that were sent have come to their end."""
+    ended = sum(bot["status"] in FINAL for bot in scene.bots)
+    line = Table.grid(padding=(0, 1, 0, 0))
+    line.add_row(
+        "Ended:", ProgressBar(total=len(scene.parts), completed=ended, width=_BAR), f"{ended}"
+    )
+    return line
 
 
 def platform_lines(scene: Scene) -> list[RenderableType]:
