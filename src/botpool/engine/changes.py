@@ -6,7 +6,6 @@ change: a NOTIFY takes a lock that is global to the server, and would be on ever
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import structlog
 from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable, ShuttingDown
 from botpool.domain.records import Change
+from botpool.engine.loop_time import loop_time
 from botpool.engine.subscriptions import (
     MOST_MISSED,
     MOST_WAITING,
@@ -37,7 +37,7 @@ class Changes:
         database: Database,
         *,
         interval_s: float = _INTERVAL_S,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = loop_time,
     ) -> None:
         self._database = database
         self._interval_s = interval_s

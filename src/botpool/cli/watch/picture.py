@@ -24,8 +24,9 @@ TILES = {
 _UNKNOWN = ("?", "reverse")
 _MARGIN = 2
 _SPACED_ROWS = 3
-_QUEUE = 2
-"""Which of the figures is the queue."""
+_NAMES = ("POOL", "SLOTS", "QUEUE", "LONGEST", "WARM", "P50", "P95")
+_WAITS = (2, 3)
+"""Those of them that tell of a queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +46,6 @@ def board(picture: Picture, *, width: int, height: int) -> RenderableType:
     """All of it, in as many lines as there are: the oldest changes give way."""
     lines = [_head(picture), Text()]
     lines += _pools(picture, width)
-    if not picture.pools and picture.lost is None:
-        lines.append(Text("No pools are set up."))
     lines += [_legend(), Text()]
     room = max(height - len(lines), 0)
     lines += [change_line(each) for each in picture.changes[-room:]] if room else []
@@ -63,30 +62,30 @@ def _head(picture: Picture) -> Text:
     return head.append(f"○ not live{since}: {clean(picture.lost)}", style="bold yellow")
 
 
-def _figures(pool: shapes.Pool, age_s: float) -> list[str]:
+def _figures(pool: shapes.Pool, age_s: float) -> tuple[str, ...]:
     oldest_ms = pool["oldestWaitMs"]
-    longest = "" if oldest_ms is None else f", longest {span(oldest_ms / 1000 + age_s)}"
-    return [
+    return (
         clean(pool["platform"]),
-        f"{pool['size']}/{pool['maxSize']} slots",
-        f"queue {pool['queueDepth']}{longest}",
-        f"warm {share(pool['warmHitRatio'])}",
-        f"p50 {of_ms(pool['timeToRunningP50Ms'])}",
-        f"p95 {of_ms(pool['timeToRunningP95Ms'])}",
-    ]
+        f"{pool['size']}/{pool['maxSize']}",
+        str(pool["queueDepth"]),
+        "-" if oldest_ms is None else span(oldest_ms / 1000 + age_s),
+        share(pool["warmHitRatio"]),
+        of_ms(pool["timeToRunningP50Ms"]),
+        of_ms(pool["timeToRunningP95Ms"]),
+    )
 
 
 def _pools(picture: Picture, width: int) -> list[Text]:
     """A line of figures for each, one below the other, and its slots."""
     figures = [_figures(pool, picture.age_s) for pool in picture.pools]
-    widths = [max(map(len, column)) for column in zip(*figures, strict=True)]
-    lines = []
-    for pool, cells in zip(picture.pools, figures, strict=True):
-        line = Text()
-        for n, (cell, wide) in enumerate(zip(cells, widths, strict=True)):
-            waits = n == _QUEUE and pool["queueDepth"] > 0
-            style = "bold" if n == 0 else "bold yellow" if waits else ""
-            line.append(f"{cell:<{wide}}  ", style=style)
+    widths = [max(map(len, column)) for column in zip(_NAMES, *figures, strict=True)]
+    head = "  ".join(f"{name:<{wide}}" for name, wide in zip(_NAMES, widths, strict=True))
+    lines = [Text(head, style="dim")]
+    for pool, (name, *cells) in zip(picture.pools, figures, strict=True):
+        line = Text(f"{name:<{widths[0]}}  ", style="bold")
+        waits = "bold yellow" if pool["queueDepth"] else "not bold"
+        for n, (cell, wide) in enumerate(zip(cells, widths[1:], strict=True), 1):
+            line.append(f"{cell:<{wide}}  ", style=waits if n in _WAITS else "not bold")
         if pool["drained"]:
             line.append("drained  ", style="yellow")
         if not pool["backendHealth"]["ok"]:

@@ -1,5 +1,6 @@
--- A page of bots, newest first. A search is text within the link, the name or the correlation id,
--- whatever its case, or the whole number of a bot.
+-- A page of bots, newest first. A search is text within the link, the name or the correlation id, in
+-- whatever case, or the whole number of a bot. Only ASCII has a case here: all that a language knows
+-- of letters would cost twice the time where nothing is found.
 SELECT
     b.id, b.correlation_id, b.platform, b.meeting_url, b.bot_display_name, b.status, b.priority,
     b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code, b.created_at,
@@ -12,8 +13,8 @@ WHERE (%(status)s::text IS NULL OR b.status = %(status)s)
   AND (
       %(search)s::text IS NULL
       OR b.id::text = %(search)s
-      OR strpos(lower(b.bot_display_name), lower(%(search)s)) > 0
-      OR strpos(lower(b.meeting_url), lower(%(search)s)) > 0
-      OR strpos(lower(b.correlation_id), lower(%(search)s)) > 0)
+      OR strpos(lower(b.bot_display_name COLLATE "C"), lower(%(search)s COLLATE "C")) > 0
+      OR strpos(lower(b.meeting_url COLLATE "C"), lower(%(search)s COLLATE "C")) > 0
+      OR strpos(lower(b.correlation_id COLLATE "C"), lower(%(search)s COLLATE "C")) > 0)
 ORDER BY b.id DESC
 LIMIT %(limit)s

@@ -2,17 +2,17 @@
 -- A start is looked for among the assignments of up to an hour before.
 WITH bounds AS MATERIALIZED (
     SELECT
-        date_trunc('minute', botpool_now(), 'UTC') - make_interval(mins => %(minutes)s - 1)
+        date_bin('1 minute', botpool_now(), 'epoch') - make_interval(mins => %(minutes)s - 1)
             AS first_at,
-        date_trunc('minute', botpool_now(), 'UTC') AS last_at
+        date_bin('1 minute', botpool_now(), 'epoch') AS last_at
 ), arrived AS MATERIALIZED (
-    SELECT date_trunc('minute', b.created_at, 'UTC') AS at, count(*) AS bots
+    SELECT date_bin('1 minute', b.created_at, 'epoch') AS at, count(*) AS bots
     FROM bots b
     WHERE b.platform = %(platform)s AND b.created_at >= (SELECT first_at FROM bounds)
     GROUP BY 1
 ), started AS MATERIALIZED (
     SELECT
-        date_trunc('minute', a.running_at, 'UTC') AS at,
+        date_bin('1 minute', a.running_at, 'epoch') AS at,
         (percentile_cont(0.5) WITHIN GROUP (
             ORDER BY extract(epoch FROM a.running_at - a.assigned_at) * 1000))::bigint AS p50_ms,
         (percentile_cont(0.95) WITHIN GROUP (

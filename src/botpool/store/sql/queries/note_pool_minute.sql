@@ -6,7 +6,7 @@ WITH forgotten AS (
 INSERT INTO pool_minutes AS noted (platform, at, queue_depth, slots)
 SELECT
     p.platform,
-    date_trunc('minute', botpool_now(), 'UTC'),
+    date_bin('1 minute', botpool_now(), 'epoch'),
     (SELECT count(*) FROM bot_pool_queue q WHERE q.platform = p.platform),
     (
         SELECT coalesce(json_object_agg(g.status, g.n), '{}')

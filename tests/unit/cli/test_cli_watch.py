@@ -1,0 +1,150 @@
+"""`botpool watch`: what the board shows, at any width, and when it says that it is not live."""
+
+import io
+import json
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import httpx
+import pytest
+from answering import answered_by, botpool
+from rich.console import Console
+from test_cli_tables import pool, slot
+
+from botpool.cli.client import Client
+from botpool.cli.connection import Target
+from botpool.cli.errors import KeyRefused
+from botpool.cli.output import console
+from botpool.cli.watch.picture import TILES, Picture, board
+from botpool.cli.watch.watching import Watching
+from botpool.client.records import Change
+from botpool.domain.states import SlotStatus
+
+TARGET = Target(url="http://botpool.test", key="bpk_test", key_from="the test")
+
+
+def drawn(picture: Picture, *, width: int = 80, height: int = 24, colours: bool = False) -> str:
+    out = Console(
+        file=io.StringIO(), width=width, height=height, highlight=False,
+        force_terminal=colours, color_system="truecolor" if colours else None,
+    )  # fmt: skip
+    out.print(board(picture, width=width, height=height))
+    return cast("io.StringIO", out.file).getvalue()
+
+
+def change(n: int = 1, **fields: Any) -> Change:
+    known: dict[str, Any] = {
+        "at": datetime(2026, 3, 1, 12, tzinfo=UTC), "kind": "bot.status", "from_state": "QUEUED",
+        "to_state": "DEPLOYING", "slot_name": None, "reason": "an idle slot was free", "data": None,
+        "cursor": "1-1-1", "platform": "zoom", "bot_id": n, "slot_id": None, "correlation_id": "c",
+    }  # fmt: skip
+    return Change(**{**known, **fields})
+
+
+def test_every_status_has_a_letter_of_its_own() -> None:
+    assert set(TILES) == set(SlotStatus)
+    assert len({letter for letter, _ in TILES.values()}) == len(TILES)
+
+
+def test_tiles_figures_and_changes() -> None:
+    statuses = ["busy", "deploying", "idle", "error", "releasing", "deleting"]
+    slots = [slot(status=status) for status in statuses] + [slot(status="busy", cordoned=True)]
+    shown = drawn(
+        Picture(
+            url="http://x", pools=[pool(drained=True), pool(platform="zoom", queueDepth=0)],
+            slots=slots, age_s=61.0, changes=[change(7), change(kind="agent.x", to_state=None)],
+        )
+    )  # fmt: skip
+    assert "B D · E R X b" in shown
+    assert "google-meet  100/100  1000   11 min" in shown, "a wait goes on while nothing is asked"
+    assert "drained" in shown
+    assert "● live" in shown
+    assert "bot 7" in shown
+    assert "QUEUED → DEPLOYING" in shown
+    coloured = drawn(Picture(url="http://x", pools=[pool()], slots=slots), colours=True)
+    assert coloured.count("\x1b[") > 2 * len(slots)
+
+
+@pytest.mark.parametrize("width", [20, 80, 140])
+def test_it_fits(width: int) -> None:
+    """Five hundred slots, many changes, and text that would break lines."""
+    many = [slot(status="busy") for _ in range(500)]
+    changes = [change(n, reason="x" * 300 + "\x1b[31m\nnext") for n in range(100)]
+    failing = {"ok": False, "detail": "no\nroute " * 50}
+    picture = Picture(
+        url="http://x", pools=[pool(backendHealth=failing)], slots=many, changes=changes,
+        lost="no route", lost_for_s=7.0,
+    )  # fmt: skip
+    for height in (5, 24, 60):
+        lines = drawn(picture, width=width, height=height).splitlines()
+        assert len(lines) <= height
+        assert all(len(line) <= width for line in lines)
+        assert "\x1b" not in "".join(lines)
+    if width > 20:
+        whole = drawn(picture, width=width, height=60)
+        assert whole.count("B") - whole.count("B busy") == 500 + 1, "all tiles, and the name"
+        assert "○ not live for 7 s: no route" in whole
+        assert "bot 99" in whole, "the newest stay"
+
+
+def events(*bodies: dict[str, Any]) -> httpx.Response:
+    lines = (
+        f"id: 1-1-{n}\nevent: change\ndata: {json.dumps(body)}\n\n" for n, body in enumerate(bodies)
+    )
+    return httpx.Response(200, text="".join(lines))
+
+
+CHANGE = {
+    "at": "2026-03-01T12:00:00Z", "kind": "slot.status", "platform": "zoom", "botId": 7,
+    "slotId": 3, "slotName": "pool-zoom-003", "from": "deploying", "to": "busy",
+    "reason": "seen running", "correlationId": "c", "data": None,
+}  # fmt: skip
+
+
+def test_the_picture_follows_the_stream_and_says_when_it_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("botpool.cli.watch.watching._LOAD_S", 0.0)
+    streams = iter([events(CHANGE), httpx.ConnectError("refused")])
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/pools":
+            return httpx.Response(200, json={"pools": [pool(platform="zoom")]})
+        if request.url.path == "/v1/slots":
+            return httpx.Response(200, json={"slots": [slot(platform="zoom", status="busy")]})
+        following = next(streams, httpx.Response(401, json={"detail": "revoked"}))
+        if isinstance(following, Exception):
+            raise following
+        return following
+
+    with answered_by(answer), Client(TARGET) as client:
+        watching = Watching(client)
+        pictures: list[Picture] = []
+        with pytest.raises(KeyRefused, match="does not know the key"):
+            pictures.extend(watching.picture() for _ in range(100))
+    told = [each.reason for each in pictures[-1].changes]
+    assert told == ["seen running"]
+    assert any(each.lost is None or "ended the stream" in each.lost for each in pictures)
+    assert pictures[-1].lost is not None, "it is not live when the server has gone"
+
+
+def test_elsewhere_than_on_a_terminal_each_change_is_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert not console().is_terminal
+    streams = iter([events(CHANGE, {**CHANGE, "to": "releasing", "reason": "a\nb"})])
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/pools":
+            return httpx.Response(200, json={"pools": []})
+        return next(streams, httpx.Response(401, json={"detail": "revoked"}))
+
+    with answered_by(answer):
+        assert botpool("watch") == 1
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert len(lines) == 2
+    assert "zoom-003" in lines[0]
+    assert "deploying → busy" in lines[0]
+    assert lines[1].endswith("a b")
+    assert "does not know the key" in err

@@ -1,0 +1,45 @@
+"""The cursor of the stream, against every way in which transactions may end."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botpool.domain.cursor import Cursor
+
+
+def test_it_is_read_as_it_was_written() -> None:
+    cursor = Cursor(since=7312, until=7318, seen=40127)
+    assert str(cursor) == "7312-7318-40127"
+    assert Cursor.read_from(str(cursor)) == cursor
+    for text in (
+        "",
+        "1",
+        "1-2",
+        "1-2-3-4",
+        "2-1-0",
+        "-1-2-3",
+        "1-2-x",
+        " 1-2-3",
+        "9" * 60 + "-1-1",
+    ):
+        assert Cursor.read_from(text) is None
+
+
+@given(
+    written=st.lists(st.tuples(st.integers(1, 20), st.integers(1, 60)), unique_by=lambda w: w[1]),
+    horizons=st.lists(st.integers(1, 21), min_size=1).map(sorted),
+    stopped_at=st.integers(0, 60),
+)
+def test_whoever_goes_on_reads_the_rest_and_nothing_twice(
+    written: list[tuple[int, int]], horizons: list[int], stopped_at: int
+) -> None:
+    """Changes as (transaction, id); a stream reads range by range, stops, and goes on elsewhere."""
+    read: list[int] = []
+    cursor = Cursor.at(0)
+    for since, until in zip([0, *horizons], horizons, strict=False):
+        for change_id in sorted(id_ for xid, id_ in written if since <= xid < until):
+            if len(read) < stopped_at:
+                read.append(change_id)
+                cursor = Cursor(since=since, until=until, seen=change_id)
+    unread = [id_ for xid, id_ in written if not cursor.has_read(transaction=xid, change_id=id_)]
+    if read:
+        assert sorted(read + unread) == sorted(id_ for _, id_ in written)
