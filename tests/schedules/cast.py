@@ -25,9 +25,9 @@ from botpool.engine.replica import Replica
 from replicas import key, wish
 
 T = TypeVar("T")
-BEAT_S = 3.0
+BEAT_S = 1.5
 TRIES = 60
-_CHARACTERS = ("good", "good", "good", "good", "good", "crashes", "silent", "refused", "mute")
+_CHARACTERS = (*["good"] * 8, "crashes", "silent", "refused", "mute")
 
 
 class Cast:
@@ -44,7 +44,7 @@ class Cast:
 
     async def live(self, run: Run) -> None:
         """An agent, from its container's start to its end."""
-        await asyncio.sleep(self.chance.uniform(0.0, 1.5))
+        await asyncio.sleep(self.chance.uniform(0.0, 0.5))
         character = self.chance.choice(_CHARACTERS)
         if character == "mute":
             await asyncio.sleep(3600)
@@ -56,7 +56,7 @@ class Cast:
         self.platform.exit(run.container_id, ContainerState.EXITED)
 
     async def _be_in_the_call(self, me: AssignmentId, bot: BotId, character: str) -> None:
-        ends_at = self.conductor.now + self.chance.uniform(1.0, 10.0)
+        ends_at = self.conductor.now + self.chance.uniform(0.5, 4.0)
         await self._insist(lambda r: r.agents.report(me, bot, BotStatus.IN_CALL, None))
         while self.conductor.now < ends_at:
             orders = await self._insist(lambda r: r.agents.heartbeat(me, bot))
@@ -85,7 +85,7 @@ class Cast:
         await asyncio.sleep(self.chance.uniform(0.0, 12.0))
         request = wish(
             priority=self.chance.choice((50, 100, 100, 100)),
-            queue_timeout_ms=self.chance.choice((0, 3_000, 20_000, 60_000, 60_000, 60_000)),
+            queue_timeout_ms=self.chance.choice((0, 3_000, 60_000, 60_000, 60_000, 60_000)),
             correlation_id=f"c{number}",
         )
         key_ = key(f"k{number}")

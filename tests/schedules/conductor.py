@@ -19,7 +19,7 @@ _TICK_S = 0.05
 
 _PATIENCE_S = 4.0
 """Nobody who could go on waits longer than this for a turn."""
-_STALL_S = (1.0, 12.0)
+_STALL_S = (1.0, 25.0)
 """How long somebody may be held up: beyond any lease, as a paused process is."""
 
 
@@ -41,6 +41,8 @@ class Conductor:
         """How likely it is that time passes although somebody could go on."""
         self.stalls = 0.0
         """How likely it is that a turn comes only after a stall."""
+        self.stalls_at: str | None = None
+        """Where that happens every other time: many bugs need the same pause twice."""
         self.now = 0.0
         self.trace: list[str] = []
         self._ticks = 0
@@ -48,7 +50,9 @@ class Conductor:
 
     async def turn(self, what: str) -> None:
         """Go on when it is your turn."""
-        stall_s = self.chance.uniform(*_STALL_S) if self.chance.random() < self.stalls else 0.0
+        often = self.stalls_at is not None and self.stalls_at in what
+        stalls = self.chance.random() < (0.5 if often else self.stalls)
+        stall_s = self.chance.uniform(*_STALL_S) if stalls else 0.0
         called = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(what, self.now + stall_s, called))
         await called

@@ -23,6 +23,21 @@ from replicas import pool
 TROUBLE_S = 25.0
 LIMIT_S = 600.0
 LOOK_S = 5.0
+STALLS_AT = (
+    None,
+    "free_slot",
+    "record_start",
+    "record_container",
+    "end_bot",
+    "mark_running",
+    "postpone_step",
+    "lease_slots: answer",
+    "look: answer",
+    "stop",
+    "start",
+)
+"""The turns of one kind that a schedule likes to hold up."""
+
 _RESTLESS = """
 SELECT 'bot ' || id || ' is ' || status AS what FROM bots WHERE ended_at IS NULL
 UNION ALL
@@ -82,7 +97,8 @@ class _Stage:
     async def play(self) -> None:
         chance, cast = self._conductor.chance, Cast(self._conductor)
         self._conductor.slow = chance.choice((0.01, 0.05, 0.2))
-        self._conductor.stalls = chance.choice((0.0, 0.01, 0.05))
+        self._conductor.stalls = chance.choice((0.0, 0.01, 0.02))
+        self._conductor.stalls_at = chance.choice(STALLS_AT)
         trouble = Trouble(
             held=chance.choice((0.0, 0.1, 0.3)),
             fails=chance.choice((0.0, 0.0, 0.02)),
@@ -94,12 +110,13 @@ class _Stage:
             start_fails=chance.choice((0.0, 0.0, 0.2)),
         )
         platform = cast.platform = Platform(self._conductor, manners, cast.live)
+        self._server.after_release = lambda: self._see_nobody_running(platform)
         cast.installation = Installation(
             self._server,
             self._conductor,
             platform,
             trouble,
-            pools=[pool(chance.randint(1, 3))],
+            pools=[pool(chance.choice((1, 1, 2, 3)))],
             concurrent_starts=chance.choice((None, None, 1)),
         )
         for _ in range(chance.choice((2, 2, 3))):
@@ -110,16 +127,19 @@ class _Stage:
     async def _live(self, cast: Cast, trouble: Trouble, manners: Manners) -> None:
         chance = self._conductor.chance
         acts: list[Coroutine[Any, Any, None]] = []
-        acts += [cast.post(number) for number in range(chance.randint(3, 7))]
+        acts += [cast.post(number) for number in range(chance.randint(4, 8))]
         acts += [cast.operate() for _ in range(chance.choice((0, 0, 1, 2)))]
         acts += [cast.kill_a_replica() for _ in range(chance.choice((0, 1, 1, 2)))]
         acts += [cast.restart_a_replica() for _ in range(chance.choice((0, 0, 1)))]
         acts += [cast.break_a_container() for _ in range(chance.choice((0, 0, 1, 2)))]
         doing = [asyncio.ensure_future(act) for act in acts]
-        while self._conductor.now < TROUBLE_S and not all(task.done() for task in doing):
+        while self._conductor.now < TROUBLE_S:
             await asyncio.sleep(LOOK_S)
             self._look()
+            if all(task.done() for task in doing) and not self._restless(cast):
+                break
         self._conductor.slow = self._conductor.stalls = 0.0
+        self._conductor.stalls_at = None
         trouble.held = trouble.fails = trouble.answer_lost = 0.0
         manners.lost = manners.answer_lost = manners.start_fails = 0.0
         await asyncio.wait(doing, timeout=LIMIT_S)
@@ -160,6 +180,17 @@ class _Stage:
         self._server.show(self._conductor.now)
         for found in self._server.eye.execute(_RULES, EVERYTHING).fetchall():
             self._outcome.violations.append(f"{self._conductor.now:.3f} {found}")
+
+    def _see_nobody_running(self, platform: Platform) -> None:
+        rows = self._server.rows(
+            "SELECT container_id FROM bot_pool_slots WHERE assigned_bot_id IS NULL"
+        )
+        free = {row["container_id"] for row in rows}
+        for run in platform.running:
+            if run.container_id in free:
+                self._outcome.violations.append(
+                    f"{self._conductor.now:.3f} {run.container_id} is free, and runs"
+                )
 
     def _judge(self, cast: Cast) -> None:
         outcome = self._outcome

@@ -89,6 +89,8 @@ class Server:
     def __init__(self, url: str) -> None:
         self.url = url
         self.held: Held | None = None
+        self.after_release: Callable[[], None] = lambda: None
+        """Called when a slot was freed: nobody must run in it."""
         self.free: list[Connection] = []
         self.eye = psycopg.connect(
             url, autocommit=True, row_factory=dict_row, prepare_threshold=0, options=_PLANS
@@ -247,6 +249,8 @@ class SimulatedDatabase(Database):
                 answer = await plain
         finally:
             cast("Any", plain).close()  # Not awaited, if something came between.
+        if "free_slot" in what:
+            self._server.after_release()
         await self._turn(f"{label}: answer")
         self._fail(trouble.answer_lost)
         return answer

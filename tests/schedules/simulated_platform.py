@@ -49,8 +49,8 @@ class Container:
 class Manners:
     """How a platform behaves, and how likely it is to fail."""
 
-    start_s: tuple[float, float] = (0.1, 4.0)
-    stop_s: tuple[float, float] = (0.0, 1.0)
+    start_s: tuple[float, float] = (0.0, 2.0)
+    stop_s: tuple[float, float] = (0.0, 2.0)
     lost: float = 0.0
     answer_lost: float = 0.0
     late: float = 0.5
@@ -73,6 +73,10 @@ class Platform:
     @property
     def up(self) -> list[Container]:
         return [each for each in self.containers.values() if each.state in _UP]
+
+    @property
+    def running(self) -> list[Run]:
+        return [container.run for container in self.up if container.run is not None]
 
     # What happens there.
 
