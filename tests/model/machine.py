@@ -201,7 +201,7 @@ class Machine(Life):
             self.do(None)
             self.do(_working("look"))
 
-    @rule(seconds=st.sampled_from([1, 10, 21, 61, 310, 930, 7 * 3600]), alive=st.booleans())
+    @rule(seconds=st.sampled_from([1, 21, 61, 280, 310, 930, 7 * 3600]), alive=st.booleans())
     def time_passes(self, seconds: int, alive: bool) -> None:
         self.pass_time(seconds, alive=alive)
 
@@ -293,6 +293,9 @@ class Machine(Life):
             if self._rests():
                 break
         assert self._rests(), (self.sight.bots, self.sight.slots)
+        self._is_tidy()
+
+    def _is_tidy(self) -> None:
         for _ in range(2):
             self.pass_time(601, alive=False)
             self.do(_working("clean by force"))
