@@ -194,16 +194,26 @@ class Deployer:
         limit_s = self.moves.policy.deploy_wait_timeout_s
         await self._give_up(slot, f"{slot.phase.replace('_', ' ')} for more than {limit_s:g} s")
 
+    async def surprised(self, slot: LeasedSlot, error: Exception) -> None:
+        """An error that nobody foresaw: tried again, no longer than a platform is waited for."""
+        if self._has_waited_enough(slot):
+            await self._give_up(slot, f"an unexpected {type(error).__name__}: see the log")
+        else:
+            await self.moves.postpone(slot)
+
     async def _wait(self, slot: LeasedSlot, error: BackendUnavailable) -> None:
-        assert slot.phase_at is not None
         # A spent budget is no trouble: it was made to be spent.
         log = _log.info if isinstance(error, BudgetSpent) else _log.warning
         log("deploy.unavailable", slot=slot.slot_id, problem=str(error))
-        limit = timedelta(seconds=self.moves.policy.deploy_wait_timeout_s)
-        if slot.now - slot.phase_at >= limit:
+        if self._has_waited_enough(slot):
             await self._give_up(slot, str(error))
         else:
             await self.moves.postpone(slot, after=error)
+
+    def _has_waited_enough(self, slot: LeasedSlot) -> bool:
+        assert slot.phase_at is not None
+        limit = timedelta(seconds=self.moves.policy.deploy_wait_timeout_s)
+        return slot.now - slot.phase_at >= limit
 
     async def _give_up(
         self, slot: LeasedSlot, reason: str, *, nothing_started: bool = False

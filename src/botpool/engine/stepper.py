@@ -6,7 +6,7 @@ handed back, so that another replica goes on at once.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 
 import structlog
@@ -90,16 +90,18 @@ class Stepper:
                 await self._dispatch(slot, lease)
             except LeaseTooShort:
                 _log.info("step.lease_too_short", slot=slot.slot_id, status=str(slot.status))
-                await self._postpone_quietly(slot)
+                await self._quietly(slot, self.moves.postpone(slot))
             except DatabaseUnavailable as error:
                 self._lost_the_database(slot, error)
-            except Exception:
+            except Exception as error:
                 _log.exception("step.failed", slot=slot.slot_id, status=str(slot.status))
-                await self._postpone_quietly(slot)
+                deploys = slot.status is SlotStatus.DEPLOYING
+                again = self.deployer.surprised(slot, error) if deploys else None
+                await self._quietly(slot, again or self.moves.postpone(slot))
 
-    async def _postpone_quietly(self, slot: LeasedSlot) -> None:
+    async def _quietly(self, slot: LeasedSlot, again: Awaitable[None]) -> None:
         try:
-            await self.moves.postpone(slot)
+            await again
         except DatabaseUnavailable as error:
             self._lost_the_database(slot, error)
 

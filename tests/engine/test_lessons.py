@@ -1,0 +1,167 @@
+"""What the first system got wrong, where no other test shows that it cannot happen here."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+import structlog
+from patients import alive, deployed
+
+from botpool.domain.errors import BackendUnavailable
+from botpool.domain.observation import ContainerState
+from botpool.domain.policy import Policy
+from botpool.engine.recovery import Recovered
+
+from replicas import Stage, pool, wish
+
+
+async def test_a_bot_stopped_while_it_waits_behind_a_pull_never_starts(stage: Stage) -> None:
+    """Lesson 6: when the wait is over, it is asked again whose slot it is."""
+    replica = await stage.replica(pool(2))
+    await deployed(stage, replica)
+    stopped = await deployed(stage, replica)
+    leader, waiting = stage.slots()
+    assert waiting["phase"] == "waiting_for_image"
+    await replica.stopping.stop(stopped)
+    await stage.settle(replica)
+    following = await deployed(stage, replica)
+    assert stage.slot_of(following)["slot_name"] == waiting["slot_name"]
+    stage.backend.finish(leader["container_id"])
+    stage.backend.show(leader["container_id"], ContainerState.RUNNING)
+    await stage.settle(replica)
+    started = stage.backend.made("start")
+    assert started == [leader["assignment_id"], stage.slot_of(following)["assignment_id"]]
+    assert stage.statuses(stopped) == ["CANCELLED"]
+
+
+async def test_a_long_wait_in_the_queue_is_no_slow_deployment(stage: Stage) -> None:
+    """Lesson 11: older than a quarter of an hour, deploying for ten minutes, not heard of yet."""
+    replica = await stage.replica(pool(1))
+    first = (await stage.run_bot(replica)).bot.id
+    bot = (await replica.admission.admit(wish(queue_timeout_ms=600_000))).bot.id
+    await alive(stage, replica, 590)
+    stage.backend.has_deployments = True
+    await stage.end(replica, first)
+    await stage.settle(replica)
+    stage.backend.finish(stage.slots()[0]["container_id"])
+    await alive(stage, replica, 600)
+    assert await replica.recovery.recover() == Recovered()
+    assert stage.statuses(bot) == ["DEPLOYING"]
+
+
+@pytest.mark.parametrize("call", ["ensure", "start"])
+async def test_an_error_that_nobody_foresaw_costs_seconds(stage: Stage, call: str) -> None:
+    """Lesson 12: the slot has its next step, and the bot its second chance."""
+    replica = await stage.replica(pool(1))
+    stage.backend.fail(call, ZeroDivisionError())  # type: ignore[arg-type]
+    bot = (await replica.admission.admit(wish())).bot.id
+    await stage.step(replica)
+    assert stage.statuses(bot) == ["DEPLOYING"]
+    stage.clock.move(30)
+    await stage.settle(replica)
+    assert stage.statuses(bot) == ["JOINING_CALL"]
+    assert stage.bot(bot)["attempts"] == 1
+
+
+async def test_an_error_that_nobody_foresaw_does_not_last_for_ever(stage: Stage) -> None:
+    """Lesson 12: it ends as a platform does that never answers, with a reason."""
+    replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
+    stage.backend.fail("ensure", *[ZeroDivisionError()] * 3)  # type: ignore[list-item]
+    bot = (await replica.admission.admit(wish())).bot.id
+    for _ in range(3):
+        await stage.step(replica)
+        stage.clock.move(901)
+    await stage.settle(replica)
+    assert stage.bot(bot)["failure_code"] == "deploy_failed"
+    assert "ZeroDivisionError" in stage.bot(bot)["failure_reason"]
+
+
+@pytest.mark.parametrize("stop", ["fails", "does nothing"])
+async def test_a_stop_that_fails_leaves_a_finished_bot_done(stage: Stage, stop: str) -> None:
+    """Lesson 19: how its container ends is not how the bot ended."""
+    replica = await stage.replica(pool(1))
+    bot = (await stage.run_bot(replica)).bot.id
+    await stage.end(replica, bot)
+    ended = stage.bot(bot)
+    if stop == "fails":
+        stage.backend.fail("stop", *[BackendUnavailable("502")] * 4)
+    else:
+        stage.backend.stops_work = False
+    for _ in range(12):
+        stage.clock.move(20)
+        await stage.step(replica)
+    assert stage.slots()[0]["status"] == "idle"
+    assert stage.bot(bot) == ended
+    assert ended["status"] == "DONE"
+
+
+async def test_what_was_rolled_back_is_told_to_nobody(stage: Stage) -> None:
+    """Lesson 20: log lines, metrics and wake-ups follow the commit."""
+    replica = await stage.replica(pool(1))
+    bot = (await stage.run_bot(replica)).bot.id
+    await stage.end(replica, bot)
+    waiting = (await replica.admission.admit(wish())).bot.id
+    replica.wakeups.slots.clear()
+    with structlog.testing.capture_logs() as log, commits_fail(stage.url):
+        await stage.step(replica)
+        assert stage.slots()[0]["status"] == "releasing"
+        assert told(log) == []
+        assert not replica.wakeups.slots.is_set()
+    stage.clock.move(30)
+    with structlog.testing.capture_logs() as log:
+        await stage.step(replica)
+    assert told(log) == [("releasing", "idle"), ("idle", "deploying")]
+    assert replica.wakeups.slots.is_set()
+    assert stage.statuses(waiting) == ["DEPLOYING"]
+
+
+async def test_an_admission_that_was_rolled_back_is_told_to_nobody(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    with structlog.testing.capture_logs() as log, commits_fail(stage.url):
+        with pytest.raises(psycopg.errors.RaiseException):
+            await replica.admission.admit(wish())
+        assert told(log) == []
+        assert not replica.wakeups.slots.is_set()
+    assert stage.rows("SELECT * FROM bots") == []
+
+
+async def test_steps_under_way_are_handed_on_when_a_replica_is_stopped(stage: Stage) -> None:
+    """Lesson 22's sister: what a stopped replica held is taken up at once, no lease is waited for.
+
+    No time passes here at all: only a lease that was given back lets the other one step.
+    """
+    replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
+    stage.clock.freeze()
+    bot = (await replica.admission.admit(wish())).bot.id
+    come, _ = stage.backend.hold("start")
+    await replica.stepper.make_due_steps()
+    await come.wait()
+    assert await stage.step(other) == 0, "it is respected while its call is under way"
+    await replica.stepper.hand_back(within_s=0)
+    assert await stage.step(other) == 1
+    await stage.settle(other)
+    assert stage.statuses(bot) == ["JOINING_CALL"]
+    assert len(stage.backend.runs) == 1
+
+
+def told(log: list[Any]) -> list[tuple[str, str]]:
+    return [(line["from"], line["to"]) for line in log if line["event"].endswith(".transition")]
+
+
+@contextmanager
+def commits_fail(url: str) -> Iterator[None]:
+    """Every transaction that writes a slot runs to its end, and is then refused."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$BEGIN RAISE EXCEPTION 'refused at the commit'; END$$"
+        )
+        connection.execute(
+            "CREATE CONSTRAINT TRIGGER refuses AFTER INSERT OR UPDATE OF status ON bot_pool_slots "
+            "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()"
+        )
+        yield
+        connection.execute("DROP TRIGGER refuses ON bot_pool_slots")
+        connection.execute("DROP FUNCTION refuse()")
