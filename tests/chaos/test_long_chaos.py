@@ -23,24 +23,17 @@ def own_postgres() -> Iterator[TestPostgres]:
         yield server
 
 
-@pytest.mark.parametrize(
-    "minutes",
-    [
-        pytest.param(2, id="two minutes", marks=pytest.mark.timeout(600)),
-        pytest.param(MINUTES, marks=[pytest.mark.long, pytest.mark.timeout(7200)]),
-    ],
-)
-async def test_every_bot_is_accounted_for(
-    own_postgres: TestPostgres, quiet_log: None, minutes: int
-) -> None:
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+async def test_every_bot_is_accounted_for(own_postgres: TestPostgres, quiet_log: None) -> None:
     url = own_postgres.create_database()
     migrate(url)
     Clock(url).install()
-    chance = random.Random(minutes)
+    chance = random.Random(MINUTES)
     async with Morning.dawn(
         url,
         coolify_pool(SLOTS),
-        seed=minutes,
+        seed=MINUTES,
         nature=BUSY,
         replicas=3,
         stay_s=40,
@@ -49,8 +42,8 @@ async def test_every_bot_is_accounted_for(
         status_lag_s=LAG_S,
     ) as morning:
         chaos = Chaos(morning, own_postgres, chance)
-        outages = {minutes * 60 * share for share in (0.25, 0.5, 0.8)}
-        while morning.now < minutes * 60:
+        outages = {MINUTES * 60 * share for share in (0.25, 0.5, 0.8)}
+        while morning.now < MINUTES * 60:
             due = int(morning.now * BOTS_A_MINUTE / 60)
             await chaos.post(max(0, due - len(chaos.accepted) - len(chaos.wanted)))
             if chance.random() < TICK_S / 45:
@@ -63,10 +56,10 @@ async def test_every_bot_is_accounted_for(
                 outages.remove(min(outages))
                 await chaos.kill_postgres()
             await chaos.tick()
-        await chaos.post(minutes * BOTS_A_MINUTE - len(chaos.accepted) - len(chaos.wanted))
+        await chaos.post(MINUTES * BOTS_A_MINUTE - len(chaos.accepted) - len(chaos.wanted))
         await chaos.end()
         ended = chaos.account()
-        assert len(chaos.accepted) == minutes * BOTS_A_MINUTE
+        assert len(chaos.accepted) == MINUTES * BOTS_A_MINUTE
         assert chaos.done["PostgreSQL killed"] == 3
         assert morning.killed > 0
         print(f"{len(chaos.accepted)} bots: {dict(ended)}; {dict(chaos.done)}")  # noqa: T201
