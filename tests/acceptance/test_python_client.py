@@ -1,0 +1,108 @@
+"""The client of users' code against a real server; the examples of its page run as they stand."""
+
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from server import Installation, installation
+
+from botpool.client import Change, Client, NotFound, Unauthorized
+
+from postgres import TestPostgres
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "use-from-python.md"
+LINK = "https://meet.google.com/abc-defg-hij"
+SHORT = {"joinSeconds": 0, "staySeconds": 0}
+PATIENCE_S = 60
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def installed(
+    postgres: TestPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Installation]:
+    url = postgres.create_database(template)
+    async with installation(url, tmp_path_factory.mktemp("client")) as made:
+        await made.serve()
+        yield made
+    postgres.drop_database(url)
+
+
+def run(code: str, installed: Installation) -> str:
+    """As a user's program runs: in a process of its own, with the two variables."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={"BOTPOOL_URL": installed.servers[-1].url, "BOTPOOL_API_KEY": installed.key},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+async def test_the_examples_of_the_page_do_what_they_say(installed: Installation) -> None:
+    first, second = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    watching = asyncio.create_task(asyncio.to_thread(run, second, installed))
+    said = await asyncio.to_thread(run, first, installed)
+    assert re.search(r"bot \d+ is in the call", said)
+    assert re.search(r"bot \d+ ended (DONE|CANCELLED)", said)
+    assert "bot.status JOINING_CALL -> IN_CALL" in said
+    # Whenever the second began to look: there is one more to be seen.
+    with Client(installed.servers[-1].url, installed.key) as botpool:
+        while not watching.done():
+            bot = botpool.create(LINK, bot_data=SHORT)
+            await asyncio.to_thread(botpool.wait, bot.id, timeout_s=PATIENCE_S)
+    assert re.search(r"\d+ bots have failed\nbot \d+ ended \w+: ", await watching)
+
+
+async def test_pages_logs_and_refusals(installed: Installation) -> None:
+    url = installed.servers[-1].url
+    with Client(url, installed.key) as botpool:
+        made = [botpool.create(LINK, display_name=f"Page {n}", bot_data=SHORT) for n in range(3)]
+        again = botpool.create(LINK, display_name="Page x", idempotency_key="once")
+        assert botpool.create(LINK, display_name="Page x", idempotency_key="once").id == again.id
+        found = [bot.id for bot in botpool.bots(search="page ")]
+        assert found == [again.id, *(bot.id for bot in reversed(made))]
+        botpool.stop(again.id)
+        for bot in made:
+            ended = await asyncio.to_thread(botpool.wait, bot.id, timeout_s=PATIENCE_S)
+            assert ended.status == "DONE"
+        output = b"".join(botpool.logs(made[0].id, follow=True))
+        assert output.endswith(b"done\n")
+        assert b"".join(botpool.logs(made[0].id, tail=1)) == b"done\n"
+        with pytest.raises(NotFound, match="no bot 9999"):
+            botpool.get(9999)
+    with Client(url, "bpk_wrong") as botpool, pytest.raises(Unauthorized):
+        botpool.get(1)
+
+
+async def test_changes_go_on_after_any_of_them(installed: Installation) -> None:
+    url = installed.servers[-1].url
+    with Client(url, installed.key) as botpool:
+        states: list[str | None] = []
+        changes = botpool.changes(on_state=states.append)
+        asked = asyncio.create_task(asyncio.to_thread(next, changes))
+        while states != [None]:
+            await asyncio.sleep(0.05)
+        bot = await asyncio.to_thread(botpool.create, LINK, bot_data=SHORT)
+        first = await asked
+        assert isinstance(first, Change)
+        await asyncio.to_thread(botpool.wait, bot.id, timeout_s=PATIENCE_S)
+    with Client(url, installed.key) as botpool:
+        after = botpool.changes(after=first.cursor)
+        told = [first]
+        while (told[-1].kind, told[-1].from_state) != ("slot.status", "releasing"):
+            news = await asyncio.to_thread(next, after)
+            assert isinstance(news, Change), "no reset"
+            told.append(news)
+    moves = [each.to_state for each in told if each.kind == "bot.status"]
+    assert moves[0] == "PENDING"
+    assert moves[-1] == "DONE"
+    assert len(moves) == len(set(moves)), "nothing twice"
