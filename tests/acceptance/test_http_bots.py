@@ -5,7 +5,9 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from http_server import BOT_FIELDS, TIME, Api, api_over, contents, unchanged
+from http_server import BOT_FIELDS, TIME, Api, api_over, assert_problem, contents, unchanged
+
+from botpool.domain.errors import BackendUnavailable
 
 from replicas import TEAMS, Stage, pool
 
@@ -140,6 +142,19 @@ async def test_logs(api: Api) -> None:
     waits = (await api.create(platform="teams"))["bot"]
     nothing = await api.get(f"/v1/bots/{waits['id']}/logs")
     assert (nothing.status_code, nothing.text) == (200, "")
+
+
+async def test_logs_that_cannot_be_read(api: Api) -> None:
+    bot = await api.running()
+    down = BackendUnavailable("no route")
+    api.stage.backend.fail("logs", down)
+    assert_problem(await api.get(f"/v1/bots/{bot['id']}/logs"), 503, "no route")
+    api.stage.backend.fail("rest of logs", down)
+    answer = await api.get(f"/v1/bots/{bot['id']}/logs", follow="true")
+    assert answer.status_code == 200
+    assert answer.text == (
+        "output of 1\n[no more of it can be read: The backend does not answer: no route]\n"
+    )
 
 
 async def test_history_is_told_oldest_first(api: Api) -> None:

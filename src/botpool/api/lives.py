@@ -7,6 +7,7 @@ from fastapi.responses import StreamingResponse
 
 from botpool.api import schemas
 from botpool.api.auth import Service, User
+from botpool.api.output import begun
 from botpool.api.parameters import BotPath, WrittenPlainly
 from botpool.api.problems import described
 from botpool.domain.ids import BotId
@@ -30,7 +31,7 @@ async def bot_logs(
 ) -> Response:
     """Output of the bot's container; `follow` streams until it ends."""
     lines = await replica.reading.bot_logs(BotId(bot_id), tail=tail, follow=follow)
-    return StreamingResponse(lines, media_type="text/plain; charset=utf-8")
+    return StreamingResponse(await begun(lines), media_type="text/plain; charset=utf-8")
 
 
 @routes.get("/events", responses=_ERRORS)
