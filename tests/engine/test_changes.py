@@ -149,6 +149,19 @@ async def test_what_is_open_while_a_stream_begins_comes_into_it(
     assert await told(subscription, "after") == await told(resumed, "after") == ["open", "after"]
 
 
+async def test_a_place_is_told_only_when_nothing_waits(stage: Stage, changes: Changes) -> None:
+    """Whoever is cut off before it was told what waits must not go on behind it."""
+    subscription = await changes.subscribe(None)
+    begin = subscription.place
+    assert begin is not None
+    happen(stage, "missed")
+    resumed = await changes.subscribe(str(begin))
+    assert resumed.place is None
+    assert await told(resumed, "missed") == ["missed"]
+    again = await changes.subscribe(str(resumed.place))
+    await nothing_for_now(again)
+
+
 async def test_what_was_undone_is_not_told(stage: Stage, changes: Changes) -> None:
     subscription = await changes.subscribe(None)
     with open_transaction(stage.url) as undone:

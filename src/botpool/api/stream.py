@@ -102,8 +102,8 @@ class _EventStream(StreamingResponse):
 async def _events(
     subscription: Subscription, may_go_on: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
-    # Also a stream that ends before its first event can be gone on with.
-    yield b"retry: %d\n" % _RETRY_MS + _place(subscription) + b"\n"
+    # With a place at once: also a stream that ends before its first event can be gone on with.
+    yield f"retry: {_RETRY_MS}\n{_place(subscription)}\n".encode()
     asked_at = time.monotonic()
     while True:
         news = await subscription.take(within_s=_ALIVE_S)
@@ -120,15 +120,14 @@ async def _events(
             except DatabaseUnavailable:
                 return
         if news is None:
-            yield b": alive\n" + _place(subscription) + b"\n"
+            yield f": alive\n{_place(subscription)}\n".encode()
 
 
-def _place(subscription: Subscription) -> bytes:
-    """Where a stream stands that has told all that was put in."""
-    return f"id: {Cursor.at(subscription.horizon)}\n".encode()
+def _place(subscription: Subscription) -> str:
+    return f"id: {subscription.place}\n" if subscription.place else ""
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=8)
 def _wire(news: News) -> bytes:
     """As it is sent. Streams share their batches, so each is written once for all of them."""
     if isinstance(news, Batch):

@@ -69,6 +69,11 @@ class Subscription:
         self._waiting = 0
         self._changed = asyncio.Event()
 
+    @property
+    def place(self) -> Cursor | None:
+        """Where a stream stands that was told all there is; None while something waits for it."""
+        return None if self._news else Cursor.at(self.horizon)
+
     def begin_with(self, missed: Sequence[News]) -> None:
         """What happened before the horizon, which was read after the first news came in."""
         self._news.extendleft(reversed(missed))
