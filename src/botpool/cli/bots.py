@@ -106,6 +106,10 @@ def list_(
         BotStatus | None, typer.Option(case_sensitive=False, help="Only bots in this status.")
     ] = None,
     platform: Annotated[str | None, typer.Option(help="Only bots of this pool.")] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Only bots with this in link, name or correlation id."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, metavar="N", help="How many.")] = 50,
     cursor: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Go on where the last list ended.")
@@ -116,9 +120,12 @@ def list_(
 
     \b
     botpool bot list --status FAILED
+    botpool bot list --search abc-defg-hij
     botpool bot list --json | jq '.bots[].id'
     """
-    answer = client.bots(status=status, platform=platform, limit=limit, cursor=cursor)
+    answer = client.bots(
+        status=status, platform=platform, search=search, limit=limit, cursor=cursor
+    )
     if as_json:
         output.write_json(answer.content)
         return

@@ -27,8 +27,17 @@ def _group(help_text: str, **commands: Callable[..., None]) -> typer.Typer:
     return group
 
 
+_WELCOME = """The control plane for pools of slow-to-start bot containers.
+
+\b
+botpool up                             # everything, on this machine
+botpool bot create <meeting link> --wait
+botpool watch                          # the pools, live
+botpool doctor                         # is everything as it must be?
+"""
+
 app = _group(
-    "The control plane for pools of slow-to-start bot containers.",
+    _WELCOME,
     up=serving.up,
     serve=serving.serve,
     migrate=serving.migrate,

@@ -48,14 +48,16 @@ def test_every_status_has_a_letter_of_its_own() -> None:
 
 def test_tiles_figures_and_changes() -> None:
     statuses = ["busy", "deploying", "idle", "error", "releasing", "deleting"]
-    slots = [slot(status=status) for status in statuses] + [slot(status="busy", cordoned=True)]
+    slots = [slot(status=status) for status in statuses] + [
+        slot(status=status, cordoned=True) for status in ("busy", "idle")
+    ]
     shown = drawn(
         Picture(
             url="http://x", pools=[pool(drained=True), pool(platform="zoom", queueDepth=0)],
             slots=slots, age_s=61.0, changes=[change(7), change(kind="agent.x", to_state=None)],
         )
     )  # fmt: skip
-    assert "B D · E R X b" in shown
+    assert "B D · E R X b -" in shown
     assert "google-meet  100/100  1000   11 min" in shown, "a wait goes on while nothing is asked"
     assert "drained" in shown
     assert "● live" in shown

@@ -22,6 +22,8 @@ TILES = {
     "deleting": ("X", "white on dark_red"),
 }
 _UNKNOWN = ("?", "reverse")
+_CLOSED = {"·": "-"}
+"""A cordoned slot has its letter small; this is what has no small one."""
 _MARGIN = 2
 _SPACED_ROWS = 3
 _NAMES = ("POOL", "SLOTS", "QUEUE", "LONGEST", "WARM", "P50", "P95")
@@ -96,7 +98,7 @@ def _pools(picture: Picture, width: int) -> list[Text]:
 
 
 def _tiles(slots: Sequence[shapes.Slot], width: int) -> list[Text]:
-    """A letter and a colour for each slot, in the order of their numbers; a lower case is closed.
+    """A letter and a colour for each slot, in the order of their numbers; small if cordoned.
 
     Apart from each other while they are few.
     """
@@ -108,7 +110,7 @@ def _tiles(slots: Sequence[shapes.Slot], width: int) -> list[Text]:
         row = Text(" " * _MARGIN)
         for slot in slots[begin : begin + per_row]:
             letter, style = TILES.get(slot["status"], _UNKNOWN)
-            row.append(letter.lower() if slot["cordoned"] else letter, style=style)
+            row.append(_CLOSED.get(letter, letter.lower()) if slot["cordoned"] else letter, style)
             row.append(" " if apart else "")
         rows.append(row)
     return rows
