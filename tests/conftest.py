@@ -8,6 +8,8 @@ from botpool.store.migrations import migrate
 
 from clock import Clock
 from components import missing, pytest_configure, pytest_unconfigure
+from docker_host import docker_host
+from dockerd import Dockerd
 from invariants import assert_invariants
 from postgres import TestPostgres, debian_programs
 from replicas import Stage
@@ -30,6 +32,13 @@ def debian_postgres() -> Iterator[TestPostgres]:
         missing("Debian's PostgreSQL", "install the package postgresql")
     with TestPostgres(programs) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def dockerd() -> Iterator[Dockerd]:
+    """A Docker daemon with the image `bot:1`, whose program is that of the conformance suite."""
+    with docker_host() as daemon:
+        yield daemon
 
 
 @pytest.fixture(scope="session")

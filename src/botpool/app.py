@@ -12,6 +12,7 @@ from fastapi import FastAPI
 
 from botpool.api.app import HttpSettings, create_app
 from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
+from botpool.backends.docker import DockerBackend, DockerConfig
 from botpool.backends.process import ProcessBackend
 from botpool.backends.protocol import Backend, Budget
 from botpool.dashboard import page
@@ -88,7 +89,11 @@ def backends_of(
 
     Without a database nobody counts their requests: for the doctor, which must not write.
     """
-    process, coolify = settings.backends.process, settings.backends.coolify
+    process, docker, coolify = (
+        settings.backends.process,
+        settings.backends.docker,
+        settings.backends.coolify,
+    )
     backends: list[Backend] = [
         ProcessBackend(
             installed.data_dir.containers,
@@ -98,6 +103,20 @@ def backends_of(
             start_s=process.start_s,
         )
     ]
+    if docker.host or any(pool.backend == DockerBackend.name for pool in settings.pools.values()):
+        backends.append(
+            DockerBackend(
+                DockerConfig(
+                    installation_id=installed.installation_id,
+                    folder=installed.data_dir.root / "docker",
+                    host=docker.host,
+                    network=docker.network,
+                    pids_limit=docker.pids_limit,
+                    shm_mb=docker.shm_mb,
+                    stop_grace_s=docker.stop_grace_s,
+                )
+            )
+        )
     if coolify.url and coolify.token and coolify.project_uuid and coolify.server_uuid:
         config = CoolifyConfig(
             url=coolify.url,

@@ -5,11 +5,22 @@ import pytest
 
 pytest.register_assert_rewrite("conformance", "harness")
 
+from docker_harness import DockerHarness  # noqa: E402 - after the registration
 from process_harness import ProcessHarness  # noqa: E402 - after the registration
+
+from dockerd import Dockerd  # noqa: E402 - after the registration
 
 
 @pytest.fixture
 async def process_harness(tmp_path: Path) -> AsyncIterator[ProcessHarness]:
     harness = ProcessHarness(tmp_path)
+    yield harness
+    await harness.clear()
+
+
+@pytest.fixture
+async def docker_harness(dockerd: Dockerd, tmp_path: Path) -> AsyncIterator[DockerHarness]:
+    harness = DockerHarness(dockerd, tmp_path)
+    await harness.open()
     yield harness
     await harness.clear()

@@ -180,7 +180,7 @@ def test_variables_of_agents_and_of_kubernetes_are_not_ours(
         ("[recovery]\ninterval_s = inf", "recovery.interval_s: should be"),
         ("[pools.zoom]\nmax_size = -1", "pools.zoom.max_size: should be greater than"),
         ("[pools.zoom]\nheartbeats = 'x'", "pools.zoom.heartbeats: should be 'required' or"),
-        ("[pools.zoom]\nbackend = 'docker'", "pools.zoom.backend: is not a backend"),
+        ("[pools.zoom]\nbackend = 'podman'", "pools.zoom.backend: is not a backend"),
         ("[pools.Zoom_1]", "pools.Zoom_1: is not a name for a pool"),
         (f"[pools.{'a' * 41}]", f"pools.{'a' * 41}: is not a name for a pool"),
         ("[pools]", "pools: is empty"),

@@ -81,11 +81,8 @@ class Settings(BaseSettings):
                     variable = f"BOTPOOL_INSTALLATION__{name.upper()}"
                     raise SettingError(f"installation.{name}", f"{problem} (or set {variable})")
         for platform, pool in self.pools.items():
-            if pool.backend != "process" and self.server.public_url is None:
-                problem = f"is required for the backend of pools.{platform} ({pool.backend})"
-                raise SettingError("server.public_url", problem)
-            if pool.backend == "coolify":
-                self._fit_for_coolify(platform, pool)
+            if pool.backend != "process":
+                self._fit_for_a_platform(platform, pool)
         if self.queue.max_timeout_ms < self.queue.default_timeout_ms:
             problem = f"is less than queue.default_timeout_ms ({self.queue.default_timeout_ms})"
             raise SettingError("queue.max_timeout_ms", problem)
@@ -94,11 +91,18 @@ class Settings(BaseSettings):
             raise SettingError("recovery.heartbeat_freshness_s", problem)
         return self
 
-    def _fit_for_coolify(self, platform: str, pool: PoolSettings) -> None:
+    def _fit_for_a_platform(self, platform: str, pool: PoolSettings) -> None:
+        if self.server.public_url is None:
+            problem = f"is required for the backend of pools.{platform} ({pool.backend})"
+            raise SettingError("server.public_url", problem)
+        if pool.backend == "coolify":
+            self._fit_for_coolify(platform)
+        if pool.image == DEMO_IMAGE:
+            problem = "is required: the image to be pulled, such as ghcr.io/acme/bot:1.4"
+            raise SettingError(f"pools.{platform}.image", problem)
+
+    def _fit_for_coolify(self, platform: str) -> None:
         for name in ("url", "token", "project_uuid", "server_uuid"):
             if not getattr(self.backends.coolify, name):
                 problem = f"is required for the backend of pools.{platform} (coolify)"
                 raise SettingError(f"backends.coolify.{name}", problem)
-        if pool.image == DEMO_IMAGE:
-            problem = "is required: the image that Coolify pulls, such as ghcr.io/acme/bot:1.4"
-            raise SettingError(f"pools.{platform}.image", problem)

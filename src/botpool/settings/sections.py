@@ -21,7 +21,7 @@ from pydantic import (
     field_validator,
 )
 
-BACKENDS = ("process", "coolify")
+BACKENDS = ("process", "docker", "coolify")
 DEMO_COMMAND = (sys.executable, "-m", "botpool.agent.demo")
 DEMO_IMAGE = "botpool-demo"
 EMBEDDED = "embedded"
@@ -70,12 +70,19 @@ def _split_like_a_shell(value: Any) -> Any:
         raise ValueError(f"should be a command line: {error}") from None
 
 
+def _docker_host(value: str) -> str:
+    if not re.fullmatch(r"(unix|tcp|http|https|ssh)://\S+", value):
+        raise ValueError("should be like unix:///run/docker.sock or tcp://host:2376")
+    return value
+
+
 def _installation_id(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", value):
         raise ValueError("should be letters, digits, dots, hyphens and underscores, at most 63")
     return value
 
 
+DockerHost = Annotated[str, AfterValidator(_docker_host)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
 Proxies = Annotated[
     tuple[Annotated[str, AfterValidator(_proxy)], ...], BeforeValidator(_split_at_commas)
@@ -171,6 +178,16 @@ class ProcessSettings(Section):
     start_s: SecondsOrNone = 0
 
 
+class DockerSettings(Section):
+    # Without it by the client's own conventions: DOCKER_HOST, contexts, the socket.
+    host: DockerHost | None = None
+    network: Annotated[str, Field(min_length=1, max_length=200)] = "bridge"
+    pids_limit: Count = 2_048
+    shm_mb: Annotated[int, Field(ge=1, le=1_000_000)] = 512
+    # The call that stops a container has eight seconds in all.
+    stop_grace_s: Annotated[int, Field(ge=0, le=6)] = 5
+
+
 class CoolifySettings(Section):
     url: WebAddress | None = None
     token: Secret | None = None
@@ -186,6 +203,7 @@ class CoolifySettings(Section):
 
 class BackendsSettings(Section):
     process: ProcessSettings = ProcessSettings()
+    docker: DockerSettings = DockerSettings()
     coolify: CoolifySettings = CoolifySettings()
 
 

@@ -1,0 +1,129 @@
+"""The Docker backend: each method of the Protocol in terms of the rooms next door."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from botpool.backends.docker import logs, looking, making, starting, stopping, watch
+from botpool.backends.docker.config import DockerConfig
+from botpool.backends.docker.connection import Connection
+from botpool.backends.docker.daemon import Daemon
+from botpool.backends.docker.pulling import Pulls
+from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
+from botpool.domain.errors import BackendRefused, BackendUnavailable, ContainerGone
+from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
+from botpool.domain.observation import DeploymentState, Observation
+
+_ASK_S = 10.0
+
+
+class DockerBackend:
+    name = "docker"
+    status_lag_s = 0.0
+    concurrent_starts: int | None = None
+    has_descriptions = False
+
+    def __init__(self, config: DockerConfig) -> None:
+        self.place = config.place
+        self._config = config
+        self._connection = Connection(config)
+        self._pulls = Pulls(config)
+
+    async def open(self) -> None:
+        """Nothing to do: the first call connects."""
+
+    async def close(self) -> None:
+        """Pulls go on: whoever comes next finds the image."""
+        await self._connection.close()
+
+    async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
+        async with self._call("ensure", timeout_s) as daemon:
+            return await making.ensure(daemon, spec)
+
+    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+        async with self._call("start", timeout_s) as daemon:
+            await starting.start(daemon, self._pulls, order)
+        return None
+
+    async def deployment(
+        self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float
+    ) -> DeploymentState | None:
+        return None
+
+    async def look(
+        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+    ) -> Mapping[ContainerId, Observation]:
+        async with self._call("look", timeout_s) as daemon:
+            return await looking.look(daemon, container_ids)
+
+    async def stop(
+        self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
+    ) -> None:
+        async with self._call("stop", timeout_s) as daemon:
+            await stopping.stop(daemon, container_id, assignment_id)
+
+    async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
+        async with self._call("delete", timeout_s) as daemon:
+            try:
+                await stopping.remove(daemon, container_id)
+            except ContainerGone:
+                return
+
+    async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
+        async with self._call("list", timeout_s) as daemon:
+            found = await daemon.places()
+        return [Found(container_id=each.id, name=each.newest.spec.name) for each in found.values()]
+
+    async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
+        """Docker has no room for it: labels cannot be changed."""
+        async with self._call("describe", timeout_s) as daemon:
+            await daemon.place(container_id)
+
+    async def logs(
+        self,
+        container_id: ContainerId,
+        assignment_id: AssignmentId,
+        *,
+        tail: int | None,
+        follow: bool,
+    ) -> AsyncIterator[bytes]:
+        try:
+            async with self._call("logs", _ASK_S) as daemon:
+                bot = (await daemon.place(container_id)).bot(assignment_id)
+        except ContainerGone:
+            return
+        if bot is not None:
+            async for chunk in logs.read(self._connection, bot, tail=tail, follow=follow):
+                yield chunk
+
+    def changes(self) -> AsyncIterator[ContainerId]:
+        async def owned() -> Sequence[ContainerId]:
+            return [found.container_id for found in await self.list_owned(timeout_s=_ASK_S)]
+
+        return watch.hints(self._connection, self._config, owned)
+
+    async def check(self, *, timeout_s: float) -> Health:
+        """Two requests."""
+        async with self._call("check", timeout_s) as daemon:
+            try:
+                version = await daemon.version()
+                if self._config.network not in await daemon.networks():
+                    problem = f"Docker has no network {self._config.network}"
+                    raise BackendRefused("backends.docker.network", problem)
+            except BackendRefused as refusal:
+                return Health(ok=False, detail=str(refusal))
+        return Health(ok=True, detail=f"Docker {version}")
+
+    @asynccontextmanager
+    async def _call(self, name: str, timeout_s: float) -> AsyncIterator[Daemon]:
+        try:
+            async with asyncio.timeout(timeout_s):
+                yield Daemon(
+                    connection=self._connection,
+                    config=self._config,
+                    call=name,
+                    ends_at=time.monotonic() + timeout_s,
+                )
+        except TimeoutError as error:
+            raise BackendUnavailable(f"{name} did not end within {timeout_s:g} s") from error

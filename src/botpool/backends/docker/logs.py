@@ -1,0 +1,26 @@
+"""Output of a bot's container, which Docker keeps until the next bot's takes its place."""
+
+from collections.abc import AsyncIterator
+
+from aiodocker import DockerError
+
+from botpool.backends.docker import refusals
+from botpool.backends.docker.connection import Connection
+from botpool.backends.docker.places import Container
+
+
+async def read(
+    connection: Connection, container: Container, *, tail: int | None, follow: bool
+) -> AsyncIterator[bytes]:
+    kept = "all" if tail is None else str(tail)
+    shown = connection.client().containers.container(container.docker_id)
+    try:
+        if follow:
+            async for text in shown.log(stdout=True, stderr=True, follow=True, tail=kept):
+                yield text.encode()
+        else:
+            for text in await shown.log(stdout=True, stderr=True, tail=kept):
+                yield text.encode()
+    except DockerError as error:
+        if error.status not in (404, 409):
+            raise refusals.unavailable(error) from error

@@ -1,0 +1,11 @@
+"""The Docker backend passes the conformance suite, against a real daemon."""
+
+import pytest
+from conformance import BackendConformance
+from docker_harness import DockerHarness
+
+
+class TestDockerBackend(BackendConformance):
+    @pytest.fixture
+    def harness(self, docker_harness: DockerHarness) -> DockerHarness:
+        return docker_harness
