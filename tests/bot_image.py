@@ -4,6 +4,8 @@ It holds the interpreter, the libraries that it is linked with, exactly the modu
 programs import, and the programs. It is an archive as `docker save` writes it.
 """
 
+import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -11,7 +13,7 @@ import re
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import botpool
@@ -21,15 +23,13 @@ _IMPORTS = (
     "encodings.idna, encodings.ascii, botpool.agent, botpool.agent.demo"
 )
 PYTHON = "/bot/python"
+_DEBIANS = Path("/usr/bin/python3")
+_SOURCES = Path(botpool.__file__).parents[1]
 
 
-def archive(names: Sequence[str], command: Sequence[str], programs: Mapping[str, Path]) -> bytes:
-    """An image with these names, which runs `command`; `programs` are put under these paths."""
-    interpreter = str(Path(sys.executable).resolve())
-    files = {path: path for path in (*_linked(interpreter), *_modules())}
-    files[PYTHON] = interpreter
-    files |= {inside: str(outside) for inside, outside in programs.items()}
-    layer = _packed(files, directories=("tmp",))
+def archive(names: Sequence[str], command: Sequence[str], files: Mapping[str, bytes]) -> bytes:
+    """An image with these names, which runs `command`; it has `files` over the interpreter."""
+    layers = [_interpreter(), _packed(files, directories=["tmp"])]
     config = {
         "architecture": "amd64",
         "os": "linux",
@@ -37,27 +37,71 @@ def archive(names: Sequence[str], command: Sequence[str], programs: Mapping[str,
             "Cmd": list(command),
             "Env": [
                 "PATH=/bot",
-                f"PYTHONHOME={sys.base_prefix}",
-                f"PYTHONPATH={Path(botpool.__file__).parents[1]}",
-                f"LD_LIBRARY_PATH={Path(sys.base_prefix) / 'lib'}",
+                f"PYTHONHOME={_home()}",
+                f"PYTHONPATH={_SOURCES}",
+                f"LD_LIBRARY_PATH={_home()}/lib",
                 "PYTHONDONTWRITEBYTECODE=1",
                 "PYTHONUNBUFFERED=1",
             ],
             "WorkingDir": "/meeting",
         },
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
+        "rootfs": {
+            "type": "layers",
+            "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}" for layer in layers],
+        },
     }
-    content = json.dumps(config).encode()
-    manifest = [{"Config": "config.json", "RepoTags": list(names), "Layers": ["layer.tar"]}]
+    paths = [f"{number}.tar" for number in range(len(layers))]
+    manifest = [{"Config": "config.json", "RepoTags": list(names), "Layers": paths}]
+    parts = dict(zip(paths, layers, strict=True))
+    parts["config.json"] = json.dumps(config).encode()
+    parts["manifest.json"] = json.dumps(manifest).encode()
+    return _packed(parts)
+
+
+@functools.cache
+def _executable() -> Path:
+    """Debian's Python where it is new enough: others come with tens of megabytes of symbols."""
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        _said_by(_DEBIANS, f"import {_IMPORTS}")
+        return _DEBIANS.resolve()
+    return Path(sys.executable).resolve()
+
+
+@functools.cache
+def _home() -> str:
+    return _said_by(_executable(), "import sys; print(sys.base_prefix)").strip()
+
+
+def _said_by(interpreter: Path, program: str) -> str:
+    return subprocess.run(
+        [interpreter, "-c", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(_SOURCES)},
+    ).stdout
+
+
+@functools.cache
+def _interpreter() -> bytes:
+    """The layer that all images of a run share."""
+    interpreter = _executable()
+    modules = _modules()
+    paths = {*_linked(str(interpreter), modules), *modules}
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as image:
-        _add(image, "config.json", content)
-        _add(image, "layer.tar", layer)
-        _add(image, "manifest.json", json.dumps(manifest).encode())
+    with tarfile.open(fileobj=packed, mode="w") as layer:
+        for inside, outside in [(PYTHON, interpreter), *((path, Path(path)) for path in paths)]:
+            member = tarfile.TarInfo(inside.lstrip("/"))
+            found = outside.stat()
+            # The same time: Python compares it with that in the compiled file.
+            member.mtime, member.mode = int(found.st_mtime), found.st_mode & 0o777
+            member.size = found.st_size
+            with outside.open("rb") as content:
+                layer.addfile(member, content)
     return packed.getvalue()
 
 
-def _modules() -> Iterable[str]:
+def _modules() -> Sequence[str]:
     """The files of all modules that the programs load, found by loading them."""
     show = (
         f"import {_IMPORTS}, sys\n"
@@ -66,40 +110,28 @@ def _modules() -> Iterable[str]:
         "    for path in (getattr(spec, 'origin', None), getattr(spec, 'cached', None)):\n"
         "        print(path)\n"
     )
-    said = subprocess.run(
-        [sys.executable, "-c", show], check=True, capture_output=True, text=True
-    ).stdout
+    said = _said_by(_executable(), show)
     return [path for path in said.splitlines() if path.startswith("/") and Path(path).is_file()]
 
 
-def _linked(interpreter: str) -> Iterable[str]:
-    """Shared libraries of the interpreter and of the extension modules that it loads."""
-    extensions = [path for path in _modules() if path.endswith(".so")]
+def _linked(interpreter: str, modules: Sequence[str]) -> Sequence[str]:
+    """Shared libraries of the interpreter and of its extension modules."""
+    extensions = [path for path in modules if path.endswith(".so")]
     said = subprocess.run(
         ["ldd", interpreter, *extensions], check=True, capture_output=True, text=True
     ).stdout
     return sorted(set(re.findall(r"(/\S+) \(0x", said)))
 
 
-def _packed(files: Mapping[str, str], directories: Iterable[str]) -> bytes:
+def _packed(files: Mapping[str, bytes], directories: Sequence[str] = ()) -> bytes:
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as layer:
+    with tarfile.open(fileobj=packed, mode="w") as archive:
         for name in directories:
             member = tarfile.TarInfo(name)
             member.type, member.mode = tarfile.DIRTYPE, 0o1777
-            layer.addfile(member)
-        for inside, outside in sorted(files.items()):
-            source = Path(outside)
-            member = tarfile.TarInfo(inside.lstrip("/"))
-            # The same time: Python compares it with that in the compiled file.
-            member.mtime, member.mode = int(source.stat().st_mtime), source.stat().st_mode & 0o777
-            member.size = source.stat().st_size
-            with source.open("rb") as content:
-                layer.addfile(member, content)
+            archive.addfile(member)
+        for name, content in files.items():
+            member = tarfile.TarInfo(name.lstrip("/"))
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
     return packed.getvalue()
-
-
-def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    member = tarfile.TarInfo(name)
-    member.size = len(content)
-    archive.addfile(member, io.BytesIO(content))

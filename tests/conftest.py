@@ -12,6 +12,7 @@ from docker_host import docker_host
 from dockerd import Dockerd
 from invariants import assert_invariants
 from postgres import TestPostgres, debian_programs
+from registry import Registry
 from replicas import Stage
 
 __all__ = ["pytest_configure", "pytest_unconfigure"]  # hooks, by their names
@@ -39,6 +40,12 @@ def dockerd() -> Iterator[Dockerd]:
     """A Docker daemon with the image `bot:1`, whose program is that of the conformance suite."""
     with docker_host() as daemon:
         yield daemon
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[Registry]:
+    with Registry() as registry:
+        yield registry
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """A daemon with images on it, in which a container was seen to run."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -7,10 +8,10 @@ from pathlib import Path
 from bot_image import PYTHON, archive
 from components import missing
 from dockerd import CannotRun, Dockerd
+from registry import Registry
 
 HERE = Path(__file__).parent
 BOT = "bot:1"
-DEMO = "botpool-demo:1"
 COMPONENT = "a Docker daemon"
 
 
@@ -27,10 +28,9 @@ def docker_host(*options: str) -> Iterator[Dockerd]:
 
 
 def prepare(daemon: Dockerd) -> None:
-    program = HERE / "backends" / "container_program.py"
+    program = (HERE / "backends" / "container_program.py").read_bytes()
     daemon.load(archive([BOT], [PYTHON, "/bot/program.py"], {"/bot/program.py": program}))
-    daemon.load(archive([DEMO], [PYTHON, "-m", "botpool.agent.demo"], {}))
-    body = {"Image": DEMO, "Cmd": [PYTHON, "-c", ""], "HostConfig": {"NetworkMode": "host"}}
+    body = {"Image": BOT, "Cmd": [PYTHON, "-c", ""], "HostConfig": {"NetworkMode": "host"}}
     probe = daemon.ask("POST", "/containers/create", body)["Id"]
     status, said = daemon.request("POST", f"/containers/{probe}/start")
     if status >= 400:
@@ -39,3 +39,16 @@ def prepare(daemon: Dockerd) -> None:
     if ended["StatusCode"] != 0:
         raise CannotRun(f"Python does not run in its containers: {ended}")
     daemon.ask("DELETE", f"/containers/{probe}")
+
+
+def publish(daemon: Dockerd, registry: Registry, tag: str, program: Path, *, mb: int = 4) -> str:
+    """Put an image of that program, so many megabytes large, into the registry and nowhere else.
+
+    All tags share the interpreter's layer, which the daemon keeps; the rest must be pulled.
+    """
+    image = f"{registry.address}/bot:{tag}"
+    files = {"/bot/bot.py": program.read_bytes(), "/bot/ballast": os.urandom(mb * 1024 * 1024)}
+    daemon.load(archive([image], [PYTHON, "/bot/bot.py"], files))
+    daemon.push(image)
+    daemon.forget_image(image)
+    return image

@@ -5,25 +5,23 @@ Botpool that is about Coolify's time is shortened alike; the bots live in ours.
 """
 
 import asyncio
-import json
 import re
 import signal
-import socket
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import psutil
-from server import COMMAND, FINAL, READY_S, Installation, Server, client, none_left
+from addressed import AddressedInstallation, Body, reached, reserved_port
+from server import COMMAND, READY_S, client
 
 TOKEN = "1|emulated"
 IMAGE = "acme/bot:1"
 SCALE = 100.0
 ANSWERS_AT = re.compile(r"answers at (http://\S+)")
-Body = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,102 +101,8 @@ class Coolify:
 
 
 @dataclass(slots=True, kw_only=True)
-class CoolifyInstallation(Installation):
-    """Replicas one after the other at one address, which the containers know."""
-
+class CoolifyInstallation(AddressedInstallation):
     coolify: Coolify
-    port: int
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    async def serve(self) -> Server:
-        log = self.data_dir / f"serve-{len(self.servers)}.log"
-        with log.open("ab") as output:
-            process = subprocess.Popen(
-                [COMMAND, "serve", "--port", str(self.port)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=self._environment(),
-                cwd=self.data_dir,
-            )
-        server = Server(process=process, url=self.url, log=log)
-        self.servers.append(server)
-        await server.is_ready()
-        return server
-
-    async def ask(self, method: str, path: str, **more: Any) -> Any:
-        async with client(self.url, self.key) as user:
-            answer = await user.request(method, path, **more)
-        assert answer.is_success, answer.text
-        return answer.json()
-
-    async def send(self, count: int, bot_data: Mapping[str, float]) -> list[Body]:
-        """So many bots at once, as the API answers them."""
-        body = {"meetingUrl": "https://meet.google.com/abc-defg-hij", "botData": bot_data}
-        answers = await asyncio.gather(
-            *(self.ask("POST", "/v1/bots", json=body) for _ in range(count))
-        )
-        return [answer["bot"] for answer in answers]
-
-    async def bot(self, bot_id: int) -> Body:
-        bot: Body = (await self.ask("GET", f"/v1/bots/{bot_id}"))["bot"]
-        return bot
-
-    async def slots(self) -> list[Body]:
-        slots: list[Body] = (await self.ask("GET", "/v1/slots"))["slots"]
-        return slots
-
-    async def events(self, bot_id: int) -> list[Body]:
-        events: list[Body] = (await self.ask("GET", f"/v1/bots/{bot_id}/events"))["events"]
-        return events
-
-    async def leaders(self) -> list[int]:
-        """The bots whose slot led a pull, by their own histories, in the order of leading."""
-        bots = (await self.ask("GET", "/v1/bots"))["bots"]
-        led = [
-            (event["at"], bot["id"])
-            for bot in bots
-            for event in await self.events(bot["id"])
-            if event["kind"] == "slot.phase" and (event["data"] or {}).get("leads")
-        ]
-        return [bot_id for _, bot_id in sorted(led)]
-
-    async def phases(self) -> list[str]:
-        return sorted(slot["phase"] or slot["status"] for slot in await self.slots())
-
-    async def ended(self, within_s: float = 40) -> dict[int, str]:
-        """Wait until every bot is final and every slot idle; how each ended."""
-
-        async def going_on() -> list[str]:
-            bots = (await self.ask("GET", "/v1/bots"))["bots"]
-            slots = [slot["status"] for slot in await self.slots()]
-            return [bot["status"] for bot in bots if bot["status"] not in FINAL] + [
-                status for status in slots if status != "idle"
-            ]
-
-        await none_left("bots and slots", going_on, within_s=within_s, every_s=0.2)
-        bots = (await self.ask("GET", "/v1/bots"))["bots"]
-        return {bot["id"]: bot["status"] for bot in bots}
-
-    def log_lines(self) -> list[Body]:
-        """What the replicas said, in their order."""
-        lines = [line for server in self.servers for line in server.log.read_text().splitlines()]
-        return [json.loads(line) for line in lines if line.startswith("{")]
-
-    async def command(self, *arguments: str) -> str:
-        """What the command says to an operator, on one line."""
-        command = [COMMAND, *arguments, "--url", self.url, "--key", self.key]
-        ran = await asyncio.to_thread(
-            subprocess.run, command, stdin=subprocess.DEVNULL, capture_output=True, check=True
-        )
-        return " ".join(ran.stdout.decode().split())
-
-    async def read_log_of(self, bot_id: int) -> str:
-        async with client(self.url, self.key) as user:
-            return (await user.get(f"/v1/bots/{bot_id}/logs")).text
 
 
 @asynccontextmanager
@@ -206,8 +110,7 @@ async def installed_on(
     coolify: Coolify, database_url: str, data_dir: Path, **changes: str
 ) -> AsyncIterator[CoolifyInstallation]:
     """Not served yet. `changes` are settings of `backends.coolify`."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
+    port = reserved_port()
     settings = scaled_settings(coolify) | {"server.public_url": f"http://127.0.0.1:{port}"}
     settings |= {f"backends.coolify.{name}": value for name, value in changes.items()}
     made = CoolifyInstallation(
@@ -237,12 +140,3 @@ def scaled_settings(coolify: Coolify) -> dict[str, str]:
         "deploy.grace_s": f"{180 / scale:g}",
         "agent.heartbeat_interval_ms": "500",
     }
-
-
-async def reached(what: str, found: Callable[[], Awaitable[bool]], *, within_s: float = 20) -> None:
-    """Ask again and again until it is so."""
-
-    async def lacking() -> list[str]:
-        return [] if await found() else [what]
-
-    await none_left("things that should have come", lacking, within_s=within_s)

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
-from coolify_installation import IMAGE, Coolify, CoolifyInstallation, installed_on, reached
+from addressed import reached
+from coolify_installation import IMAGE, Coolify, CoolifyInstallation, installed_on
 from server import get
 
 from invariants import assert_settled

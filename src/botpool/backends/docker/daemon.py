@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import aiodocker
+import aiohttp
 from aiodocker import DockerError
 
 from botpool.backends.docker import places, refusals, vacancy
@@ -165,8 +166,12 @@ class Daemon:
             raise _crossed_or_unavailable(error) from error
 
     async def _ask(self, request: Awaitable[T]) -> T:
-        async with asyncio.timeout(self.remaining_s()):
-            return await request
+        """DockerError for Docker's own complaints; an answer that breaks off is no evidence."""
+        try:
+            async with asyncio.timeout(self.remaining_s()):
+                return await request
+        except (aiohttp.ClientError, OSError) as error:
+            raise BackendUnavailable(f"{self.call}: {error}") from error
 
     def _body(self, draft: Draft, environment: Mapping[str, str]) -> dict[str, Any]:
         body: dict[str, Any] = {"Labels": dict(draft.labels(self.config.installation_id))}

@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncIterator
 
+import aiohttp
 from aiodocker import DockerError
 
 from botpool.backends.docker import refusals
 from botpool.backends.docker.connection import Connection
 from botpool.backends.docker.places import Container
+from botpool.domain.errors import BackendUnavailable
 
 
 async def read(
@@ -24,3 +26,5 @@ async def read(
     except DockerError as error:
         if error.status not in (404, 409):
             raise refusals.unavailable(error) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise BackendUnavailable(f"logs: {error}") from error

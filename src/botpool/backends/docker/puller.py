@@ -11,6 +11,7 @@ import os
 import sys
 
 import aiodocker
+import aiohttp
 
 from botpool.backends.docker.connection import connect
 from botpool.backends.docker.credentials import credentials_for
@@ -40,7 +41,7 @@ def main(order: str) -> int:
     except aiodocker.DockerError as error:
         print(" ".join(error.message.split()))  # noqa: T201 - the answer
         return 1
-    except (BackendError, TimeoutError, ValueError) as error:
+    except (BackendError, aiohttp.ClientError, OSError, TimeoutError) as error:
         print(" ".join(str(error).split()) or "it took too long")  # noqa: T201 - the answer
         return 1
     return 0

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+import aiohttp
 from aiodocker import DockerError
 
 from botpool.backends.docker import places
@@ -15,6 +16,7 @@ from botpool.domain.errors import BackendError
 from botpool.domain.ids import ContainerId
 
 _TELLING = ["start", "die", "oom", "destroy", "rename"]
+_HUNG_UP = (DockerError, aiohttp.ClientError, OSError)
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.2, 5.0
 
 
@@ -24,9 +26,10 @@ async def hints(
     owned: Callable[[], Awaitable[Sequence[ContainerId]]],
 ) -> AsyncIterator[ContainerId]:
     """Each place to which something happened; after a break all of them, for what was missed."""
-    wait_s, is_first = _FIRST_WAIT_S, True
+    wait_s, is_first = _HUNG_UP = (DockerError, aiohttp.ClientError, OSError)
+_FIRST_WAIT_S, True
     while True:
-        with contextlib.suppress(BackendError, DockerError):
+        with contextlib.suppress(BackendError, *_HUNG_UP):
             async for container_id in _listen(connection, config, None if is_first else owned):
                 wait_s = _FIRST_WAIT_S
                 yield container_id
@@ -55,7 +58,7 @@ async def _listen(
         await listening
     finally:
         listening.cancel()
-        with contextlib.suppress(asyncio.CancelledError, DockerError):
+        with contextlib.suppress(asyncio.CancelledError, *_HUNG_UP):
             await listening
 
 

@@ -1,0 +1,87 @@
+"""The whole way on Docker: API, image gate, daemon, registry, containers and agents, all real."""
+
+import statistics
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from addressed import reached
+from docker_installation import installed_on, pool, published
+
+from dockerd import Dockerd
+from invariants import assert_settled
+from registry import Registry
+
+SHORT = {"joinSeconds": 0, "staySeconds": 0}
+WAN_BYTES_PER_S = 2_000_000.0
+
+
+async def test_three_at_once_pull_once_and_output_is_kept(
+    dockerd: Dockerd, registry: Registry, database_url: str, tmp_path: Path
+) -> None:
+    image = published(dockerd, registry)
+    settings = pool("google-meet", image, 3)
+    async with installed_on(dockerd, database_url, tmp_path, **settings) as installed:
+        await installed.serve()
+        registry.gate.hold()
+        bots = await installed.send(3, SHORT)
+
+        async def one_leads() -> bool:
+            phases = await installed.phases()
+            return registry.gate.waiting.is_set() and phases == [
+                "starting",
+                *["waiting_for_image"] * 2,
+            ]
+
+        await reached("a leader and two who wait", one_leads)
+        registry.gate.release()
+        assert await installed.ended() == {bot["id"]: "DONE" for bot in bots}
+        assert_pulled_once(registry)
+        assert len(await installed.leaders()) == 1
+        assert "in call" in await installed.read_log_of(bots[0]["id"])
+        assert_settled(database_url)
+        assert installed.running() == set()
+
+
+@pytest.mark.timeout(300)
+async def test_ten_at_once_pull_once_and_fifty_go_through_five_containers(
+    dockerd: Dockerd, registry: Registry, database_url: str, tmp_path: Path
+) -> None:
+    image = published(dockerd, registry)
+    registry.gate.bytes_per_s = WAN_BYTES_PER_S
+    settings = pool("zoom", image, 10) | pool("google-meet", image, 5)
+    try:
+        async with installed_on(dockerd, database_url, tmp_path, **settings) as installed:
+            await installed.serve()
+            first = await installed.send(10, SHORT, "zoom")
+            assert await installed.ended() == {bot["id"]: "DONE" for bot in first}
+            assert_pulled_once(registry)
+            (leader,) = await installed.leaders()
+
+            later = await installed.send(50, SHORT)
+            ended = await installed.ended(within_s=200)
+            assert [ended[bot["id"]] for bot in later] == ["DONE"] * 50
+            names = {each["Names"][0] for each in installed.containers()}
+            assert len(names) == len(installed.containers()) == 10 + 5
+            assert_pulled_once(registry)
+
+            cold_s = start_s(await installed.bot(leader))
+            warm_s = statistics.median([start_s(await installed.bot(b["id"])) for b in later])
+            print(f"\ncold {cold_s:.2f} s, warm {warm_s:.2f} s: {cold_s / warm_s:.1f} times")  # noqa: T201
+            assert cold_s > warm_s
+            assert_settled(database_url)
+    finally:
+        registry.gate.bytes_per_s = None
+
+
+def start_s(bot: Mapping[str, Any]) -> float:
+    """From its slot to its first sign of life."""
+    began, ended = (datetime.fromisoformat(bot[name]) for name in ("assignedAt", "startedAt"))
+    return (ended - began).total_seconds()
+
+
+def assert_pulled_once(registry: Registry) -> None:
+    """No part of any image was ever fetched twice."""
+    assert set(registry.fetched().values()) == {1}, registry.fetched()
