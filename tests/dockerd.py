@@ -32,7 +32,8 @@ class CannotRun(Exception):
 class Dockerd:
     """One daemon; its socket and its data stay the same over `kill` and `start`."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, data: Path | None = None) -> None:
+        """`options` are its own; `data` is a folder for its images and containers."""
         program = shutil.which("dockerd", path=PROGRAM_PATH)
         if program is None:
             raise CannotRun("install the package docker.io")
@@ -43,7 +44,7 @@ class Dockerd:
         self._command = [
             program,
             *("--host", self.host),
-            *("--data-root", f"{self.directory}/data"),
+            *("--data-root", str(data or self.directory / "data")),
             *("--exec-root", f"{self.directory}/exec"),
             *("--pidfile", f"{self.directory}/pid"),
             *("--iptables=false", "--ip6tables=false", "--bridge=none"),

@@ -6,8 +6,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,7 @@ from botpool.domain.errors import BackendRefused, BudgetSpent
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState, DeploymentState
 
-from components import missing
-from docker_host import COMPONENT, publish
+from docker_host import publish
 from registry import Registry
 
 FIRST, SECOND = AssignmentId(11), AssignmentId(12)
@@ -209,25 +207,3 @@ async def started(
         except BudgetSpent as spent:
             await asyncio.sleep(spent.retry_after_s)
     await eventually(lambda: harness.runs(FIRST))
-
-
-@contextmanager
-def small_disk(folder: Path, mb: int) -> Iterator[Path]:
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={mb}m", "tmpfs", str(folder)], capture_output=True
-    )
-    if mounted.returncode != 0:
-        missing(COMPONENT, f"a small disk cannot be mounted: {mounted.stderr.decode().strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=False)
-
-
-@pytest.fixture(scope="session")
-def small_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dockerd]:
-    """A daemon whose disk holds an interpreter, and little more."""
-    with small_disk(tmp_path_factory.mktemp("disk") / "data", mb=150) as disk:
-        with docker_host("--data-root", str(disk), "--storage-driver", "vfs") as daemon:
-            yield daemon

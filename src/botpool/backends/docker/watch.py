@@ -26,8 +26,7 @@ async def hints(
     owned: Callable[[], Awaitable[Sequence[ContainerId]]],
 ) -> AsyncIterator[ContainerId]:
     """Each place to which something happened; after a break all of them, for what was missed."""
-    wait_s, is_first = _HUNG_UP = (DockerError, aiohttp.ClientError, OSError)
-_FIRST_WAIT_S, True
+    wait_s, is_first = _FIRST_WAIT_S, True
     while True:
         with contextlib.suppress(BackendError, *_HUNG_UP):
             async for container_id in _listen(connection, config, None if is_first else owned):
