@@ -27,6 +27,8 @@ from typing import Any, Self, TypeVar
 import uvloop
 
 from botpool import app, logs
+from botpool.backends.docker import DockerBackend
+from botpool.backends.docker.daemon import Daemon
 from botpool.backends.process import ProcessBackend
 from botpool.backends.process import backend as process_backend
 from botpool.backends.process.start import launch
@@ -38,6 +40,14 @@ from botpool.store.database import Call, Database, Rows, Transaction
 T = TypeVar("T")
 
 BACKEND_CALLS = ("ensure", "start", "look", "stop", "delete")
+
+DOCKER_REQUESTS = {
+    "launch": "start",
+    "create_container": "create",
+    "rename_container": "rename",
+    "remove_container": "remove",
+}
+"""What the Docker backend asks of the daemon, by the name of the step."""
 
 LEASE_S = 2.0
 """Long enough for two calls, short enough to be waited for: the lease of the dead is respected."""
@@ -148,6 +158,11 @@ def set_fuse(fuse: Fuse) -> None:
     )
     # Inside `start`: the launcher is a process, and nobody has heard its answer yet.
     vars(process_backend).update(launch=fuse.round_function("launch", launch))
+    docker = {name: fuse.round_call(name, getattr(DockerBackend, name)) for name in BACKEND_CALLS}
+    vars(app).update(DockerBackend=type("WatchedDocker", (DockerBackend,), docker))
+    # The same at Docker, and the steps before it.
+    for step, request in DOCKER_REQUESTS.items():
+        setattr(Daemon, request, fuse.round_call(step, getattr(Daemon, request)))
 
 
 def serve(order: Mapping[str, Any]) -> None:
@@ -155,7 +170,9 @@ def serve(order: Mapping[str, Any]) -> None:
     policy_of = app.policy_of
 
     def with_short_leases(settings: Settings) -> Policy:
-        return replace(policy_of(settings), lease_s=LEASE_S, call_timeout_s=CALL_TIMEOUT_S)
+        call_timeout_s = order.get("call_timeout_s", CALL_TIMEOUT_S)
+        lease_s = max(LEASE_S, 3 * call_timeout_s)
+        return replace(policy_of(settings), lease_s=lease_s, call_timeout_s=call_timeout_s)
 
     app.policy_of = with_short_leases
     if order["point"] is not None:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,9 +133,7 @@ class Scene:
                 )
 
     def start(self, *, crash: str | None = None) -> None:
-        command = [sys.executable, str(HERE / "witness_bot.py"), str(self.folder)]
         (self.folder / WITNESSES).touch()
-        process = {"command": command, **self.settings.get("process", {})}
         self.nursery.deliver(
             {
                 "point": crash,
@@ -145,16 +143,27 @@ class Scene:
                     "database": {"url": self.database_url},
                     "server": {"port": self.port},
                     "installation": {"id": "chaos", "secret": "secret"},
-                    "pools": {PLATFORM: {"max_size": 1}},
-                    "backends": {"process": process},
                     "queue": {"poll_interval_ms": 50},
                     "agent": {"heartbeat_interval_ms": 100},
                     "deploy": self.settings.get("deploy", {}),
                     "recovery": self.settings.get("recovery", {}),
+                    **self.platform_settings(),
                 },
+                **self.manner(),
             }
         )
         self.until(self._answers, "the control plane does not answer")
+
+    def platform_settings(self) -> Mapping[str, Any]:
+        command = [sys.executable, str(HERE / "witness_bot.py"), str(self.folder)]
+        return {
+            "pools": {PLATFORM: {"max_size": 1}},
+            "backends": {"process": {"command": command, **self.settings.get("process", {})}},
+        }
+
+    def manner(self) -> Mapping[str, Any]:
+        """What else the nursery must know."""
+        return {}
 
     def _answers(self) -> bool:
         with suppress(httpx.TransportError):
@@ -243,8 +252,11 @@ class Scene:
         query = "SELECT container_id FROM bot_pool_slots WHERE container_id IS NOT NULL"
         return {container_id for (container_id,) in self.rows(query)}
 
-    def processes(self) -> list[psutil.Process]:
-        """Launchers have their container's directory on their command line, bots the folder."""
+    def processes(self) -> Sequence[Any]:
+        """What runs for bots.
+
+        Launchers have their container's directory on their command line, bots the folder.
+        """
         return [
             process
             for process in psutil.process_iter(["cmdline"])

@@ -8,23 +8,24 @@ one slot, so that a second bot always waits behind the first.
 """
 
 import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import httpx
 import pytest
-from crash_points import LEASE_S
+from crash_scenarios import (
+    assert_done,
+    crash_and_recover,
+    failing,
+    one_after_the_other,
+    one_behind_the_other,
+    stop_in_the_call,
+    stop_in_the_queue,
+    stop_while_starting,
+)
 from crash_scene import Nursery, Scene
 
-Scenario: TypeAlias = Callable[[Scene], None]
 Settings: TypeAlias = Mapping[str, Any]
-
-OCCUPIED = "SELECT FROM bot_pool_slots WHERE status <> 'idle'"
-NOT_YET_STARTED = (
-    "SELECT FROM bot_pool_slots WHERE status = 'deploying' AND start_issued_at IS NULL"
-)
 
 
 @pytest.fixture(scope="module")
@@ -53,38 +54,6 @@ def scene(
             for process in left:
                 process.kill()
             assert not left, f"left over: {left}"
-
-
-def crash_and_recover(scene: Scene, point: str, play: Scenario, *, down_s: float = LEASE_S) -> None:
-    """Play until the control plane dies at the point, start another, and play to the end.
-
-    Down for a lease, the new one takes at once what the dead one had in hand, before any agent
-    calls: so it makes the very step again that was cut off.
-    """
-    scene.start(crash=point)
-    # It may die before it answers. The client does not know then whether it was heard.
-    with suppress(httpx.TransportError):
-        play(scene)
-    assert scene.nursery.ended() == -signal.SIGKILL, "it died of something else"
-    scene.clock.move(down_s)
-    scene.start()
-    play(scene)
-    scene.await_settled()
-    scene.assert_nothing_ran_twice()
-    assert not scene.processes(), "a bot is left running"
-    assert scene.containers() == scene.containers_of_slots(), "a container belongs to nobody"
-
-
-def assert_done(scene: Scene, key: str, *, attempts: int = 1) -> None:
-    assert scene.final(key) == ("DONE", attempts)
-    assert scene.witnessed("joined", key) == 1
-    assert scene.witnessed("started", key) == attempts
-
-
-def one_behind_the_other(scene: Scene) -> None:
-    scene.post("first")
-    scene.post("second")
-    scene.end_meetings()
 
 
 @pytest.mark.parametrize(
@@ -159,29 +128,11 @@ def test_killed_and_back_before_the_lease_ends(scene: Scene, point: str) -> None
     assert_done(scene, "second")
 
 
-def one_after_the_other(scene: Scene) -> None:
-    scene.post("first")
-    scene.end_meetings()
-    scene.until(lambda: not scene.rows(OCCUPIED), "the first bot does not end")
-    scene.post("second")
-
-
 @pytest.mark.parametrize("point", ["before:admit_to_idle_slot#2", "after:admit_to_idle_slot"])
 def test_killed_while_admitting_to_an_idle_slot(scene: Scene, point: str) -> None:
     crash_and_recover(scene, point, one_after_the_other)
     assert_done(scene, "first")
     assert_done(scene, "second")
-
-
-def failing(times: int) -> Scenario:
-    """The first bot's program ends at once, that many times; the second waits behind it."""
-
-    def play(scene: Scene) -> None:
-        scene.post("first", failures=times)
-        scene.post("second")
-        scene.end_meetings()
-
-    return play
 
 
 @pytest.mark.parametrize(
@@ -222,12 +173,6 @@ def test_killed_while_a_broken_slot_is_deleted(scene: Scene, point: str) -> None
     assert_done(scene, "second")
 
 
-def stop_while_starting(scene: Scene) -> None:
-    scene.post("first")
-    scene.until(lambda: not scene.rows(NOT_YET_STARTED), "it is not started")
-    scene.stop("first")
-
-
 @pytest.mark.parametrize("settings", [{"process": {"first_start_s": 10}}])
 @pytest.mark.parametrize(
     "point", ["before:end_bot", "after:end_bot", "after:stop", "after:free_slot"]
@@ -238,26 +183,12 @@ def test_killed_while_a_starting_bot_is_stopped(scene: Scene, point: str) -> Non
     assert scene.witnessed("started", "first") == 0
 
 
-def stop_in_the_queue(scene: Scene) -> None:
-    scene.post("first")
-    scene.post("second")
-    scene.stop("second")
-    scene.end_meetings()
-
-
 @pytest.mark.parametrize("point", ["before:cancel_queued_bot", "after:cancel_queued_bot"])
 def test_killed_while_a_queued_bot_is_stopped(scene: Scene, point: str) -> None:
     crash_and_recover(scene, point, stop_in_the_queue)
     assert_done(scene, "first")
     assert scene.final("second") == ("CANCELLED", 0)
     assert scene.witnessed("started", "second") == 0
-
-
-def stop_in_the_call(scene: Scene) -> None:
-    """The meeting never ends: the bot leaves because it was asked to."""
-    scene.post("first")
-    scene.until(lambda: scene.witnessed("joined", "first"), "it does not join")
-    scene.stop("first")
 
 
 @pytest.mark.parametrize(

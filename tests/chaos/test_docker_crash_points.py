@@ -1,0 +1,133 @@
+"""`kill -9` at every step of deploy and release on a Docker host, and a start afterwards."""
+
+import signal
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from crash_scenarios import (
+    Scenario,
+    assert_done,
+    crash_and_recover,
+    failing,
+    one_behind_the_other,
+    stop_in_the_call,
+)
+from crash_scene import Nursery, Scene
+from docker_scene import CALL_TIMEOUT_S, INSTALLATION, DockerScene, witnesses
+
+from bot_image import PYTHON, archive
+from dockerd import Dockerd
+
+Settings: TypeAlias = Mapping[str, Any]
+IMAGE = "witness:1"
+DOWN_S = 3 * CALL_TIMEOUT_S
+"""A lease: the successor takes at once what the dead one had in hand."""
+
+SHORT = [
+    "after:create_container#2",
+    "after:rename_container",
+    "after:launch",
+    "after:stop",
+    "after:remove_container#2",
+]
+LONG = [
+    "after:lease_slots",
+    "before:ensure",
+    "after:create_container",
+    "after:ensure",
+    "after:record_container",
+    "before:launch",
+    "after:start",
+    "after:record_start",
+    "before:mark_running",
+    "after:mark_running",
+    "before:stop",
+    "within:free_slot",
+    "after:free_slot",
+    "before:remove_container#2",
+    "after:launch#2",
+    "after:record_start#2",
+    "after:free_slot#2",
+]
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    nursery = Nursery()
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture(scope="module")
+def image(dockerd: Dockerd) -> str:
+    program = Path(__file__).with_name("docker_witness_bot.py").read_bytes()
+    dockerd.load(archive([IMAGE], [PYTHON, "/bot/bot.py"], {"/bot/bot.py": program}))
+    return IMAGE
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return {}
+
+
+@pytest.fixture
+def scene(
+    nursery: Nursery,
+    dockerd: Dockerd,
+    image: str,
+    database_url: str,
+    tmp_path: Path,
+    settings: Settings,
+) -> Iterator[Scene]:
+    with (
+        witnesses(tmp_path) as witness_url,
+        Scene.opened(nursery, database_url, tmp_path, settings) as scene,
+    ):
+        shared = {field.name: getattr(scene, field.name) for field in fields(Scene)}
+        yield DockerScene(**shared, dockerd=dockerd, image=image, witness_url=witness_url)
+        try:
+            assert nursery.ended(signal.SIGTERM) == 0
+        finally:
+            print((tmp_path / "log").read_text())  # noqa: T201 - shown when the test fails
+            dockerd.remove_containers(installation=INSTALLATION)
+
+
+def assert_survived(scene: Scene, point: str, play: Scenario) -> None:
+    crash_and_recover(scene, point, play, down_s=DOWN_S)
+    assert_done(scene, "first")
+
+
+@pytest.mark.parametrize(
+    "point", [*SHORT, *(pytest.param(point, marks=pytest.mark.long) for point in LONG)]
+)
+def test_killed_while_deploying_or_handing_over(scene: Scene, point: str) -> None:
+    assert_survived(scene, point, one_behind_the_other)
+    assert_done(scene, "second")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "point", ["before:fail_deployment", "after:stop", "after:requeue_bot", "after:reset_slot"]
+)
+def test_killed_while_a_failed_deployment_is_tried_again(scene: Scene, point: str) -> None:
+    crash_and_recover(scene, point, failing(1), down_s=DOWN_S)
+    assert_done(scene, "first", attempts=2)
+    assert_done(scene, "second")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("settings", [{"deploy": {"attempts": 3}, "recovery": {"max_attempts": 1}}])
+@pytest.mark.parametrize("point", ["before:delete", "after:delete", "within:remove_slot"])
+def test_killed_while_a_broken_slot_is_deleted(scene: Scene, point: str) -> None:
+    crash_and_recover(scene, point, failing(2), down_s=DOWN_S)
+    assert_done(scene, "first", attempts=3)
+    assert_done(scene, "second")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("point", ["after:ask_bot_to_leave", "before:end_bot"])
+def test_killed_while_a_running_bot_is_asked_to_leave(scene: Scene, point: str) -> None:
+    assert_survived(scene, point, stop_in_the_call)
