@@ -80,12 +80,10 @@ async def test_the_daemon_tells_when_a_container_ends(docker_harness: DockerHarn
     listening = asyncio.create_task(listen())
     try:
         container_id = await running(docker_harness, backend, FIRST)
-        await eventually(lambda: hints)
-        hints.clear()
         docker_harness.dockerd.ask("POST", f"/containers/{container_id}/kill")
         await eventually(lambda: container_id in hints)
+        assert (await look(backend, container_id)).state is ContainerState.EXITED
         with docker_harness.outage():
-            await asyncio.sleep(0.3)
             hints.clear()
         await eventually(lambda: container_id in hints)
     finally:

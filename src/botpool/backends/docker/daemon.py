@@ -8,7 +8,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import aiodocker
@@ -68,12 +68,24 @@ class Daemon:
         return {place_id: places.place_of(place_id, each) for place_id, each in found.items()}
 
     async def place(self, container_id: ContainerId) -> Place:
-        """ContainerGone if nothing stands there, or it cannot be ours."""
+        """As it is this moment. ContainerGone if nothing stands there, or it cannot be ours.
+
+        Docker's list follows an end, and the event that tells it, only after some milliseconds:
+        what it shows running is asked for once more.
+        """
         slot = places.slot_of(self.config.installation_id, container_id)
-        place = (await self.places(slot)).get(container_id) if slot is not None else None
-        if place is None:
+        listed = (await self.places(slot)).get(container_id) if slot is not None else None
+        found = []
+        for each in listed.containers if listed else ():
+            if each.is_up:
+                try:
+                    each = replace(each, state=(await self.details(each))["Status"])
+                except Crossed:
+                    continue
+            found.append(each)
+        if not found:
             raise ContainerGone(container_id)
-        return place
+        return places.place_of(container_id, found)
 
     async def details(self, container: Container) -> Mapping[str, Any]:
         """All that Docker tells of its state. Crossed if it is no more."""
@@ -95,11 +107,17 @@ class Daemon:
         except DockerError as error:
             if error.status == 404 and "no such image" in error.message.lower():
                 if draft.kind is not Kind.BOT:
-                    await self._ask(vacancy.load(self._client))
+                    await self._give_empty_image()
                 raise Crossed from error
             if error.status == 409:
                 raise Crossed from error
             raise refusals.not_made(error, draft.spec) from error
+
+    async def _give_empty_image(self) -> None:
+        try:
+            await self._ask(vacancy.load(self._client))
+        except DockerError as error:
+            raise refusals.no_space(error.message) or refusals.unavailable(error) from error
 
     async def rename(self, container: Container, name: str) -> None:
         """Crossed if somebody has the name, be it this one already (400)."""

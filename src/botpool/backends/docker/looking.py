@@ -1,4 +1,7 @@
-"""Looking at many places with one request, and one more for each that has ended."""
+"""Looking at many places with one request, and one more for each that has ended.
+
+Who asks for one alone has a reason to, an event or a stop, and gets the state of this moment.
+"""
 
 import signal
 from collections.abc import Mapping, Sequence
@@ -6,6 +9,7 @@ from typing import Any
 
 from botpool.backends.docker.daemon import Crossed, Daemon
 from botpool.backends.docker.places import Container, Kind, Place
+from botpool.domain.errors import ContainerGone
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
 
@@ -13,7 +17,7 @@ from botpool.domain.observation import ContainerState, DeploymentState, Observat
 async def look(
     daemon: Daemon, container_ids: Sequence[ContainerId]
 ) -> Mapping[ContainerId, Observation]:
-    places = await daemon.places()
+    places = await _places(daemon, container_ids)
     seen: dict[ContainerId, Observation] = {}
     for container_id in container_ids:
         place = places.get(container_id)
@@ -22,6 +26,17 @@ async def look(
         else:
             seen[container_id] = await _observe(daemon, place)
     return seen
+
+
+async def _places(
+    daemon: Daemon, container_ids: Sequence[ContainerId]
+) -> Mapping[ContainerId, Place]:
+    if len(container_ids) != 1:
+        return await daemon.places()
+    try:
+        return {container_ids[0]: await daemon.place(container_ids[0])}
+    except ContainerGone:
+        return {}
 
 
 async def _observe(daemon: Daemon, place: Place) -> Observation:

@@ -15,7 +15,8 @@ from botpool.backends.docker.connection import Connection
 from botpool.domain.errors import BackendError
 from botpool.domain.ids import ContainerId
 
-_TELLING = ["start", "die", "oom", "destroy", "rename"]
+_TELLING = ["die", "destroy"]
+"""Not a start: whether a bot has come up its agent says. One that ends before is tried again."""
 _HUNG_UP = (DockerError, aiohttp.ClientError, OSError)
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.2, 5.0
 

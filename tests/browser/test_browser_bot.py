@@ -1,0 +1,94 @@
+"""The example with a real browser, as a local process, in a meeting that is a page of ours."""
+
+import asyncio
+import shlex
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from tests.browser.conftest import CHROMIUM
+from tests.components import missing
+
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tests" / "acceptance"))
+
+from server import installation, none_left  # noqa: E402 - where servers are started for tests
+
+BOT = ROOT / "examples" / "browser-bot" / "browser_bot.py"
+PAGE = b"""<!doctype html><title>A meeting</title><h1>Welcome</h1>
+<script>fetch("/joined?by=" + encodeURIComponent(document.title))</script>"""
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@contextmanager
+def meeting() -> Iterator[tuple[str, list[str]]]:
+    """A page that says who has run its script; its address, and what was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(PAGE)
+
+        def log_message(self, *_: object) -> None:
+            """Nobody reads it."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/abc-defg-hij", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+async def test_a_browser_bot_joins_photographs_and_leaves_when_told(
+    database_url: str, tmp_path: Path
+) -> None:
+    if not CHROMIUM.exists():
+        missing("chromium", "install it with: apt-get install chromium")
+    settings = {
+        "pools.google-meet.max_size": "1",
+        "backends.process.command": shlex.join([sys.executable, str(BOT)]),
+        "agent.heartbeat_interval_ms": "500",
+    }
+    with meeting() as (url, asked):
+        async with installation(database_url, tmp_path, settings) as installed:
+            server = await installed.serve()
+            async with installed.client(server) as user:
+                body = {"meetingUrl": url, "platform": "google-meet"}
+                answer = (await user.post("/v1/bots", json=body)).json()
+                path = f"/v1/bots/{answer['bot']['id']}"
+
+                async def status_other_than(wanted: str) -> list[str]:
+                    bot = (await user.get(path)).json()["bot"]
+                    assert bot["status"] != "FAILED", bot["failureReason"]
+                    return [] if bot["status"] == wanted else [bot["status"]]
+
+                await none_left(
+                    "states on the way", lambda: status_other_than("IN_CALL"), within_s=90
+                )
+                await none_left(
+                    "s", lambda: not_asked(asked, "/joined?by=A%20meeting"), within_s=30
+                )
+                assert (await user.delete(path)).status_code == 202
+                await none_left("states on the way", lambda: status_other_than("DONE"), within_s=60)
+                events = (await user.get(f"{path}/events")).json()["events"]
+            pictures = [event["data"] for event in events if event["kind"] == "agent.screenshot"]
+            assert [picture["title"] for picture in pictures] == ["A meeting"] * 2
+            for picture in pictures:
+                (found,) = tmp_path.glob(f"containers/*/work/{picture['path']}")
+                assert found.read_bytes().startswith(PNG)
+
+
+async def not_asked(asked: list[str], path: str) -> list[str]:
+    await asyncio.sleep(0)
+    return [] if path in asked else [path]
