@@ -123,6 +123,20 @@ class AddressedInstallation(Installation):
         )
         return " ".join(ran.stdout.decode().split())
 
+    async def examined(self) -> str:
+        """What `botpool doctor` finds in order; what it does not fails the test."""
+        ran = await asyncio.to_thread(
+            subprocess.run,
+            [COMMAND, "doctor"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=self._environment(),
+            cwd=self.data_dir,
+        )
+        said = " ".join(ran.stdout.decode().split())
+        assert ran.returncode == 0, f"{said}{ran.stderr.decode()}"
+        return said
+
     async def read_log_of(self, bot_id: int) -> str:
         async with client(self.url, self.key) as user:
             return (await user.get(f"/v1/bots/{bot_id}/logs")).text

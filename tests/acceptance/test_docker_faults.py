@@ -44,14 +44,14 @@ async def in_call(installed: DockerInstallation, *bots: dict[str, Any]) -> None:
         seen = [await installed.bot(bot["id"]) for bot in bots]
         return all(bot["status"] == "IN_CALL" for bot in seen)
 
-    await reached("bots in their calls", all_in_call, within_s=60)
+    await reached("bots in their calls", all_in_call, within_s=150)
 
 
 async def ending(installed: DockerInstallation, bot: dict[str, Any]) -> dict[str, Any]:
     async def is_final() -> bool:
         return (await installed.bot(bot["id"]))["endedAt"] is not None
 
-    await reached("the end of a bot", is_final, within_s=60)
+    await reached("the end of a bot", is_final, within_s=150)
     return await installed.bot(bot["id"])
 
 
@@ -123,5 +123,5 @@ async def nothing_runs(installed: DockerInstallation) -> None:
             return not installed.running()
         return False
 
-    await reached("rest", is_settled, within_s=60)
+    await reached("rest", is_settled, within_s=150)
     assert_settled(installed.database_url)

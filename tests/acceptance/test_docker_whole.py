@@ -35,14 +35,17 @@ async def test_three_at_once_pull_once_and_output_is_kept(
                 *["waiting_for_image"] * 2,
             ]
 
-        await reached("a leader and two who wait", one_leads)
+        await reached("a leader and two who wait", one_leads, within_s=60)
         registry.gate.release()
-        assert await installed.ended() == {bot["id"]: "DONE" for bot in bots}
+        assert await installed.ended(within_s=150) == {bot["id"]: "DONE" for bot in bots}
         assert_pulled_once(registry)
         assert len(await installed.leaders()) == 1
         assert "in call" in await installed.read_log_of(bots[0]["id"])
         assert_settled(database_url)
         assert installed.running() == set()
+        examined = await installed.examined()
+        assert "Docker" in examined
+        assert "docker: 3 containers" in examined
 
 
 @pytest.mark.timeout(300)
@@ -56,7 +59,7 @@ async def test_ten_at_once_pull_once_and_fifty_go_through_five_containers(
         async with installed_on(dockerd, database_url, tmp_path, **settings) as installed:
             await installed.serve()
             first = await installed.send(10, SHORT, "zoom")
-            assert await installed.ended() == {bot["id"]: "DONE" for bot in first}
+            assert await installed.ended(within_s=150) == {bot["id"]: "DONE" for bot in first}
             assert_pulled_once(registry)
             (leader,) = await installed.leaders()
 

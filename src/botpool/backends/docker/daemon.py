@@ -188,6 +188,8 @@ class Daemon:
         try:
             async with asyncio.timeout(self.remaining_s()):
                 return await request
+        except TimeoutError:
+            raise  # An OSError too, and for the caller to tell.
         except (aiohttp.ClientError, OSError) as error:
             raise BackendUnavailable(f"{self.call}: {error}") from error
 

@@ -44,9 +44,8 @@ async def _observe(daemon: Daemon, place: Place) -> Observation:
     for each in place.containers:
         if each.is_up:
             return _shown(place, each, ContainerState.RUNNING, f"is {each.state}")
-    for each in place.containers:
-        if each.may_come_up:
-            return _coming(place, each)
+    if place.coming:
+        return _coming(place, place.coming[0])
     newest = place.newest
     if newest.kind is Kind.VACANT:
         return Observation(

@@ -40,7 +40,7 @@ async def ensure(daemon: Daemon, spec: ContainerSpec) -> ContainerId:
 
 async def _is_as_wanted(daemon: Daemon, place: Place, spec: ContainerSpec) -> bool:
     """Else one step was made: read again."""
-    if any(each.is_up or each.may_come_up for each in place.containers):
+    if place.coming or any(each.is_up for each in place.containers):
         await stop(daemon, place.id, None)
         if any(each.is_up for each in (await daemon.place(place.id)).containers):
             raise StillRunning(f"the container {place.id} does not end")

@@ -112,7 +112,18 @@ class Place:
     def newest(self) -> Container:
         return self.containers[-1]
 
+    @property
+    def coming(self) -> Sequence[Container]:
+        """What may still come to run. A bot's twin never does: see `bot`."""
+        return [
+            each
+            for each in self.containers
+            if each.may_come_up
+            and (each.kind is Kind.PENDING or each is self.bot(each.assignment_id))
+        ]
+
     def bot(self, assignment_id: AssignmentId) -> Container | None:
+        """Of two, which replicas that start it at once may make, the one with the place's name."""
         return next(
             (
                 each

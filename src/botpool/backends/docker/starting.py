@@ -12,7 +12,7 @@ other. What happens if the process dies:
 from contextlib import suppress
 
 from botpool.backends.docker.daemon import Crossed, Daemon
-from botpool.backends.docker.places import CREATED, Draft, Kind, Place
+from botpool.backends.docker.places import CREATED, Container, Draft, Kind, Place
 from botpool.backends.docker.pulling import Pulls
 from botpool.backends.docker.standing import stands_alone
 from botpool.backends.protocol import StartOrder
@@ -34,6 +34,7 @@ async def start(daemon: Daemon, pulls: Pulls, order: StartOrder) -> None:
             if own is None:
                 await _make(daemon, pulls, place, order)
             elif own.state != CREATED:
+                await _remove_twins(daemon, place, own)
                 return
             elif await stands_alone(daemon, place, own):
                 await daemon.start(own)
@@ -55,3 +56,10 @@ async def _make(daemon: Daemon, pulls: Pulls, place: Place, order: StartOrder) -
         return
     if await stands_alone(daemon, place, place.newest):
         await pulls.pulled(spec, within_s=daemon.remaining_s())
+
+
+async def _remove_twins(daemon: Daemon, place: Place, own: Container) -> None:
+    """What another replica made for the same assignment, before it saw that it was made."""
+    for each in place.containers:
+        if each is not own and each.kind is Kind.BOT and each.assignment_id == own.assignment_id:
+            await daemon.remove(each)

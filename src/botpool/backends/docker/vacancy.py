@@ -15,15 +15,16 @@ _NO_FILES = bytes(tarfile.BLOCKSIZE * 2)
 
 async def load(client: aiodocker.Docker) -> None:
     """Give it to the daemon. Twice is once."""
-    await client.images.import_image(_archive())
+    architecture = str((await client.version())["Arch"])
+    await client.images.import_image(_archive(architecture))
 
 
-def _archive() -> bytes:
+def _archive(architecture: str) -> bytes:
     """In the format of `docker save`, which every version takes."""
     layer_id = hashlib.sha256(_NO_FILES).hexdigest()
     config = json.dumps(
         {
-            "architecture": "amd64",
+            "architecture": architecture,
             "os": "linux",
             "config": {"Labels": {"botpool.vacant": "1"}},
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer_id}"]},
