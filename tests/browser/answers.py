@@ -1,35 +1,17 @@
-"""Answers of an imagined Botpool, for what a real one shows only on a bad day."""
+"""Answers of an imagined Botpool: pools, slots, bots and their lives, in the shapes of the API."""
 
-import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from playwright.sync_api import Page, Route
+from imagined import Imagined
 
-NOW = "Mon, 02 Mar 2026 10:00:00 GMT"
-EARLIER = "2026-03-02T09:58:55Z"
-NAMES = ("pools", "slots", "queue", "bots")
+STATUSES = ("busy", "deploying", "releasing", "idle", "error", "deleting")
+WITH_BOT = ("deploying", "busy", "releasing")
 
 
-class Answers:
-    """Answers every request of a page; a test changes `bodies` and `status` between two looks."""
-
-    def __init__(self, page: Page, **bodies: list[dict[str, Any]]) -> None:
-        self.bodies = {name: {name: bodies.get(name, [])} for name in NAMES}
-        self.status = 200
-        self.looks = 0
-        page.route("**/v1/**", self._answer)
-
-    def _answer(self, route: Route) -> None:
-        name = route.request.url.rpartition("/v1/")[2].partition("?")[0]
-        body: dict[str, Any] = self.bodies[name]
-        if self.status != 200:
-            body = {"detail": "The database does not answer."}
-        self.looks += name == "bots"
-        route.fulfill(
-            status=self.status,
-            body=json.dumps(body),
-            headers={"Date": NOW, "Content-Type": "application/json"},
-        )
+def ago(seconds: float) -> str:
+    at = datetime.now(UTC) - timedelta(seconds=seconds)
+    return at.isoformat().replace("+00:00", "Z")
 
 
 def pool(platform: str, **changes: Any) -> dict[str, Any]:
@@ -37,7 +19,7 @@ def pool(platform: str, **changes: Any) -> dict[str, Any]:
         "platform": platform,
         "backend": "coolify",
         "backendHealth": {"ok": True, "detail": ""},
-        "image": "bot:1",
+        "image": "registry.example.org/bot:1",
         "size": 0,
         "maxSize": 100,
         "slotsByStatus": {},
@@ -51,20 +33,25 @@ def pool(platform: str, **changes: Any) -> dict[str, Any]:
     }
 
 
-def slot(number: int, status: str, **changes: Any) -> dict[str, Any]:
-    has_bot = status in ("deploying", "busy", "releasing")
+def slot(number: int, status: str, platform: str = "zoom", **changes: Any) -> dict[str, Any]:
+    has_bot = status in WITH_BOT
     return {
         "id": number,
-        "name": f"pool-zoom-{number:03}",
-        "platform": "zoom",
+        "name": f"pool-{platform}-{number:03}",
+        "platform": platform,
         "status": status,
-        "phase": None,
+        "phase": "creating" if status == "deploying" else None,
         "assignedBotId": number if has_bot else None,
-        "lastAssignedAt": EARLIER,
-        "lastReleasedAt": None if has_bot else EARLIER,
+        "containerId": f"container-{number}",
+        "image": "registry.example.org/bot:1",
+        "lastAssignedAt": ago(65),
+        "lastReleasedAt": None if has_bot else ago(65),
+        "lastUsedAt": ago(65),
+        "recoveryAttempts": 0,
+        "skippedRecoveries": 0,
         "errorMessage": None,
         "cordoned": False,
-        "createdAt": EARLIER,
+        "createdAt": ago(65),
         **changes,
     }
 
@@ -72,24 +59,79 @@ def slot(number: int, status: str, **changes: Any) -> dict[str, Any]:
 def bot(number: int, status: str, **changes: Any) -> dict[str, Any]:
     return {
         "id": number,
+        "correlationId": f"correlation-{number}",
         "platform": "zoom",
         "meetingUrl": "https://zoom.us/j/1?pwd=secret",
+        "botDisplayName": "Botpool",
         "status": status,
+        "priority": 100,
         "slotName": None,
+        "containerId": None,
+        "attempts": 1,
         "failureReason": None,
         "failureCode": None,
-        "createdAt": EARLIER,
+        "createdAt": ago(65),
+        "queuedAt": None,
+        "assignedAt": None,
+        "startedAt": None,
+        "lastHeartbeatAt": None,
+        "endedAt": None,
         **changes,
     }
 
 
-def entry(number: int) -> dict[str, Any]:
+def entry(number: int, **changes: Any) -> dict[str, Any]:
     return {
         "botId": number,
         "platform": "zoom",
         "priority": 100,
         "position": number,
-        "queuedAt": EARLIER,
-        "timeoutAt": "2026-03-02T13:00:00Z",
+        "queuedAt": ago(65),
+        "timeoutAt": ago(-3 * 3600),
         "estimatedWaitMs": None,
+        **changes,
     }
+
+
+def change(kind: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "at": ago(0),
+        "kind": kind,
+        "platform": "zoom",
+        "botId": None,
+        "slotId": None,
+        "slotName": None,
+        "from": None,
+        "to": None,
+        "reason": "because",
+        "correlationId": None,
+        "data": None,
+        **fields,
+    }
+
+
+def moved(slot_id: int, to: str, **fields: Any) -> dict[str, Any]:
+    """A slot's status changed."""
+    name = f"pool-zoom-{slot_id:03}"
+    return change("slot.status", slotId=slot_id, slotName=name, to=to, **fields)
+
+
+def minute(before: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "at": ago(60 * before),
+        "arrivals": 0,
+        "queueDepth": 0,
+        "slots": {},
+        "timeToRunningP50Ms": None,
+        "timeToRunningP95Ms": None,
+        **changes,
+    }
+
+
+def tell(imagined: Imagined, **bodies: list[dict[str, Any]]) -> None:
+    """Answer with these pools, slots, queue and bots, and a quiet hour."""
+    for name in ("pools", "slots", "queue", "bots"):
+        imagined.answers[name] = {name: bodies.get(name, [])}
+    for each in bodies.get("pools", []):
+        hour = {"minutes": [minute(59 - index) for index in range(60)]}
+        imagined.answers[f"pools/{each['platform']}/activity"] = hour

@@ -25,7 +25,7 @@ class RunningBotpool:
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
-        self._port = _free_port()
+        self._port = free_port()
         self._process: Popen[str] | None = None
         self.url = f"http://127.0.0.1:{self._port}"
         self.key = ""
@@ -79,7 +79,7 @@ def running_botpool(data_dir: Path) -> Iterator[RunningBotpool]:
         botpool.stop()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port: int = server.getsockname()[1]
         return port

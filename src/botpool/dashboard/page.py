@@ -4,26 +4,20 @@ No inline script or style, no other origin, no frames, and no text turned into m
 types): what users name their bots and meetings can never become a part of the page.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from fastapi import FastAPI
 from fastapi.responses import Response
 
 _STATIC = files("botpool.dashboard") / "static"
+_PAGES = {"index.html": "/", "docs.html": "/docs"}
 _MEDIA_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
-_ROUTES = {
-    "/": "index.html",
-    "/dashboard.js": "dashboard.js",
-    "/view.js": "view.js",
-    "/wording.js": "wording.js",
-    "/dashboard.css": "dashboard.css",
-    "/favicon.svg": "favicon.svg",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
 }
 _POLICY = (
     "default-src 'none'",
@@ -49,14 +43,24 @@ _HEADERS = {
 
 def install(app: FastAPI) -> None:
     """Add the page to an application. Its files are read once, so a missing one stops the start."""
-    for path, name in _ROUTES.items():
-        app.add_api_route(path, _serve(name), methods=["GET", "HEAD"], include_in_schema=False)
+    for name, file in _files(_STATIC):
+        if name == "docs.html" and app.openapi_url is None:
+            continue
+        path = _PAGES.get(name, f"/{name}")
+        app.add_api_route(path, _serve(file), methods=["GET", "HEAD"], include_in_schema=False)
 
 
-def _serve(name: str) -> Callable[[], Awaitable[Response]]:
-    file = _STATIC / name
+def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _files(entry, f"{prefix}{entry.name}/")
+        else:
+            yield prefix + entry.name, entry
+
+
+def _serve(file: Traversable) -> Callable[[], Awaitable[Response]]:
     content = file.read_bytes()
-    media_type = _MEDIA_TYPES["." + name.rpartition(".")[2]]
+    media_type = _MEDIA_TYPES[file.name.rpartition(".")[2]]
 
     async def serve() -> Response:
         return Response(content, media_type=media_type, headers=_HEADERS)

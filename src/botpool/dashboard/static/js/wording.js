@@ -13,10 +13,33 @@ export function duration(ms) {
   return `${Math.floor(seconds / size)} ${name}${rest ? ` ${rest} ${next[0]}` : ""}`;
 }
 
+/** An age in one unit, `48s` or `21m`: what a tile has room for, and what changes seldom. */
+export function age(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const [name, size] = UNITS.find(([, each]) => seconds >= each) ?? UNITS.at(-1);
+  return `${Math.floor(seconds / size)}${name[0]}`;
+}
+
 /** A measured time, where tenths matter: `420 ms`, `1.4 s`, then as `duration`. */
 export function measured(ms) {
-  if (ms < 1000) return `${ms} ms`;
+  if (ms === null || ms === undefined) return NONE;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
   return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms);
+}
+
+export const percent = (ratio) => (ratio === null ? NONE : `${Math.round(ratio * 100)} %`);
+
+export const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
+
+/** `waiting_for_image` and `IN_WAITING_ROOM` as people say them. */
+export const spoken = (name) => name.replaceAll("_", " ").toLowerCase();
+
+/** The time of day, and the day where it is another one. */
+export function clock(at, now) {
+  const time = new Date(at);
+  const sameDay = time.toDateString() === new Date(now).toDateString();
+  const day = sameDay ? "" : `${time.toLocaleDateString(undefined, { day: "numeric", month: "short" })}, `;
+  return day + time.toLocaleTimeString(undefined, { hour12: false });
 }
 
 /** Only the host: the rest of a meeting's link may hold its password. */

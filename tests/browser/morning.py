@@ -1,0 +1,206 @@
+"""Ten o'clock in an imagined installation: the scene that the pictures show."""
+
+import math
+import random
+from typing import Any
+
+from answers import ago, bot, entry, minute, pool, slot
+from imagined import Imagined
+
+NAMES = ("Minutes", "Notetaker", "Recorder", "Transcript", "Standup")
+
+
+def ten_o_clock(imagined: Imagined, *, zoom_slots: int = 96) -> None:
+    """A full pool with a queue, a large one with room, a small one at rest."""
+    chance = random.Random(10)
+    slots = [
+        *_slots(chance, "google-meet", 24, 0, busy=0.75, deploying=0.25),
+        *_slots(chance, "teams", 14, 100, busy=0.3, deploying=0.1),
+        *_slots(chance, "zoom", zoom_slots, 200, busy=0.6, deploying=0.12),
+    ]
+    slots[40].update(status="error", assignedBotId=None, errorMessage="the container did not stop")
+    slots[30].update(cordoned=True)
+    waiting = [_waiting(chance, number) for number in range(1, 8)]
+    imagined.answers.update(
+        pools={
+            "pools": [
+                _pool("google-meet", slots, 24, queueDepth=7, oldestWaitMs=48_000),
+                _pool("teams", slots, 40),
+                _pool("zoom", slots, 120),
+            ]
+        },
+        slots={"slots": slots},
+        queue={"queue": waiting},
+        bots={"bots": [_bot(chance, 1240 - n) for n in range(50)], "nextCursor": "1190"},
+    )
+    for each, peak in (("google-meet", 18), ("teams", 5), ("zoom", 26)):
+        imagined.answers[f"pools/{each}/activity"] = {"minutes": _hour(chance, peak)}
+
+
+    imagined.answers.update(_one_bot())
+    imagined.answers.update(_one_slot(chance, slots[0]))
+
+
+def _one_bot() -> dict[str, Any]:
+    """Bot 1101, who waited, was started, and is in its call."""
+    phases = [
+        ("waiting", 1292, 1271),
+        ("creating", 1271, 1268),
+        ("image", 1268, 1259),
+        ("starting", 1259, 1247),
+        ("joining", 1247, 1239),
+        ("in_call", 1239, None),
+    ]
+    moves = [
+        ("bot.status", None, "PENDING", 1292, "accepted"),
+        ("bot.status", "PENDING", "QUEUED", 1292, "no slot was free"),
+        ("bot.status", "QUEUED", "DEPLOYING", 1271, "a slot became free"),
+        ("slot.status", "idle", "deploying", 1271, "assigned"),
+        ("slot.phase", "creating", "waiting_for_image", 1268, "another slot pulls its image"),
+        ("slot.phase", "waiting_for_image", "waiting_for_start", 1259, "its image is there"),
+        ("slot.phase", "waiting_for_start", "starting", 1258, "let through"),
+        ("slot.status", "deploying", "busy", 1247, "seen running"),
+        ("bot.status", "DEPLOYING", "JOINING_CALL", 1247, "seen running"),
+        ("bot.status", "JOINING_CALL", "IN_CALL", 1239, "reported by its agent"),
+    ]
+    life = {"slotName": "pool-google-meet-001", "containerId": "k8wgs0kcw4o8gwc0s4ckosww"}
+    times = {"createdAt": ago(1292), "startedAt": ago(1247), "lastHeartbeatAt": ago(3)}
+    shown = bot(1101, "IN_CALL", platform="google-meet", botDisplayName="Notetaker", **life, **times)
+    shown |= {"meetingUrl": "https://meet.google.com/abc-defg-hij", "correlationId": "f2c5a9e47b"}
+    return {
+        "bots/1101": {"bot": shown},
+        "bots/1101/timeline": {
+            "phases": [
+                {"phase": name, "from": ago(since), "to": ago(until) if until else None}
+                for name, since, until in phases
+            ]
+        },
+        "bots/1101/events": {"events": [_event(*move) | {"botId": None} for move in moves]},
+        "bots/1101/logs": (
+            "[agent] bot 1101 of pool-google-meet-001\n"
+            "[agent] heartbeat every 10000 ms\n"
+            "joining https://meet.google.com/abc-defg-hij as Notetaker\n"
+            "asked to be let in\nlet in by the host after 8 s\nin call: 6 participants\n"
+            "recording audio, 48 kHz\n"
+        ),
+    }
+
+
+def _event(kind: str, old: str | None, new: str, since: float, reason: str) -> dict[str, Any]:
+    place = {"slotName": "pool-google-meet-001", "botId": 1101, "data": None}
+    return {"at": ago(since), "kind": kind, "from": old, "to": new, "reason": reason, **place}
+
+
+def _one_slot(chance: random.Random, slot: dict[str, Any]) -> dict[str, Any]:
+    assignments = []
+    ends = 1290.0
+    for number in range(9):
+        begins = ends + chance.uniform(300, 2400)
+        failed = number == 3
+        assignments.append(
+            {
+                "assignmentId": 900 - number,
+                "botId": 1080 - 24 * number,
+                "botStatus": "FAILED" if failed else "DONE",
+                "claimedAt": ago(begins),
+                "startedAt": ago(begins - 21),
+                "endedAt": ago(ends + 10),
+                "releasedAt": ago(ends),
+                "failureCode": "heartbeat_lost" if failed else None,
+                "failureReason": "no heartbeat for 5 minutes" if failed else None,
+            }
+        )
+        ends = begins + chance.uniform(60, 1200)
+    present = {**assignments[0], "assignmentId": 901, "botId": 1101, "botStatus": "IN_CALL"}
+    present |= {"claimedAt": ago(1271), "startedAt": ago(1247), "endedAt": None, "releasedAt": None}
+    moves = [
+        ("slot.status", "deploying", "busy", 1247, "seen running"),
+        ("slot.phase", "waiting_for_image", "waiting_for_start", 1259, "its image is there"),
+        ("slot.status", "idle", "deploying", 1271, "assigned"),
+        ("slot.status", "releasing", "idle", 1290, "stop confirmed"),
+        ("slot.status", "busy", "releasing", 1300, "its bot is done"),
+    ]
+    return {
+        "slots/1": {"slot": slot},
+        "slots/1/assignments": {"assignments": [present, *assignments]},
+        "slots/1/history": {"events": [_event(*move) for move in moves]},
+    }
+
+
+def _pool(platform: str, slots: list[dict[str, Any]], most: int, **changes: Any) -> dict[str, Any]:
+    size = sum(each["platform"] == platform for each in slots)
+    figures = {"warmHitRatio": 0.94, "timeToRunningP50Ms": 21_400, "timeToRunningP95Ms": 38_900}
+    return pool(platform, size=size, maxSize=most, **{**figures, **changes})
+
+
+def _slots(
+    chance: random.Random, platform: str, count: int, first: int, *, busy: float, deploying: float
+) -> list[dict[str, Any]]:
+    made = []
+    phases = ("creating", "waiting_for_image", "waiting_for_start", "starting", "starting")
+    for number in range(1, count + 1):
+        drawn = chance.random()
+        status = "busy" if drawn < busy else "deploying" if drawn < busy + deploying else "idle"
+        if status == "idle" and chance.random() < 0.15:
+            status = "releasing"
+        age = chance.uniform(5, 3000 if status in ("busy", "idle") else 50)
+        changes = {
+            "id": first + number,
+            "phase": chance.choice(phases) if status == "deploying" else None,
+            "assignedBotId": 1100 + first + number if status != "idle" else None,
+            "lastAssignedAt": ago(age),
+            "lastReleasedAt": ago(age) if status == "idle" else None,
+        }
+        made.append(slot(number, status, platform, **changes))
+    return made
+
+
+def _waiting(chance: random.Random, number: int) -> dict[str, Any]:
+    waited = 48 - 6 * number + chance.random() * 4
+    times = {"queuedAt": ago(waited), "timeoutAt": ago(waited - (60 if number == 3 else 300))}
+    changes = {"platform": "google-meet", "estimatedWaitMs": 9_000 * number}
+    return entry(number, botId=1233 + number, priority=50 if number < 3 else 100, **times, **changes)
+
+
+def _bot(chance: random.Random, number: int) -> dict[str, Any]:
+    platform, host = chance.choice(
+        [("zoom", "zoom.us/j/93"), ("teams", "teams.microsoft.com/l/1"), ("google-meet", "meet.google.com/a")]
+    )
+    queued = number > 1233
+    status = "QUEUED" if queued else chance.choice(("IN_CALL",) * 6 + ("DONE",) * 4 + ("DEPLOYING", "FAILED"))
+    failed = status == "FAILED"
+    ended = status in ("DONE", "FAILED")
+    age = (1240 - number) * 31 + 4
+    return bot(
+        number,
+        status,
+        platform="google-meet" if queued else platform,
+        meetingUrl="https://meet.google.com/a" if queued else f"https://{host}",
+        botDisplayName=chance.choice(NAMES),
+        slotName=None if queued else f"pool-{platform}-{number % 40 + 1:03}",
+        createdAt=ago(age),
+        startedAt=None if status in ("QUEUED", "DEPLOYING") else ago(age - 22),
+        endedAt=ago(age / 3) if ended else None,
+        failureCode="meeting_failed" if failed else None,
+        failureReason="The host refused the bot." if failed else None,
+    )
+
+
+def _hour(chance: random.Random, peak: int) -> list[dict[str, Any]]:
+    made = []
+    for before in range(59, -1, -1):
+        rush = sum(math.exp(-(((before - at) / 2.2) ** 2)) for at in (1, 30, 55))
+        arrivals = int(peak * rush * chance.uniform(0.6, 1) + chance.random() * peak / 8)
+        busy = int(peak * 0.8 + peak * 0.5 * math.exp(-(((before - 1) / 9) ** 2)))
+        typical = 19_000 + 5_000 * rush + chance.random() * 2_000 if arrivals else None
+        made.append(
+            minute(
+                before,
+                arrivals=arrivals,
+                queueDepth=max(0, int(7 * rush) - 2 if peak == 18 else 0),
+                slots={"busy": busy, "deploying": arrivals // 2, "idle": max(0, peak - busy // 2)},
+                timeToRunningP50Ms=typical and int(typical),
+                timeToRunningP95Ms=typical and int(typical * chance.uniform(1.4, 2.1)),
+            )
+        )
+    return made
