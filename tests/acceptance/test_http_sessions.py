@@ -83,11 +83,20 @@ async def test_a_session_reads_and_has_its_keys_scope(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", [None, "https://evil.example", "http://botpool.test.evil.example", "null", ""]
+    "said",
+    [
+        {},
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://botpool.test.evil.example"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Origin": "http://botpool.test", "Sec-Fetch-Site": "cross-site"},
+        {"Origin": "http://botpool.test", "Sec-Fetch-Site": "same-site"},
+    ],
+    ids=str,
 )
-async def test_a_session_changes_nothing_from_elsewhere(api: Api, origin: str | None) -> None:
-    session = await cookie_of(api, "admin")
-    elsewhere = session if origin is None else session | {"Origin": origin}
+async def test_a_session_changes_nothing_from_elsewhere(api: Api, said: dict[str, str]) -> None:
+    elsewhere = await cookie_of(api, "admin") | said
     with unchanged(api.stage.url):
         for method, path in [("POST", "/v1/bots"), ("DELETE", "/v1/keys/1"), ("POST", "/v1/keys")]:
             sent = {"meetingUrl": LINK} if path == "/v1/bots" else {"name": "mine"}
@@ -95,8 +104,16 @@ async def test_a_session_changes_nothing_from_elsewhere(api: Api, origin: str | 
             assert_problem(answer, 403, "must come from this origin")
 
 
-async def test_a_session_acts_from_its_own_page(api: Api) -> None:
-    session = await cookie_of(api, "user") | {"Origin": "http://botpool.test"}
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"Origin": "http://botpool.test"},
+        {"Origin": "https://bots.example.org", "Sec-Fetch-Site": "same-origin"},  # through a proxy
+    ],
+    ids=str,
+)
+async def test_a_session_acts_from_its_own_page(api: Api, said: dict[str, str]) -> None:
+    session = await cookie_of(api, "user") | said
     answer = await api.client.post("/v1/bots", json={"meetingUrl": LINK}, headers=session)
     assert answer.status_code == 201
 

@@ -1,4 +1,4 @@
-"""A real Chromium before a real Botpool."""
+"""A real Chromium before the real page: of a real Botpool, or of an imagined one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,8 @@ from tests.components import missing
 
 pytest.register_assert_rewrite("visits")
 
-from running_botpool import RunningBotpool, running_botpool  # noqa: E402 - after the registration
+from imagined import Imagined, imagined_botpool  # noqa: E402 - after the registration
+from running_botpool import RunningBotpool, running_botpool  # noqa: E402
 from visits import Visits  # noqa: E402
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -42,8 +43,14 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visits(browser: Browser, botpool: RunningBotpool) -> Iterator[Visits]:
-    visits = Visits(browser, botpool)
+def imagined() -> Iterator[Imagined]:
+    with imagined_botpool() as imagined:
+        yield imagined
+
+
+@pytest.fixture
+def visits(browser: Browser) -> Iterator[Visits]:
+    visits = Visits(browser)
     yield visits
     visits.end()
 

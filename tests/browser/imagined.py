@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -60,6 +61,13 @@ class Imagined:
         assert self._loop is not None
         for stream in list(self._streams):
             self._loop.call_soon_threadsafe(stream.put_nowait, text)
+
+    def await_streams(self, count: int) -> None:
+        """Until so many streams were opened, or ten seconds have gone."""
+        for _ in range(1000):
+            if len(self.last_ids) >= count:
+                return
+            time.sleep(0.01)
 
     def count(self, request: str) -> int:
         return sum(asked.startswith(request) for asked in self.asked)

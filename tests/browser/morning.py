@@ -10,7 +10,7 @@ from imagined import Imagined
 NAMES = ("Minutes", "Notetaker", "Recorder", "Transcript", "Standup")
 
 
-def ten_o_clock(imagined: Imagined, *, zoom_slots: int = 96) -> None:
+def ten_o_clock(imagined: Imagined, *, zoom_slots: int = 66) -> None:
     """A full pool with a queue, a large one with room, a small one at rest."""
     chance = random.Random(10)
     slots = [
@@ -31,7 +31,7 @@ def ten_o_clock(imagined: Imagined, *, zoom_slots: int = 96) -> None:
         },
         slots={"slots": slots},
         queue={"queue": waiting},
-        bots={"bots": [_bot(chance, 1240 - n) for n in range(50)], "nextCursor": "1190"},
+        bots={"bots": [_bot(chance, 1240 - n) for n in range(25)], "nextCursor": "1190"},
     )
     for each, peak in (("google-meet", 18), ("teams", 5), ("zoom", 26)):
         imagined.answers[f"pools/{each}/activity"] = {"minutes": _hour(chance, peak)}

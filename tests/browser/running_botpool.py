@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 
 STOP_TIMEOUT_S = 20.0
-SMALL_POOLS = {
+SMALL_AND_QUICK = {
+    "BOTPOOL_AGENT__HEARTBEAT_INTERVAL_MS": "1000",
     "BOTPOOL_POOLS__GOOGLE_MEET__MAX_SIZE": "3",
     "BOTPOOL_POOLS__TEAMS__MAX_SIZE": "8",
     "BOTPOOL_POOLS__ZOOM__MAX_SIZE": "3",
@@ -35,7 +36,7 @@ class RunningBotpool:
         arguments = ["up", "--data-dir", str(self._data_dir), "--port", str(self._port)]
         self._process = Popen(
             [str(Path(sys.executable).with_name("botpool")), *arguments],
-            env={**os.environ, **SMALL_POOLS},
+            env={**os.environ, **SMALL_AND_QUICK},
             stdout=PIPE,
             text=True,
         )
@@ -59,8 +60,19 @@ class RunningBotpool:
         body = {"meetingUrl": f"https://{host}/secret-{host}", "botData": bot_data}
         return int(self._post("/v1/bots", body)["bot"]["id"])
 
-    def new_key(self, scope: str) -> str:
-        return str(self._post("/v1/keys", {"name": f"a {scope}", "scope": scope})["secret"])
+    def new_key(self, scope: str) -> tuple[int, str]:
+        """Its id and the key itself."""
+        made = self._post("/v1/keys", {"name": f"a {scope}", "scope": scope})
+        return made["key"]["id"], made["secret"]
+
+    def revoke(self, key_id: int) -> None:
+        headers = {"Authorization": f"Bearer {self.key}"}
+        httpx.delete(f"{self.url}/v1/keys/{key_id}", headers=headers).raise_for_status()
+
+    @property
+    def address(self) -> str:
+        """What signs somebody in, below the url: as `botpool up` prints it."""
+        return f"#key={self.key}"
 
     def _post(self, path: str, body: dict[str, Any]) -> Any:
         headers = {"Authorization": f"Bearer {self.key}"}

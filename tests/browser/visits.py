@@ -3,44 +3,43 @@
 from typing import Literal
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
-from running_botpool import RunningBotpool
 
-PATIENCE_MS = 10_000
+PATIENCE_MS = 15_000
 expect.set_options(timeout=PATIENCE_MS)
+
+Scheme = Literal["light", "dark"]
 
 
 class Visits:
     """Fails at its end if a page put an error on the console, as what its policy forbids does, or
-    asked anybody but Botpool for anything."""
+    asked anybody but its own server for anything."""
 
-    def __init__(self, browser: Browser, botpool: RunningBotpool) -> None:
+    def __init__(self, browser: Browser) -> None:
         self._browser = browser
-        self._botpool = botpool
         self._contexts: list[BrowserContext] = []
         self._complaints: list[str] = []
         self._expected: list[str] = []
 
-    def new(
-        self, *, width: int = 1280, height: int = 800, scheme: Literal["light", "dark"] = "light"
-    ) -> Page:
+    def new(self, url: str, *, width: int = 1280, scheme: Scheme = "light") -> Page:
+        """A page that may ask nobody but the server at this address."""
         context = self._browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, locale="en-GB"
+            viewport={"width": width, "height": 850}, color_scheme=scheme, locale="en-GB"
         )
         context.set_default_timeout(PATIENCE_MS)
         self._contexts.append(context)
         page = context.new_page()
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self._complaints.append(f"uncaught: {error}"))
-        page.on("request", self._asked)
+        page.on("request", lambda request: self._asked(request, url))
         return page
 
-    def signed_in(
-        self, *, width: int = 1280, height: int = 800, scheme: Literal["light", "dark"] = "light"
+    def live(
+        self, url: str, address: str = "#/", *, width: int = 1280, scheme: Scheme = "light"
     ) -> Page:
-        """By the address that `botpool up` prints."""
-        page = self.new(width=width, height=height, scheme=scheme)
-        page.goto(f"{self._botpool.url}/#key={self._botpool.key}")
-        page.locator("#overview").wait_for()
+        """A page at this address, once it is live."""
+        page = self.new(url, width=width, scheme=scheme)
+        page.goto(f"{url}/{address}")
+        expect(page.locator("#live")).to_have_text("Live")
         return page
 
     def expect_complaint(self, part: str) -> None:
@@ -61,6 +60,6 @@ class Visits:
         if message.type in ("error", "warning"):
             self._complaints.append(message.text)
 
-    def _asked(self, request: Request) -> None:
-        if not request.url.startswith(self._botpool.url + "/"):
+    def _asked(self, request: Request, url: str) -> None:
+        if not request.url.startswith(url + "/"):
             self._complaints.append(f"a request to {request.url}")

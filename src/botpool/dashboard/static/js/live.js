@@ -3,6 +3,7 @@
 import { Trouble } from "./http.js";
 import * as session from "./session.js";
 import { connect } from "./stream.js";
+import { pause, throttled } from "./timing.js";
 import { apply, load, loadPools, world } from "./world.js";
 
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
@@ -93,23 +94,6 @@ function batching(onBatch) {
     if (waiting.push(change) === 1) requestAnimationFrame(flush);
   };
 }
-
-/** At once, then at most every so often, and once more at the end. */
-export function throttled(work, period) {
-  let busy = false;
-  let again = false;
-  return async function run() {
-    again = busy;
-    if (busy) return;
-    busy = true;
-    await work().catch(() => { /* the stream tells of a server that is gone */ });
-    await pause(period);
-    busy = false;
-    if (again) run();
-  };
-}
-
-const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
 /** Hidden tabs hold no connection: a browser has six for a server, and ours is one of them. A
  * refused key ends it too: it would go on with what the server no longer shows to this key. */

@@ -59,7 +59,7 @@ export function hourCharts(platform) {
     element,
     show(answer) {
       minutes = answer;
-      element.hidden = minutes.length === 0;
+      element.hidden = minutes.every(({ arrivals, slots }) => !arrivals && !Object.keys(slots ?? {}).length);
       for (const chart of charts) {
         const { drawing, top } = chart.draw(minutes);
         chart.area.replaceChildren(drawing, chart.cursor);

@@ -2,8 +2,8 @@
 import { actionButton, botActions } from "../actions.js";
 import { follow, make, write } from "../dom.js";
 import { ask, now } from "../http.js";
-import { throttled } from "../live.js";
 import { FAILURES, isFinal } from "../states.js";
+import { throttled } from "../timing.js";
 import { clock, duration, hostOf } from "../wording.js";
 import { world } from "../world.js";
 import { historyList } from "./history.js";
@@ -30,14 +30,12 @@ export function open(place, { id }) {
     make("nav", { class: "trail", "aria-label": "Where you are" }, make("a", { href: "#/bots", text: "Bots" })),
     make("div", { class: "heading" }, make("h1", { text: `Bot ${id}` }), status, name, tools), trouble, content);
   let bot = null;
-  let closed = false;
 
   async function load() {
     try {
       const [answer, { phases }, { events }] = await Promise.all([
         ask(`v1/bots/${id}`), ask(`v1/bots/${id}/timeline`), ask(`v1/bots/${id}/events`),
       ]);
-      if (closed) return;
       bot = answer.bot;
       show(answer);
       life.show(phases, now());
@@ -82,7 +80,7 @@ export function open(place, { id }) {
     changed: (changes) => changes.some((change) => change.botId === id) && refresh(),
     tick: (at) => bot && !isFinal(bot.status) && life.tick(at),
     close: () => {
-      closed = true;
+      refresh.stop();
       written.close();
     },
   };

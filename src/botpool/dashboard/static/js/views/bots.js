@@ -2,9 +2,9 @@
 import { rewrite } from "../address.js";
 import { make, write } from "../dom.js";
 import { ask, now } from "../http.js";
-import { throttled } from "../live.js";
 import { sendBot } from "../sending.js";
 import { BOT_STATES } from "../states.js";
+import { throttled } from "../timing.js";
 import { announce } from "../toasts.js";
 import { commandFor, duration, hostOf } from "../wording.js";
 import { world } from "../world.js";
@@ -115,6 +115,11 @@ export function open(place, { query }) {
     if (cursors.length === 1) refresh();
   }
 
+  function close() {
+    clearTimeout(typing);
+    refresh.stop();
+  }
+
   load();
-  return { refresh, changed, tick: show, close: () => clearTimeout(typing) };
+  return { refresh, changed, tick: show, close };
 }

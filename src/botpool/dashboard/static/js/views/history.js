@@ -8,7 +8,8 @@ const SHOWN = 100;
 export function historyList(name) {
   const list = make("ol", { class: "history" });
   const element = make("section", { class: "card", "aria-labelledby": "history" },
-    make("h2", { id: "history", text: name }), list);
+    make("h2", { id: "history", text: name }),
+    make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Events, newest first" }, list));
 
   /** `events`, newest first. Numbered from the oldest, so that lines stay when new ones come. */
   function show(events, now) {
@@ -21,7 +22,7 @@ export function historyList(name) {
 function line(event, now) {
   const [subject] = event.kind.split(".");
   const move = event.to ? [event.from && spoken(event.from), spoken(event.to)].filter(Boolean).join(" → ") : event.kind;
-  const details = event.data && Object.keys(event.data).length ? JSON.stringify(event.data) : "";
+  const details = Object.entries(event.data ?? {}).map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ");
   return make("li", { "data-subject": subject },
     make("time", { datetime: event.at, text: clock(event.at, now) }),
     make("b", { text: `${subject}: ${move}` }),

@@ -1,7 +1,7 @@
 /** One look: do the pools hold? Each pool with its slots, its queue and its last hour. */
 import { follow, make, write } from "../dom.js";
 import { ask, now } from "../http.js";
-import { throttled } from "../live.js";
+import { throttled } from "../timing.js";
 import { duration, plural } from "../wording.js";
 import { countSlots, slotsOf, world } from "../world.js";
 import { poolCard } from "./pool.js";
@@ -70,6 +70,7 @@ export function open(place) {
   return {
     refresh,
     changed,
+    close: activity.stop,
     tick: (at) => {
       cards.forEach((card) => card.tick(at));
       if (Math.floor(at / 1000) % 60 === 0) activity(); // the hour moves on also when nothing does

@@ -1,9 +1,9 @@
 /** Who waits, in the order of service, and how long each can still wait. */
 import { actionButton, botActions } from "../actions.js";
+import { rewrite } from "../address.js";
 import { make, measure, write } from "../dom.js";
 import { ask, now } from "../http.js";
-import { throttled } from "../live.js";
-import { rewrite } from "../address.js";
+import { throttled } from "../timing.js";
 import { NONE, duration, plural } from "../wording.js";
 import { world } from "../world.js";
 import { botLink, choice } from "./parts.js";
@@ -59,6 +59,7 @@ export function open(place, { query }) {
     refresh,
     changed: (changes) => changes.some((change) => change.kind === "bot.status") && refresh(),
     tick: show,
+    close: refresh.stop,
   };
 }
 

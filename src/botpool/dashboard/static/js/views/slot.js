@@ -2,7 +2,7 @@
 import { actionButton, slotActions } from "../actions.js";
 import { follow, make, write } from "../dom.js";
 import { ask, now } from "../http.js";
-import { throttled } from "../live.js";
+import { throttled } from "../timing.js";
 import { clock, spoken } from "../wording.js";
 import { world } from "../world.js";
 import { historyList } from "./history.js";
@@ -75,5 +75,6 @@ export function open(place, { id }) {
       refresh();
     },
     tick: (at) => over.tick(at),
+    close: refresh.stop,
   };
 }

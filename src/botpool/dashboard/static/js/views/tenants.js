@@ -1,6 +1,6 @@
 /** A slot's tenants over time: a strip of bars, and each of them in a row. */
 import { follow, make, measure, write } from "../dom.js";
-import { clock, duration } from "../wording.js";
+import { clock, duration, measured } from "../wording.js";
 import { botLink, pill } from "./parts.js";
 import { table } from "./table.js";
 
@@ -9,7 +9,7 @@ const LEAST_MS = 60_000;
 export function tenants() {
   const strip = make("div", { class: "strip", "aria-hidden": "true" });
   const span = make("div", { class: "axis", "aria-hidden": "true" }, make("span"), make("span", { text: "now" }));
-  const rows = table("Tenants", ["Bot", "Ended as", "From", "Stayed", "To running", "Failure"]);
+  const rows = table("Tenants", ["Bot", "Status", "From", "Stayed", "To running", "Failure"]);
   const empty = make("p", { class: "empty", text: "No bot has been here yet." });
   const element = make("section", { class: "card", "aria-labelledby": "tenants" },
     make("h2", { id: "tenants", text: "Tenants" }), empty, strip, span, rows.element);
@@ -36,7 +36,7 @@ export function tenants() {
       pill(tenant.botStatus),
       clock(tenant.claimedAt, now),
       duration(endOf(tenant, now) - Date.parse(tenant.claimedAt)),
-      tenant.startedAt ? duration(Date.parse(tenant.startedAt) - Date.parse(tenant.claimedAt)) : "",
+      tenant.startedAt ? measured(Date.parse(tenant.startedAt) - Date.parse(tenant.claimedAt)) : "",
       tenant.failureReason ?? tenant.failureCode ?? "",
     ]);
   }

@@ -56,8 +56,8 @@ function target(step, at, links) {
   if (step === "first") return 0;
   if (step === "last") return links.length - 1;
   if (typeof step === "number") return at + step;
-  const top = links[0].offsetTop;
-  const columns = links.findIndex((link) => link.offsetTop > top);
+  const top = links[0].parentElement.offsetTop;
+  const columns = links.findIndex((link) => link.parentElement.offsetTop > top);
   return at + (step === "row" ? 1 : -1) * (columns < 0 ? links.length : columns);
 }
 

@@ -1,0 +1,156 @@
+"""Every view at both widths and in both schemes: readable by machines, and kept as a picture.
+
+Pictures go to `artefacts/`; `BOTPOOL_KEEP_PICTURES=1` (as `make pictures` has it) renews those that the
+docs show.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from imagined import Imagined, imagined_botpool
+from morning import ten_o_clock
+from playwright.sync_api import Browser, Page, expect
+from tests.components import missing
+from visits import Scheme, Visits
+
+ROOT = Path(__file__).parents[2]
+ARTEFACTS = ROOT / "artefacts" / "pictures"
+IN_DOCS = ROOT / "docs" / "pictures"
+AXE = ROOT / ".venv" / "axe-core" / "node_modules" / "axe-core" / "axe.min.js"
+SIZE_LIMIT = 400 * 1024
+
+VIEWS = {
+    "overview": ("#/", "7 bots wait for google-meet"),
+    "queue": ("#/queue", "Queue"),
+    "bots": ("#/bots", "Bots"),
+    "bot": ("#/bots/1101", "Bot 1101"),
+    "slots": ("#/slots", "Slots"),
+    "slot": ("#/slots/1", "pool-google-meet-001"),
+}
+SHOWN_IN_DOCS = {
+    "overview-light-1280", "overview-dark-1280", "overview-dark-390", "bot-light-1280",
+    "queue-light-1280", "slot-dark-1280", "send-light-1280",
+}  # fmt: skip
+RUN_AXE = """
+async () => {
+    const {violations} = await axe.run(document, {
+        resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"],
+    });
+    return violations
+        .filter(({impact}) => impact === "serious" || impact === "critical")
+        .map(({id, nodes}) => `${id}: ${nodes.slice(0, 3).map((node) => node.html).join(" | ")}`);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def morning() -> Iterator[Imagined]:
+    with imagined_botpool() as imagined:
+        ten_o_clock(imagined)
+        yield imagined
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    if not AXE.exists():
+        missing("axe-core", "install npm, then run scripts/install-test-packages")
+    return AXE.read_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_view_fits_and_is_kept_as_a_picture(
+    browser: Browser, morning: Imagined, width: int, scheme: Scheme
+) -> None:
+    visits = Visits(browser)
+    page = visits.live(morning.url, width=width, scheme=scheme)
+    for name, (address, heading) in VIEWS.items():
+        page.goto(f"{morning.url}/{address}")
+        expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+        _settled(page)
+        assert page.evaluate("document.documentElement.scrollWidth") == width, name
+        _picture(page, f"{name}-{scheme}-{width}")
+    page.get_by_role("button", name="Send a bot").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    _picture(page, f"send-{scheme}-{width}")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 22)"
+    assert dark == (scheme == "dark")
+    visits.end()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_every_view_can_be_read_by_everybody(
+    browser: Browser, morning: Imagined, axe: str, width: int, scheme: Scheme
+) -> None:
+    visits = Visits(browser)
+    page = visits.live(morning.url, width=width, scheme=scheme)
+    page.evaluate(f"{axe}; 0")  # past the page's policy, as only a debugger can
+    serious = {}
+    for name, (address, heading) in VIEWS.items():
+        page.goto(f"{morning.url}/{address}")
+        expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+        _settled(page)
+        serious[name] = page.evaluate(RUN_AXE)
+    page.get_by_role("button", name="Send a bot").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    serious["send"] = page.evaluate(RUN_AXE)
+    assert not any(serious.values()), json.dumps(serious, indent=2)
+    visits.end()
+
+
+def test_the_switch_beats_the_system(browser: Browser, morning: Imagined) -> None:
+    visits = Visits(browser)
+    page = visits.live(morning.url, scheme="light")
+    background = "getComputedStyle(document.body).backgroundColor"
+    switch = page.get_by_role("button", name="Colours")
+    light = page.evaluate(background)
+    switch.click()
+    assert page.evaluate(background) == light
+    switch.click()
+    expect(switch).to_have_accessible_name("Colours: dark. Change them.")
+    assert page.evaluate(background) != light
+    page.reload()
+    assert page.evaluate(background) != light, "it is kept"
+    visits.end()
+
+
+def test_it_is_walked_by_keyboard(browser: Browser, morning: Imagined) -> None:
+    visits = Visits(browser)
+    page = visits.live(morning.url)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    tiles = page.locator(".tiles").first.locator("a")
+    tiles.first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(tiles.nth(1)).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    columns = page.evaluate(
+        "getComputedStyle(document.querySelector('.tiles')).gridTemplateColumns.split(' ').length"
+    )
+    expect(tiles.nth(1 + columns)).to_be_focused()
+    page.keyboard.press("Home")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('.tiles') === null"), "one stop for all"
+    tiles.first.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("pool-google-meet-001")
+    visits.end()
+
+
+def _settled(page: Page) -> None:
+    """Asked for and drawn. The stream never ends, so `networkidle` would not come."""
+    page.locator("#view :is(td, .chart svg, .history li)").first.wait_for()
+
+
+def _picture(page: Page, name: str) -> None:
+    ARTEFACTS.mkdir(parents=True, exist_ok=True)
+    shot = ARTEFACTS / f"{name}.png"
+    page.screenshot(path=shot, animations="disabled")
+    assert shot.stat().st_size < SIZE_LIMIT
+    if name in SHOWN_IN_DOCS and "BOTPOOL_KEEP_PICTURES" in os.environ:
+        IN_DOCS.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(shot, IN_DOCS / shot.name)

@@ -1,0 +1,75 @@
+"""From a key to a session, and back: the page of a Botpool that runs."""
+
+from playwright.sync_api import expect
+from running_botpool import RunningBotpool
+from visits import Visits
+
+
+def test_the_key_leaves_the_address_and_becomes_a_session(
+    visits: Visits, botpool: RunningBotpool
+) -> None:
+    visits.expect_complaint("401")
+    page = visits.live(botpool.url, botpool.address)
+    assert page.url == f"{botpool.url}/"
+    (cookie,) = page.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    assert botpool.key not in page.evaluate("document.cookie + JSON.stringify({...localStorage})")
+    page.reload()
+    expect(page.locator("#live")).to_have_text("Live")
+    page.get_by_role("button", name="Sign out").click()
+    page.locator("#sign-in").wait_for()
+    assert page.context.cookies() == []
+
+
+def test_a_wrong_key_is_refused_in_words_and_the_right_one_opens(
+    visits: Visits, botpool: RunningBotpool
+) -> None:
+    visits.expect_complaint("401")
+    page = visits.new(botpool.url)
+    page.goto(f"{botpool.url}/#key=bpk_wrong")
+    expect(page.get_by_text("This key is not valid")).to_be_visible()
+    assert page.url == f"{botpool.url}/"
+    expect(page.locator("#view")).to_be_hidden()
+    field = page.get_by_label("API key")
+    expect(field).to_be_focused()
+    page.keyboard.type("Schlüssel")
+    page.keyboard.press("Enter")
+    expect(field).to_have_value("")
+    expect(page.get_by_text("This key is not valid")).to_be_visible()
+    page.keyboard.type(f"{botpool.url}/#key={botpool.key}")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("The pools hold")
+    assert field.input_value() == "", "no key stays in the page"
+    expect(page.locator("#sign-in")).to_be_hidden()
+
+
+def test_a_user_sees_bots_and_queue_and_is_told_why_not_more(
+    visits: Visits, botpool: RunningBotpool
+) -> None:
+    visits.expect_complaint("403")
+    page = visits.new(botpool.url)
+    page.goto(f"{botpool.url}/#key={botpool.new_key('user')[1]}")
+    expect(page.get_by_text("scope “user”")).to_be_visible()
+    expect(page.locator("#live")).to_have_text("Every 5 s")
+    nav = page.get_by_role("navigation", name="Views")
+    expect(nav.get_by_role("link")).to_have_text(["Overview", "Queue", "Bots"])
+    nav.get_by_role("link", name="Bots").click()
+    expect(page.get_by_role("heading", name="Bots")).to_be_visible()
+
+
+def test_an_expired_key_is_told_and_another_goes_on_where_it_was(
+    visits: Visits, botpool: RunningBotpool
+) -> None:
+    key_id, secret = botpool.new_key("operator")
+    page = visits.live(botpool.url, f"#key={secret}")
+    page.get_by_role("link", name="Slots").click()
+    expect(page.get_by_role("heading", name="Slots")).to_be_visible()
+    page.evaluate("window.kept = true")
+    botpool.revoke(key_id)
+    expect(page.get_by_text("The session has ended. Enter a key to go on.")).to_be_visible()
+    expect(page.locator("#live")).to_be_hidden()
+    page.get_by_label("API key").fill(botpool.key)
+    page.keyboard.press("Enter")
+    expect(page.locator("#live")).to_have_text("Live")
+    expect(page.get_by_role("heading", name="Slots")).to_be_visible()
+    assert page.evaluate("window.kept"), "without a reload"

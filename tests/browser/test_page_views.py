@@ -1,0 +1,174 @@
+"""Each view on days that are hard to bring about: trouble, crowds, nothing yet, markup in names."""
+
+import re
+
+import pytest
+from answers import ago, bot, entry, minute, pool, slot, tell
+from imagined import Imagined
+from playwright.sync_api import expect
+from visits import Visits
+
+MARKUP = "<img src=x onerror=alert(1)>"
+
+
+def test_trouble_is_in_plain_sight(visits: Visits, imagined: Imagined) -> None:
+    figures = {"warmHitRatio": 0.875, "timeToRunningP50Ms": 420, "timeToRunningP95Ms": 31_400}
+    sick = {"ok": False, "detail": "it answers 502"}
+    tell(
+        imagined,
+        pools=[
+            pool("zoom", backendHealth=sick, queueDepth=4, oldestWaitMs=125_000, **figures),
+            pool("teams", drained=True),
+        ],
+        slots=[
+            slot(1, "busy", cordoned=True),
+            slot(2, "deploying", phase="waiting_for_image"),
+            slot(3, "error", errorMessage=f"no container {MARKUP}"),
+        ],
+    )
+    page = visits.live(imagined.url)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Trouble with the backend of zoom")
+    card = page.get_by_role("article", name="zoom")
+    expect(card).to_contain_text("Trouble with the backend “coolify”: it answers 502")
+    expect(card.locator("dl")).to_have_text(
+        re.compile(r"In use2 of 100Waiting4, longest 2 min \d+ sWarm starts88 %.*420 ms / 31.4 s")
+    )
+    expect(card.get_by_role("list", name="Slots of zoom").get_by_role("listitem")).to_have_text(
+        [
+            "B001bot 1busy, cordoned1m",
+            "D002bot 2awaits image1m",
+            "E003no boterror1m",
+        ]
+    )
+    assert MARKUP in str(card.locator(".tiles a").last.get_attribute("title"))
+    expect(page.get_by_role("article", name="teams")).to_contain_text("drained")
+
+
+def test_the_policy_lets_no_text_become_markup(visits: Visits, imagined: Imagined) -> None:
+    visits.expect_complaint("This document requires 'TrustedHTML' assignment")
+    tell(imagined, bots=[bot(1, "FAILED", botDisplayName=MARKUP, failureReason=MARKUP)])
+    page = visits.live(imagined.url, "#/bots")
+    expect(page.get_by_role("row", name="bot 1")).to_contain_text(MARKUP)
+    assert page.locator("#view img").count() == 0
+    refused = page.evaluate(
+        "() => { try { document.body.innerHTML = '<b>x</b>' } catch (e) { return e.name } }"
+    )
+    assert refused == "TypeError"
+
+
+def test_nothing_yet_says_what_to_do(visits: Visits, imagined: Imagined) -> None:
+    tell(imagined, pools=[pool("teams")])
+    page = visits.live(imagined.url)
+    expect(page.get_by_text("No slots yet: the first bot makes one.")).to_be_visible()
+    page.get_by_text("or from a shell").click()
+    expect(page.get_by_role("article").locator("pre")).to_contain_text('"platform": "teams"')
+    page.get_by_role("button", name="Send one").click()
+    dialog = page.get_by_role("dialog", name="Send a bot")
+    expect(dialog.get_by_label("Pool")).to_have_value("teams")
+    page.keyboard.press("Escape")
+    for view, text in (
+        ("Queue", "Nobody waits: there is a slot for every bot."),
+        ("Bots", f"curl {imagined.url}/v1/bots"),
+        ("Slots", "No slots yet: the first bot of a pool makes one."),
+    ):
+        page.get_by_role("link", name=view, exact=True).click()
+        expect(page.get_by_text(text)).to_be_visible()
+
+
+def test_the_queue_in_its_order(visits: Visits, imagined: Imagined) -> None:
+    late = entry(2, timeoutAt=ago(-9), estimatedWaitMs=42_000, priority=50)
+    tell(imagined, pools=[pool("zoom"), pool("teams")], queue=[entry(1), late])
+    imagined.answers["DELETE bots/2"] = {"bot": bot(2, "CANCELLED")}
+    page = visits.live(imagined.url, "#/queue")
+    rows = page.get_by_role("table", name="Queue").locator("tbody tr")
+    expect(rows.first).to_have_text(re.compile(r"1bot 1zoom1001 min \d+ s2 h 59 min–Cancel"))
+    expect(rows.last).to_have_text(re.compile(r"2bot 2zoom501 min \d+ s\d sabout 42 sCancel"))
+    expect(rows.last.locator(".left")).to_have_class("left soon")
+    rows.last.get_by_role("button", name="Cancel").click()
+    dialog = page.get_by_role("dialog", name="Cancel?")
+    expect(dialog).to_contain_text("Bot 2 has not joined yet.")
+    tell(imagined, queue=[entry(1)])
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".toast")).to_contain_text("Bot 2: cancelled")
+    expect(rows).to_have_count(1)
+    with page.expect_request("**/v1/queue?platform=teams"):
+        page.get_by_label("Pool").select_option("teams")
+    expect(page).to_have_url(f"{imagined.url}/#/queue?platform=teams")
+
+
+def test_bots_are_filtered_searched_and_paged(visits: Visits, imagined: Imagined) -> None:
+    tell(imagined, pools=[pool("zoom")])
+    bots = [bot(number, "DONE") for number in range(100_000, 99_950, -1)]
+    imagined.answers["bots"] = {"bots": bots, "nextCursor": "99951"}
+    page = visits.live(imagined.url, "#/bots")
+    rows = page.get_by_role("table", name="Bots").locator("tbody tr")
+    expect(rows).to_have_count(50)
+    expect(page.get_by_role("button", name="‹ Newer")).to_be_disabled()
+    imagined.answers["bots"] = {"bots": [bot(99_950, "DONE")], "nextCursor": None}
+    page.get_by_role("button", name="Older ›").click()
+    expect(rows).to_have_count(1)
+    expect(page.get_by_text("Page 2")).to_be_visible()
+    expect(page.get_by_role("button", name="Older ›")).to_be_disabled()
+    assert imagined.count("GET bots?limit=50&cursor=99951") == 1
+    page.get_by_label("Status").select_option("FAILED")
+    imagined.answers["bots"] = {"bots": [], "nextCursor": None}
+    page.get_by_label("Search").fill("stand up")
+    expect(page.get_by_text("No bot is like that.")).to_be_visible()
+    assert imagined.asked[-1] == "GET bots?status=FAILED&search=stand+up&limit=50"
+    page.reload()
+    expect(page.get_by_label("Search")).to_have_value("stand up")
+
+
+def test_a_bot_or_slot_that_is_not_there(visits: Visits, imagined: Imagined) -> None:
+    visits.expect_complaint("404")
+    tell(imagined)
+    page = visits.live(imagined.url, "#/bots/9")
+    expect(page.get_by_text("There is no bot 9.")).to_be_visible()
+    page.goto(f"{imagined.url}/#/slots/9")
+    expect(page.get_by_text("This slot does not exist, or not any more.")).to_be_visible()
+
+
+def test_the_hour_is_drawn_pointed_at_and_in_numbers(visits: Visits, imagined: Imagined) -> None:
+    tell(imagined, pools=[pool("zoom")], slots=[slot(1, "busy")])
+    hour = [minute(59 - index, arrivals=index % 7, slots={"busy": 1}) for index in range(60)]
+    hour[30] |= {"arrivals": 40, "queueDepth": None, "timeToRunningP50Ms": 900}
+    imagined.answers["pools/zoom/activity"] = {"minutes": hour}
+    page = visits.live(imagined.url)
+    arrivals = page.locator(".chart").first
+    expect(arrivals.get_by_role("img")).to_have_attribute(
+        "aria-label", "Arrivals, last hour: now 3 a minute; at most 40"
+    )
+    area = arrivals.locator(".area").bounding_box()
+    assert area is not None
+    page.mouse.move(area["x"] + area["width"] * 30.5 / 60, area["y"] + 10)
+    expect(arrivals.locator(".value")).to_have_text("40 a minute")
+    page.get_by_text("The hour in numbers").click()
+    expect(page.locator(".numbers tbody tr")).to_have_count(60)
+
+
+@pytest.mark.parametrize("width", [1280, 820, 390])
+def test_long_texts_stay_inside(visits: Visits, imagined: Imagined, width: int) -> None:
+    name = "a-rather-long-name-of-a-pool"
+    long = {
+        "meetingUrl": "https://a-rather-long-name-of-a-company.webex.example.org/",
+        "slotName": f"pool-{name}-001",
+        "failureReason": "word" * 100,
+        "botDisplayName": "N" * 100,
+    }
+    tell(
+        imagined,
+        pools=[pool(name, image="registry.example.org/" + "i" * 150)],
+        slots=[slot(1, "error", name, errorMessage="word" * 99)],
+        queue=[entry(1)],
+        bots=[bot(123456, "IN_WAITING_ROOM", **long)],
+    )
+    imagined.answers["bots/123456"] = {"bot": bot(123456, "FAILED", failureCode="internal", **long)}
+    imagined.answers["bots/123456/timeline"] = {"phases": []}
+    imagined.answers["bots/123456/events"] = {"events": []}
+    imagined.answers["bots/123456/logs"] = "x" * 500
+    page = visits.live(imagined.url, width=width)
+    for address in ("#/", "#/queue", "#/bots", "#/slots", "#/bots/123456"):
+        page.goto(f"{imagined.url}/{address}")
+        expect(page.locator("h1:visible")).to_be_visible()
+        expect(page.locator("article:visible, table:visible, .facts:visible").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") == width, address
