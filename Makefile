@@ -11,7 +11,7 @@ MOVED := $(shell test ! -e .venv/.home || test "$$(cat .venv/.home)" = "$$PWD" |
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help up demo test test-long simulate check bench clean moved
+.PHONY: help up demo test test-long simulate check bench docs pictures clean moved
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,8 +44,16 @@ check: $(DEV) ## Format, lint, types and import rules
 bench: $(DEV) ## Measure admission, hand-over and recovery
 	@$(BIN)/python -m bench $(ARGS)
 
+docs: $(DEV) ## Build the documentation into site/; a broken link fails
+	@$(BIN)/sphinx-build -q -n -W --keep-going -b html -d .venv/doctrees docs site
+	@echo "Open site/index.html"
+
+pictures: $(DEV) ## Renew the pictures in docs/ from the browser tests
+	@scripts/install-test-packages
+	@BOTPOOL_KEEP_PICTURES=1 $(BIN)/python -m pytest -q tests/browser/test_page_pictures.py -k picture
+
 clean: ## Remove the virtual environment and caches; your data in .botpool stays
-	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf .venv build dist site artefacts .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find src tests bench scripts -name __pycache__ -prune -exec rm -rf {} +
 
 $(RUN): requirements/run.txt scripts/install $(if $(MOVED),moved)

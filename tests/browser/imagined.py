@@ -20,6 +20,8 @@ from botpool.dashboard import page
 
 from running_botpool import free_port
 
+ALIVE_S = 5
+
 
 class Imagined:
     """`answers` by path below /v1; `refusals` by path too, or for every path under ''."""
@@ -84,7 +86,13 @@ class Imagined:
         self._streams.add(stream)
         try:
             yield f"retry: 1000\nid: {self._pushed}\n\n"
-            while (text := await stream.get()) is not None:
+            while True:
+                try:
+                    text = await asyncio.wait_for(stream.get(), ALIVE_S)
+                except TimeoutError:
+                    text = ": alive\n\n"
+                if text is None:
+                    return
                 yield text
         finally:
             self._streams.discard(stream)

@@ -23,7 +23,10 @@ class Visits:
     def new(self, url: str, *, width: int = 1280, scheme: Scheme = "light") -> Page:
         """A page that may ask nobody but the server at this address."""
         context = self._browser.new_context(
-            viewport={"width": width, "height": 850}, color_scheme=scheme, locale="en-GB"
+            viewport={"width": width, "height": 850},
+            color_scheme=scheme,
+            reduced_motion="reduce",  # nothing moves for its own sake: without a GPU that is dear
+            locale="en-GB",
         )
         context.set_default_timeout(PATIENCE_MS)
         self._contexts.append(context)

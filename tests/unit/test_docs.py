@@ -1,12 +1,17 @@
-"""The drawings in the docs show the tables that the code runs by."""
+"""The docs say what the code does: drawings, written pages, links."""
 
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from botpool.domain.states import BOT_MOVES, FINAL, RUNNING, SLOT_MOVES
 
-STATES = Path(__file__).parents[2] / "docs" / "explanation" / "states.md"
+ROOT = Path(__file__).parents[2]
+STATES = ROOT / "docs" / "explanation" / "states.md"
 
 
 def drawn(index: int) -> set[tuple[str, str]]:
@@ -30,13 +35,27 @@ def test_the_bots_drawing_and_its_text_are_its_table() -> None:
     assert drawn(1) | told == table
 
 
-def test_the_settings_page_is_what_the_settings_are() -> None:
-    script = Path(__file__).parents[2] / "scripts" / "settings-reference"
-    written = runpy.run_path(str(script))
-    assert written["PAGE"].read_text() == written["page"](), "run scripts/settings-reference"
+@pytest.mark.parametrize(
+    "name", ["api-reference", "cli-reference", "recovery-table", "settings-reference"]
+)
+def test_a_written_page_is_what_the_code_is(name: str) -> None:
+    written = runpy.run_path(str(ROOT / "scripts" / name))
+    assert written["PAGE"].read_text() == written["page"](), f"run scripts/{name}"
 
 
-def test_the_recovery_page_is_what_the_rules_are() -> None:
-    script = Path(__file__).parents[2] / "scripts" / "recovery-table"
-    written = runpy.run_path(str(script))
-    assert written["PAGE"].read_text() == written["page"](), "run scripts/recovery-table"
+def test_the_site_is_built_without_a_broken_link_and_asks_nobody(tmp_path: Path) -> None:
+    sphinx = [sys.executable, "-m", "sphinx", "-q", "-n", "-W", "--keep-going", "-b", "html"]
+    built = subprocess.run(
+        [*sphinx, "-d", tmp_path / "trees", ROOT / "docs", tmp_path / "site"],
+        capture_output=True,
+        text=True,
+    )
+    assert built.returncode == 0, built.stderr
+    for page in (tmp_path / "site").rglob("*.html"):
+        assert not re.findall(r'(?:src|<link[^>]*href)="(?:https?:)?//[^"]*', page.read_text())
+
+
+def test_the_readme_links_to_what_is_there() -> None:
+    links = re.findall(r"]\(((?!http)[^)#]+)", (ROOT / "README.md").read_text())
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []

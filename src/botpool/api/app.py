@@ -43,7 +43,9 @@ def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
         # One name in the document for each shape, whether it is sent or answered.
         separate_input_output_schemas=False,
         redirect_slashes=False,
-        # Without the document there are no pages that show it either.
+        # FastAPI's own pages load their programs from elsewhere; the dashboard brings one of ours.
+        docs_url=None,
+        redoc_url=None,
         openapi_url="/openapi.json" if settings.docs == "open" else None,
     )
     app.state.replica = replica

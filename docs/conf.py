@@ -1,0 +1,28 @@
+"""How `make docs` builds these pages: Sphinx, Markdown by MyST, Furo's looks. Nothing from elsewhere."""
+
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+
+from botpool import __version__
+
+project = "Botpool"
+release = __version__
+extensions = ["myst_parser"]
+exclude_patterns = ["site"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_title = "Botpool"
+html_favicon = "../src/botpool/dashboard/static/favicon.svg"
+html_logo = html_favicon
+html_show_sphinx = False
+html_show_copyright = False
+html_copy_source = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0b7468", "color-brand-content": "#0b7468"},
+    "dark_css_variables": {"color-brand-primary": "#2fc4b2", "color-brand-content": "#2fc4b2"},
+}
+
+
+def setup(app: Sphinx) -> None:
+    # Drawings of states stay text here: what draws them would have to be loaded from elsewhere.
+    app.add_lexer("mermaid", TextLexer)
