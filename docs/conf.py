@@ -1,4 +1,4 @@
-"""How `make docs` builds these pages: Sphinx, Markdown by MyST, Furo's looks. Nothing from elsewhere."""
+"""How `make docs` builds these pages: by Sphinx and MyST, in Furo's looks, all of it from here."""
 
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx

@@ -15,7 +15,6 @@ from botpool.settings import Settings
 from replicas import TEAMS, Stage, pool
 
 
-
 @pytest.fixture
 async def api(stage: Stage) -> AsyncIterator[Api]:
     async with api_over(stage, pool(1), pool(0, TEAMS)) as api:

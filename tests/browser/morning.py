@@ -36,7 +36,6 @@ def ten_o_clock(imagined: Imagined, *, zoom_slots: int = 66) -> None:
     for each, peak in (("google-meet", 18), ("teams", 5), ("zoom", 26)):
         imagined.answers[f"pools/{each}/activity"] = {"minutes": _hour(chance, peak)}
 
-
     imagined.answers.update(_one_bot())
     imagined.answers.update(_one_slot(chance, slots[0]))
 
@@ -65,7 +64,9 @@ def _one_bot() -> dict[str, Any]:
     ]
     life = {"slotName": "pool-google-meet-001", "containerId": "k8wgs0kcw4o8gwc0s4ckosww"}
     times = {"createdAt": ago(1292), "startedAt": ago(1247), "lastHeartbeatAt": ago(3)}
-    shown = bot(1101, "IN_CALL", platform="google-meet", botDisplayName="Notetaker", **life, **times)
+    shown = bot(
+        1101, "IN_CALL", platform="google-meet", botDisplayName="Notetaker", **life, **times
+    )
     shown |= {"meetingUrl": "https://meet.google.com/abc-defg-hij", "correlationId": "f2c5a9e47b"}
     return {
         "bots/1101": {"bot": shown},
@@ -159,15 +160,25 @@ def _waiting(chance: random.Random, number: int) -> dict[str, Any]:
     waited = 48 - 6 * number + chance.random() * 4
     times = {"queuedAt": ago(waited), "timeoutAt": ago(waited - (60 if number == 3 else 300))}
     changes = {"platform": "google-meet", "estimatedWaitMs": 9_000 * number}
-    return entry(number, botId=1233 + number, priority=50 if number < 3 else 100, **times, **changes)
+    return entry(
+        number, botId=1233 + number, priority=50 if number < 3 else 100, **times, **changes
+    )
 
 
 def _bot(chance: random.Random, number: int) -> dict[str, Any]:
     platform, host = chance.choice(
-        [("zoom", "zoom.us/j/93"), ("teams", "teams.microsoft.com/l/1"), ("google-meet", "meet.google.com/a")]
+        [
+            ("zoom", "zoom.us/j/93"),
+            ("teams", "teams.microsoft.com/l/1"),
+            ("google-meet", "meet.google.com/a"),
+        ]
     )
     queued = number > 1233
-    status = "QUEUED" if queued else chance.choice(("IN_CALL",) * 6 + ("DONE",) * 4 + ("DEPLOYING", "FAILED"))
+    status = (
+        "QUEUED"
+        if queued
+        else chance.choice(("IN_CALL",) * 6 + ("DONE",) * 4 + ("DEPLOYING", "FAILED"))
+    )
     failed = status == "FAILED"
     ended = status in ("DONE", "FAILED")
     age = (1240 - number) * 31 + 4

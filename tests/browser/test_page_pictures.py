@@ -1,7 +1,7 @@
-"""Every view at both widths and in both schemes: readable by machines, and kept as a picture.
+"""Every view at both widths and in both schemes: readable by everybody, kept as a picture.
 
-Pictures go to `artefacts/`; `BOTPOOL_KEEP_PICTURES=1` (as `make pictures` has it) renews those that the
-docs show.
+Pictures go to `artefacts/`. `BOTPOOL_KEEP_PICTURES=1`, as `make pictures` has it, renews those in
+the docs.
 """
 
 import json

@@ -57,6 +57,18 @@ def test_a_user_sees_bots_and_queue_and_is_told_why_not_more(
     expect(page.get_by_role("heading", name="Bots")).to_be_visible()
 
 
+def test_the_api_has_a_page_that_asks_nobody_else(visits: Visits, botpool: RunningBotpool) -> None:
+    page = visits.new(botpool.url)
+    page.goto(f"{botpool.url}/docs")
+    call = page.locator("article").filter(has_text="Send a bot into a meeting.")
+    expect(call.get_by_role("heading")).to_contain_text(["POST/v1/bots", "Parameters", "Body"])
+    expect(call).to_contain_text("meetingUrl")
+    page.get_by_role("navigation", name="Calls").get_by_text("/v1/pools", exact=True).click()
+    expect(
+        page.locator("article").filter(has_text="Every pool with its figures.")
+    ).to_be_in_viewport()
+
+
 def test_an_expired_key_is_told_and_another_goes_on_where_it_was(
     visits: Visits, botpool: RunningBotpool
 ) -> None:

@@ -3,10 +3,9 @@ crowd, and holds no connection that nobody looks at."""
 
 import statistics
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-import pytest
 from answers import bot, change, entry, moved, pool, slot, tell
 from imagined import Imagined
 from playwright.sync_api import Page, expect
@@ -16,6 +15,7 @@ SLOTS = 500
 CHANGES_A_SECOND = 50
 LIMIT_MS = 50
 TRIES = 3
+FIGURES = Path(__file__).parents[2] / "artefacts" / "crowd.txt"
 ORDER = ("deploying", "busy", "releasing", "idle")
 
 COUNT_CHANGES = """
@@ -161,24 +161,24 @@ def _run(page: Page, imagined: Imagined) -> tuple[Sequence[float], Sequence[floa
 
 
 def test_it_keeps_up_with_a_crowd(
-    visits: Visits, imagined: Imagined, record_property: Any, capsys: pytest.CaptureFixture[str]
+    visits: Visits, imagined: Imagined, record_property: Callable[[str, object], None]
 ) -> None:
     slots = [slot(number, ORDER[number % 4]) for number in range(1, SLOTS + 1)]
     tell(imagined, pools=[pool("zoom", maxSize=SLOTS)], slots=slots)
     page = visits.live(imagined.url)
     expect(page.locator(".tiles li")).to_have_count(SLOTS)
-    worst = []
+    worst, told = [], []
     for _ in range(TRIES):
         batches, long = _run(page, imagined)
         assert len(batches) > CHANGES_A_SECOND / 10
         worst.append(max(batches))
-        told = (
+        told.append(
             f"{len(batches)} batches, median {statistics.median(batches):.1f} ms, "
             f"longest {worst[-1]:.1f} ms; tasks over {LIMIT_MS} ms, with layout: {len(long)}"
         )
-        record_property("crowd", told)
-        with capsys.disabled():
-            print(f"\n500 slots, {CHANGES_A_SECOND} changes a second: {told}")
         if worst[-1] < LIMIT_MS and not long:
-            return
+            break
+    record_property("crowd", told)
+    FIGURES.parent.mkdir(exist_ok=True)
+    FIGURES.write_text("\n".join(told) + "\n")
     assert min(worst) < LIMIT_MS, "another process may hold the processor up once, not each time"

@@ -81,7 +81,7 @@ def test_the_queue_in_its_order(visits: Visits, imagined: Imagined) -> None:
     imagined.answers["DELETE bots/2"] = {"bot": bot(2, "CANCELLED")}
     page = visits.live(imagined.url, "#/queue")
     rows = page.get_by_role("table", name="Queue").locator("tbody tr")
-    expect(rows.first).to_have_text(re.compile(r"1bot 1zoom1001 min \d+ s2 h 59 min–Cancel"))
+    expect(rows.first).to_have_text(re.compile(r"1bot 1zoom1001 min \d+ s2 h 59 min\u2013Cancel"))
     expect(rows.last).to_have_text(re.compile(r"2bot 2zoom501 min \d+ s\d sabout 42 sCancel"))
     expect(rows.last.locator(".left")).to_have_class("left soon")
     rows.last.get_by_role("button", name="Cancel").click()
@@ -103,12 +103,12 @@ def test_bots_are_filtered_searched_and_paged(visits: Visits, imagined: Imagined
     page = visits.live(imagined.url, "#/bots")
     rows = page.get_by_role("table", name="Bots").locator("tbody tr")
     expect(rows).to_have_count(50)
-    expect(page.get_by_role("button", name="‹ Newer")).to_be_disabled()
+    expect(page.get_by_role("button", name="Newer")).to_be_disabled()
     imagined.answers["bots"] = {"bots": [bot(99_950, "DONE")], "nextCursor": None}
-    page.get_by_role("button", name="Older ›").click()
+    page.get_by_role("button", name="Older").click()
     expect(rows).to_have_count(1)
     expect(page.get_by_text("Page 2")).to_be_visible()
-    expect(page.get_by_role("button", name="Older ›")).to_be_disabled()
+    expect(page.get_by_role("button", name="Older")).to_be_disabled()
     assert imagined.count("GET bots?limit=50&cursor=99951") == 1
     page.get_by_label("Status").select_option("FAILED")
     imagined.answers["bots"] = {"bots": [], "nextCursor": None}

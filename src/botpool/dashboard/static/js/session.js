@@ -55,10 +55,12 @@ form.addEventListener("submit", (event) => {
   entered();
 });
 
-/** Somebody pasted the whole address into an open page. */
+/** Somebody pasted the whole address, with its key, into an open page. */
 export function readAddress() {
   const found = keyFromAddress();
-  if (found) key = found;
-  if (found) entered();
-  return Boolean(found);
+  if (!found) return false;
+  key = found;
+  if (form.hidden) open().catch(() => {}).then(() => location.reload());
+  else entered();
+  return true;
 }

@@ -62,7 +62,7 @@ export function open(place) {
     const { text, kind } = judge(world.pools);
     write(verdict, text);
     verdict.dataset.kind = kind;
-    follow(figures, totals(), ([name]) => name, ([name]) =>
+    follow(figures, world.mayOperate ? totals() : [], ([name]) => name, ([name]) =>
       make("div", {}, make("dt", { text: name }), make("dd")), (row, [, value]) => write(row.lastChild, value));
   }
 
@@ -80,6 +80,7 @@ export function open(place) {
 
 /** The one sentence that an operator looks for at ten o'clock. */
 function judge(pools) {
+  if (!world.mayOperate) return { kind: "note", text: "Bots and the queue" };
   const sick = pools.filter((pool) => !pool.backendHealth.ok).map((pool) => pool.platform);
   if (sick.length) return { kind: "bad", text: `Trouble with the backend of ${sick.join(", ")}` };
   const waiting = pools.filter((pool) => pool.queueDepth > 0);
