@@ -17,8 +17,14 @@ html_logo = html_favicon
 html_show_sphinx = False
 html_show_copyright = False
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#0b7468", "color-brand-content": "#0b7468"},
+    "light_css_variables": {
+        "color-brand-primary": "#0b7468",
+        "color-brand-content": "#0b7468",
+        "font-stack": 'Inter, system-ui, -apple-system, "Segoe UI", sans-serif',
+    },
     "dark_css_variables": {"color-brand-primary": "#2fc4b2", "color-brand-content": "#2fc4b2"},
 }
 
