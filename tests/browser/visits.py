@@ -19,6 +19,7 @@ class Visits:
         self._contexts: list[BrowserContext] = []
         self._complaints: list[str] = []
         self._expected: list[str] = []
+        self._allowed: list[str] = []
 
     def new(self, url: str, *, width: int = 1280, scheme: Scheme = "light") -> Page:
         """A page that may ask nobody but the server at this address."""
@@ -49,15 +50,17 @@ class Visits:
         """What a test brings about itself: the browser notes every refused request as an error."""
         self._expected.append(part)
 
+    def allow_complaint(self, part: str) -> None:
+        """What may come, or not, by which of two requests is first."""
+        self._allowed.append(part)
+
     def end(self) -> None:
         for context in self._contexts:
             context.close()
         for part in self._expected:
             assert any(part in text for text in self._complaints), f"no complaint about {part}"
-        unexpected = (
-            text for text in self._complaints if not any(part in text for part in self._expected)
-        )
-        assert list(unexpected) == []
+        known = [*self._expected, *self._allowed]
+        assert [text for text in self._complaints if not any(part in text for part in known)] == []
 
     def _heard(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):

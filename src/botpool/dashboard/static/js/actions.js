@@ -13,16 +13,19 @@ const post = (path) => ask(path, { method: "POST" });
 export function botActions(bot) {
   if (isFinal(bot.status)) return [];
   const early = isBeforeTheCall(bot.status);
-  return [{
-    verb: early ? "Cancel" : "Ask to leave",
-    does: early
-      ? `Bot ${bot.id} has not joined yet. It is cancelled, and its place goes to the next.`
-      : `Bot ${bot.id} is told to leave with its next heartbeat. If it has not left after 30 seconds, it is stopped.`,
-    hurts: true,
-    off: bot.status === "LEAVING" && "It has been asked to leave already.",
-    work: () => ask(`v1/bots/${bot.id}`, { method: "DELETE" }),
-    tell: (answer) => `Bot ${bot.id}: ${spoken(answer.bot.status)}`,
-  }];
+  return [
+    {
+      verb: early ? "Cancel" : "Ask to leave",
+      does: early
+        ? `Bot ${bot.id} has not joined yet. It is cancelled, and its place goes to the next.`
+        : `Bot ${bot.id} is told to leave with its next heartbeat. ` +
+          "If it has not left after 30 seconds, it is stopped.",
+      hurts: true,
+      off: bot.status === "LEAVING" && "It has been asked to leave already.",
+      work: () => ask(`v1/bots/${bot.id}`, { method: "DELETE" }),
+      tell: (answer) => `Bot ${bot.id}: ${spoken(answer.bot.status)}`,
+    },
+  ];
 }
 
 /** The actions for a slot as it is now. */
@@ -30,11 +33,14 @@ export function slotActions(slot) {
   const { id, name, assignedBotId: bot } = slot;
   const occupied = hasBot(slot.status);
   const going = slot.status === "deleting" && "It is being deleted.";
-  const tell = (answer) => `${name}: ${answer.slot.cordoned ? "cordoned, " : ""}${answer.slot.status}`;
+  const tell = (answer) =>
+    `${name}: ${answer.slot.cordoned ? "cordoned, " : ""}${answer.slot.status}`;
   return [
     {
       verb: slot.cordoned ? "Uncordon" : "Cordon",
-      does: slot.cordoned ? "Lets it take bots again." : "Lets it finish its bot and take no other.",
+      does: slot.cordoned
+        ? "Lets it take bots again."
+        : "Lets it finish its bot and take no other.",
       off: going,
       work: () => post(`v1/slots/${id}/${slot.cordoned ? "uncordon" : "cordon"}`),
       tell,
@@ -42,7 +48,8 @@ export function slotActions(slot) {
     {
       verb: "Recover",
       does: occupied
-        ? `Resets the slot now. Bot ${bot} is tried again if it is still deploying; if it runs, it fails.`
+        ? `Resets the slot now. Bot ${bot} is tried again if it is still deploying; ` +
+          "if it runs, it fails."
         : "Stops whatever runs there, sees that it has stopped, and makes the slot ready.",
       hurts: occupied,
       off: going,
@@ -51,7 +58,9 @@ export function slotActions(slot) {
     },
     {
       verb: "Release",
-      does: `Takes the slot away from bot ${bot}, which fails with the code “operator”. Its container is stopped.`,
+      does:
+        `Takes the slot away from bot ${bot}, which fails with the code “operator”. ` +
+        "Its container is stopped.",
       hurts: true,
       off: going || (!occupied && "There is no bot in it."),
       work: () => post(`v1/slots/${id}/release`),
@@ -61,7 +70,8 @@ export function slotActions(slot) {
       verb: "Delete",
       does: occupied
         ? `Deletes the slot and its container. Bot ${bot} fails.`
-        : "Deletes the slot and its container. The pool makes another when it needs one, which starts cold.",
+        : "Deletes the slot and its container. The pool makes another when it needs one, " +
+          "which starts cold.",
       hurts: true,
       off: going,
       work: () => ask(`v1/slots/${id}${occupied ? "?force=true" : ""}`, { method: "DELETE" }),
@@ -72,16 +82,19 @@ export function slotActions(slot) {
 
 export function poolActions(pool) {
   const { platform, drained } = pool;
-  return [{
-    verb: drained ? "Undrain" : "Drain",
-    does: drained
-      ? "Opens the pool again: its slots are uncordoned and take bots."
-      : `Cordons all slots of ${platform} and admits nobody new: requests are refused with 503. Bots that run stay; `
-        + "the queue waits, or expires.",
-    hurts: !drained,
-    work: () => post(`v1/pools/${platform}/${drained ? "undrain" : "drain"}`),
-    tell: () => `${platform} is ${drained ? "open again" : "drained"}`,
-  }];
+  return [
+    {
+      verb: drained ? "Undrain" : "Drain",
+      does: drained
+        ? "Opens the pool again: its slots are uncordoned and take bots."
+        : `Cordons all slots of ${platform} and admits nobody new: requests are refused ` +
+          "with 503. Bots that run stay; " +
+          "the queue waits, or expires.",
+      hurts: !drained,
+      work: () => post(`v1/pools/${platform}/${drained ? "undrain" : "drain"}`),
+      tell: () => `${platform} is ${drained ? "open again" : "drained"}`,
+    },
+  ];
 }
 
 /** A button that does it. `after` is told the answer, so that the result is seen at once. */
@@ -99,11 +112,13 @@ export function actionButton(action, after = () => {}) {
 
 async function perform(action, after) {
   let answer;
-  const work = async () => { answer = await action.work(); };
+  const work = async () => {
+    answer = await action.work();
+  };
   if (action.hurts) {
     const content = make("p", { text: action.does });
     const title = `${action.verb}?`;
-    if (!await inDialog({ title, content, verb: action.verb, hurts: true, work })) return;
+    if (!(await inDialog({ title, content, verb: action.verb, hurts: true, work }))) return;
   } else {
     try {
       await work();

@@ -7,10 +7,20 @@ export function inDialog({ title, content, verb, hurts = false, work }) {
     let done = false;
     const trouble = make("p", { class: "trouble", role: "alert" });
     const confirm = make("button", { class: hurts ? "danger" : "primary", text: verb });
-    const cancel = make("button", { type: "button", class: "quiet", text: "Not now", click: () => dialog.close() });
-    const form = make("form", { submit },
-      make("h2", { id: "dialog-title", text: title }), content, trouble,
-      make("div", { class: "buttons" }, cancel, confirm));
+    const cancel = make("button", {
+      type: "button",
+      class: "quiet",
+      text: "Not now",
+      click: () => dialog.close(),
+    });
+    const form = make(
+      "form",
+      { submit },
+      make("h2", { id: "dialog-title", text: title }),
+      content,
+      trouble,
+      make("div", { class: "buttons" }, cancel, confirm),
+    );
     const dialog = make("dialog", { "aria-labelledby": "dialog-title", close: end }, form);
 
     async function submit(event) {

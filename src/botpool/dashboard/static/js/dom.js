@@ -16,7 +16,9 @@ function build(element, attributes, children) {
     else if (name === "text") element.textContent = value;
     else assign(element, name, value);
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  element.append(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined),
+  );
   return element;
 }
 

@@ -28,10 +28,13 @@ export async function open(path, options = {}) {
 }
 
 export async function ask(path, { body, ...options } = {}) {
-  const content = body === undefined ? {} : {
-    body: JSON.stringify(body),
-    headers: { ...options.headers, "Content-Type": "application/json" },
-  };
+  const content =
+    body === undefined
+      ? {}
+      : {
+          body: JSON.stringify(body),
+          headers: { ...options.headers, "Content-Type": "application/json" },
+        };
   const signal = AbortSignal.timeout(PATIENCE_MS);
   const answer = await open(path, { signal, ...options, ...content });
   return answer.status === 204 ? {} : answer.json();

@@ -14,7 +14,10 @@ const HIDDEN_MS = 20_000;
 /** `onState(state, text)`, `onBatch(changes, slotsCameOrWent)`, `onLoaded()`. */
 export async function stayLive({ onState, onBatch, onLoaded }) {
   const batch = batching(onBatch);
-  const figures = throttled(async () => { await loadPools(); onBatch([], false); }, FIGURES_MS);
+  const figures = throttled(async () => {
+    await loadPools();
+    onBatch([], false);
+  }, FIGURES_MS);
   let lastId = null;
   let failures = 0;
 
@@ -24,7 +27,8 @@ export async function stayLive({ onState, onBatch, onLoaded }) {
     const needed = whileNeeded();
     try {
       const events = await connect("v1/events", { lastId, signal: needed.signal });
-      if (lastId === null) await loadAll(); // after the stream is open: nothing falls between
+      if (lastId === null)
+        await loadAll(); // after the stream is open: nothing falls between
       else figures();
       failures = 0;
       session.opened();

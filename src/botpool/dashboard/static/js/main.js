@@ -9,9 +9,20 @@ import * as session from "./session.js";
 import { world } from "./world.js";
 
 const find = (id) => document.getElementById(id);
-const [place, nav, live, notice, send, signOut] =
-  ["view", "nav", "live", "notice", "send", "sign-out"].map(find);
-const VIEWS = [["#/", "Overview"], ["#/queue", "Queue"], ["#/bots", "Bots"], ["#/slots", "Slots"]];
+const [place, nav, live, notice, send, signOut] = [
+  "view",
+  "nav",
+  "live",
+  "notice",
+  "send",
+  "sign-out",
+].map(find);
+const VIEWS = [
+  ["#/", "Overview"],
+  ["#/queue", "Queue"],
+  ["#/bots", "Bots"],
+  ["#/slots", "Slots"],
+];
 const LIVE = { live: "Live", slow: "Every 5 s", lost: "Not live", "signed-out": "" };
 
 let shown = null;
@@ -25,15 +36,21 @@ function openView() {
   shown = view.open(place, { id, query });
   document.title = `${view.title(id)} · Botpool`;
   for (const link of nav.children) {
-    const mine = link.hash === "#/" ? /^(#\/?)?$/.test(location.hash) : location.hash.startsWith(link.hash);
+    const mine =
+      link.hash === "#/" ? /^(#\/?)?$/.test(location.hash) : location.hash.startsWith(link.hash);
     assign(link, "aria-current", mine ? "page" : null);
   }
 }
 
 function showNav() {
   const shownViews = VIEWS.filter(([address]) => world.mayOperate || address !== "#/slots");
-  follow(nav, shownViews, ([address]) => address, ([address, name]) =>
-    make("a", { href: address }, make("span", { text: name }), make("span", { class: "badge" })));
+  follow(
+    nav,
+    shownViews,
+    ([address]) => address,
+    ([address, name]) =>
+      make("a", { href: address }, make("span", { text: name }), make("span", { class: "badge" })),
+  );
   const waiting = world.pools.reduce((sum, pool) => sum + pool.queueDepth, 0);
   write(nav.querySelector("[href='#/queue'] .badge"), waiting || "");
 }

@@ -14,7 +14,9 @@ const EXAMPLES = {
 
 export async function sendBot(platform = "") {
   // One for the whole dialog: pressing twice, or again after a lost answer, sends one bot.
-  const once = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16)).join("");
+  const once = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
+    byte.toString(16),
+  ).join("");
   let answer;
   const sent = await inDialog({
     title: "Send a bot",
@@ -27,8 +29,9 @@ export async function sendBot(platform = "") {
   });
   if (!sent) return;
   const { bot, queuePosition, estimatedWaitMs } = answer;
+  const wait = estimatedWaitMs ? `, about ${measured(estimatedWaitMs)}` : "";
   const place = queuePosition
-    ? `place ${queuePosition} in the queue${estimatedWaitMs ? `, about ${measured(estimatedWaitMs)}` : ""}`
+    ? `place ${queuePosition} in the queue${wait}`
     : `${spoken(bot.status)}${bot.slotName ? ` in ${bot.slotName}` : ""}`;
   announce(`Bot ${bot.id}: ${place}`, "good", ["Look at it", `#/bots/${bot.id}`]);
 }
@@ -36,23 +39,65 @@ export async function sendBot(platform = "") {
 function fields(platform) {
   const pools = world.pools.map((pool) => pool.platform);
   const meeting = EXAMPLES[platform] ?? EXAMPLES[pools[0]] ?? EXAMPLES["google-meet"];
-  return make("div", { class: "fields" },
-    field("Meeting link", make("input", { name: "meetingUrl", type: "url", required: true, placeholder: meeting, value: platform && meeting })),
-    field("Pool", make("select", { name: "platform" },
-      make("option", { value: "", text: "read from the link" }),
-      pools.map((name) => make("option", { value: name, text: name, selected: name === platform })))),
-    field("Name in the meeting", make("input", { name: "botDisplayName", value: "Botpool", maxlength: 100, required: true })),
-    make("details", {},
+  return make(
+    "div",
+    { class: "fields" },
+    field(
+      "Meeting link",
+      make("input", {
+        name: "meetingUrl",
+        type: "url",
+        required: true,
+        placeholder: meeting,
+        value: platform && meeting,
+      }),
+    ),
+    field(
+      "Pool",
+      make(
+        "select",
+        { name: "platform" },
+        make("option", { value: "", text: "read from the link" }),
+        pools.map((name) =>
+          make("option", { value: name, text: name, selected: name === platform }),
+        ),
+      ),
+    ),
+    field(
+      "Name in the meeting",
+      make("input", { name: "botDisplayName", value: "Botpool", maxlength: 100, required: true }),
+    ),
+    make(
+      "details",
+      {},
       make("summary", { text: "Priority, waiting, data" }),
-      field("Priority (lower goes first)", make("input", { name: "priority", type: "number", step: 1, value: 100 })),
-      field("Wait for a slot at most (seconds)", make("input", { name: "wait", type: "number", min: 0, step: 1, placeholder: "as set" })),
-      field("botData (JSON)", make("textarea", { name: "botData", rows: 3, spellcheck: "false", placeholder: '{"staySeconds": 60}' }))));
+      field(
+        "Priority (lower goes first)",
+        make("input", { name: "priority", type: "number", step: 1, value: 100 }),
+      ),
+      field(
+        "Wait for a slot at most (seconds)",
+        make("input", { name: "wait", type: "number", min: 0, step: 1, placeholder: "as set" }),
+      ),
+      field(
+        "botData (JSON)",
+        make("textarea", {
+          name: "botData",
+          rows: 3,
+          spellcheck: "false",
+          placeholder: '{"staySeconds": 60}',
+        }),
+      ),
+    ),
+  );
 }
 
 const field = (name, control) => make("label", {}, make("span", { text: name }), control);
 
 function written(form) {
-  const [platform, wait, data] = ["platform", "wait", "botData"].map((name) => form.get(name).trim());
+  const [platform, wait, data] = ["platform", "wait", "botData"].map((name) =>
+    form.get(name).trim(),
+  );
   return {
     meetingUrl: form.get("meetingUrl").trim(),
     botDisplayName: form.get("botDisplayName"),
@@ -67,6 +112,6 @@ function parsed(text) {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error("botData is not JSON. Write an object, such as {\"staySeconds\": 60}.");
+    throw new Error('botData is not JSON. Write an object, such as {"staySeconds": 60}.');
   }
 }

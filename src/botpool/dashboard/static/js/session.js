@@ -40,7 +40,9 @@ export function enterKey() {
   wasOpen = false;
   form.hidden = false;
   input.focus();
-  return new Promise((resolve) => { entered = resolve; });
+  return new Promise((resolve) => {
+    entered = resolve;
+  });
 }
 
 export async function close() {
@@ -60,7 +62,10 @@ export function readAddress() {
   const found = keyFromAddress();
   if (!found) return false;
   key = found;
-  if (form.hidden) open().catch(() => {}).then(() => location.reload());
+  if (form.hidden)
+    open()
+      .catch(() => {})
+      .then(() => location.reload());
   else entered();
   return true;
 }

@@ -19,8 +19,17 @@ export const SLOT_PHASES = {
 };
 
 export const BOT_STATES = [
-  "PENDING", "QUEUED", "DEPLOYING", "JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "LEAVING",
-  "CALL_ENDED", "DONE", "FAILED", "CANCELLED",
+  "PENDING",
+  "QUEUED",
+  "DEPLOYING",
+  "JOINING_CALL",
+  "IN_WAITING_ROOM",
+  "IN_CALL",
+  "LEAVING",
+  "CALL_ENDED",
+  "DONE",
+  "FAILED",
+  "CANCELLED",
 ];
 
 const FINAL = new Set(["DONE", "FAILED", "CANCELLED"]);

@@ -1,5 +1,5 @@
-/** Server-Sent Events over fetch: unlike EventSource it tells *why* a stream ended (a key that is no
- * longer valid, a server that restarts), and it ends a connection that has fallen silent. */
+/** Server-Sent Events over fetch: unlike EventSource it tells *why* a stream ended (a key that is
+ * no longer valid, a server that restarts), and it ends a connection that has fallen silent. */
 import { Trouble, open } from "./http.js";
 
 /** The server says every five seconds that it lives. */
@@ -20,8 +20,11 @@ async function* batches(reader, silence) {
   let rest = "";
   for (;;) {
     const patience = setTimeout(() => silence.abort(), SILENCE_MS);
-    const { done, value } = await reader.read()
-      .catch(() => { throw new Trouble(0, "the connection was lost."); })
+    const { done, value } = await reader
+      .read()
+      .catch(() => {
+        throw new Trouble(0, "the connection was lost.");
+      })
       .finally(() => clearTimeout(patience));
     if (done) throw new Trouble(0, "the server has closed the connection.");
     const blocks = (rest + decoder.decode(value, { stream: true })).split(/\r?\n\r?\n/);

@@ -5,7 +5,9 @@
   const SIGNS = { auto: "◐", light: "☀", dark: "☾" };
   const stored = localStorage.getItem("botpool.theme");
   let theme = ORDER.includes(stored) ? stored : "auto";
-  const apply = () => { document.documentElement.dataset.theme = theme; };
+  const apply = () => {
+    document.documentElement.dataset.theme = theme;
+  };
   apply();
   addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("theme");

@@ -1,6 +1,9 @@
 /** Waiting, and not asking too often. */
 
-export const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+export const pause = (ms) =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
 
 /** `work` at once, then at most every so often, and once more for what came in between. Its
  * errors are dropped: the stream tells of a server that is gone. `stop()` ends it. */
@@ -15,6 +18,8 @@ export function throttled(work, period) {
     busy = false;
     if (again) run();
   }
-  run.stop = () => { stopped = true; };
+  run.stop = () => {
+    stopped = true;
+  };
   return run;
 }

@@ -5,10 +5,19 @@ const SHOWN_MS = 7_000;
 
 /** `kind`: good or bad. `link`: where to look further, as [text, address]. */
 export function announce(text, kind = "good", link = null) {
-  const toast = make("p", { class: `toast ${kind}` },
+  const toast = make(
+    "p",
+    { class: `toast ${kind}` },
     make("span", { text }),
     link && make("a", { href: link[1], text: link[0] }),
-    make("button", { type: "button", class: "quiet icon", "aria-label": "Dismiss", text: "×", click: () => toast.remove() }));
+    make("button", {
+      type: "button",
+      class: "quiet icon",
+      "aria-label": "Dismiss",
+      text: "×",
+      click: () => toast.remove(),
+    }),
+  );
   document.getElementById("toasts").append(toast);
   setTimeout(() => toast.remove(), SHOWN_MS);
 }

@@ -1,7 +1,12 @@
 /** How figures read: short, for people, and a dash where there is nothing to tell. */
 
 export const NONE = "–";
-const UNITS = [["d", 86_400], ["h", 3_600], ["min", 60], ["s", 1]];
+const UNITS = [
+  ["d", 86_400],
+  ["h", 3_600],
+  ["min", 60],
+  ["s", 1],
+];
 
 /** A length of time in its two largest units: `0 s`, `4 min 5 s`, `2 h`, `3 d 4 h`. */
 export function duration(ms) {
@@ -38,7 +43,9 @@ export const spoken = (name) => name.replaceAll("_", " ").toLowerCase();
 export function clock(at, now) {
   const time = new Date(at);
   const sameDay = time.toDateString() === new Date(now).toDateString();
-  const day = sameDay ? "" : `${time.toLocaleDateString(undefined, { day: "numeric", month: "short" })}, `;
+  const day = sameDay
+    ? ""
+    : `${time.toLocaleDateString(undefined, { day: "numeric", month: "short" })}, `;
   return day + time.toLocaleTimeString(undefined, { hour12: false });
 }
 

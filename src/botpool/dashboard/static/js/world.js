@@ -71,9 +71,19 @@ function told({ kind, to, at, botId, reason }) {
 
 /** A slot that was made after the last look. */
 const unseen = ({ slotId, slotName, platform, at }) => ({
-  id: slotId, name: slotName, platform, status: "idle", phase: null, assignedBotId: null,
-  lastAssignedAt: null, lastReleasedAt: null, recoveryAttempts: 0, skippedRecoveries: 0,
-  errorMessage: null, cordoned: false, createdAt: at,
+  id: slotId,
+  name: slotName,
+  platform,
+  status: "idle",
+  phase: null,
+  assignedBotId: null,
+  lastAssignedAt: null,
+  lastReleasedAt: null,
+  recoveryAttempts: 0,
+  skippedRecoveries: 0,
+  errorMessage: null,
+  cordoned: false,
+  createdAt: at,
 });
 
 function countQueue({ kind, platform, from, to }) {

@@ -18,28 +18,65 @@ const TYPING_MS = 250;
 export const title = () => "Bots";
 
 export function open(place, { query }) {
-  const chosen = { status: query.get("status") ?? "", platform: query.get("platform") ?? "", search: query.get("search") ?? "" };
+  const chosen = {
+    status: query.get("status") ?? "",
+    platform: query.get("platform") ?? "",
+    search: query.get("search") ?? "",
+  };
   const cursors = [null];
   let bots = [];
   let next = null;
 
-  const rows = table("Bots", ["Bot", "Status", "Name", "Meeting", "Pool", "Slot", "Age", "Took", "Failure"]);
+  const rows = table("Bots", [
+    "Bot",
+    "Status",
+    "Name",
+    "Meeting",
+    "Pool",
+    "Slot",
+    "Age",
+    "Took",
+    "Failure",
+  ]);
   const empty = make("div", { class: "empty" });
-  const [newer, older] = [["‹ Newer", () => turn(-1)], ["Older ›", () => turn(1)]]
-    .map(([text, click]) => make("button", { type: "button", class: "quiet", text, click }));
+  const [newer, older] = [
+    ["‹ Newer", () => turn(-1)],
+    ["Older ›", () => turn(1)],
+  ].map(([text, click]) => make("button", { type: "button", class: "quiet", text, click }));
   const where = make("span", { class: "soft" });
   let typing;
   const search = make("input", {
-    type: "search", value: chosen.search, placeholder: "name, meeting, correlation id …",
-    input: () => { clearTimeout(typing); typing = setTimeout(() => choose("search")(search.value.trim()), TYPING_MS); },
+    type: "search",
+    value: chosen.search,
+    placeholder: "name, meeting, correlation id …",
+    input: () => {
+      clearTimeout(typing);
+      typing = setTimeout(() => choose("search")(search.value.trim()), TYPING_MS);
+    },
   });
   place.append(
-    make("div", { class: "heading" }, make("h1", { text: "Bots" }),
-      make("form", { class: "filters", role: "search", submit: (event) => event.preventDefault() },
+    make(
+      "div",
+      { class: "heading" },
+      make("h1", { text: "Bots" }),
+      make(
+        "form",
+        { class: "filters", role: "search", submit: (event) => event.preventDefault() },
         make("label", { class: "wide" }, make("span", { text: "Search" }), search),
         choice("Status", "any status", BOT_STATES, chosen.status, choose("status")),
-        choice("Pool", "all pools", world.pools.map((pool) => pool.platform), chosen.platform, choose("platform")))),
-    empty, rows.element, make("nav", { class: "paging", "aria-label": "Pages" }, newer, where, older));
+        choice(
+          "Pool",
+          "all pools",
+          world.pools.map((pool) => pool.platform),
+          chosen.platform,
+          choose("platform"),
+        ),
+      ),
+    ),
+    empty,
+    rows.element,
+    make("nav", { class: "paging", "aria-label": "Pages" }, newer, where, older),
+  );
 
   function choose(name) {
     return (value) => {
@@ -60,7 +97,9 @@ export function open(place, { query }) {
   let asked = 0;
   async function load() {
     const mine = ++asked;
-    const wanted = Object.entries({ ...chosen, limit: PAGE, cursor: cursors.at(-1) }).filter(([, value]) => value);
+    const wanted = Object.entries({ ...chosen, limit: PAGE, cursor: cursors.at(-1) }).filter(
+      ([, value]) => value,
+    );
     try {
       const answer = await ask(`v1/bots?${new URLSearchParams(wanted)}`);
       if (mine !== asked) return; // an older question, answered late
@@ -74,17 +113,23 @@ export function open(place, { query }) {
   const refresh = throttled(load, REFRESH_MS);
 
   function show(at) {
-    rows.show(bots, (bot) => bot.id, (bot) => [
-      botLink(bot.id),
-      pill(bot.status),
-      bot.botDisplayName,
-      hostOf(bot.meetingUrl),
-      bot.platform,
-      bot.slotName ?? "",
-      duration(at - Date.parse(bot.createdAt)),
-      bot.startedAt ? duration((bot.endedAt ? Date.parse(bot.endedAt) : at) - Date.parse(bot.startedAt)) : "",
-      bot.failureReason ?? bot.failureCode ?? "",
-    ]);
+    rows.show(
+      bots,
+      (bot) => bot.id,
+      (bot) => [
+        botLink(bot.id),
+        pill(bot.status),
+        bot.botDisplayName,
+        hostOf(bot.meetingUrl),
+        bot.platform,
+        bot.slotName ?? "",
+        duration(at - Date.parse(bot.createdAt)),
+        bot.startedAt
+          ? duration((bot.endedAt ? Date.parse(bot.endedAt) : at) - Date.parse(bot.startedAt))
+          : "",
+        bot.failureReason ?? bot.failureCode ?? "",
+      ],
+    );
     showEmpty();
     newer.disabled = cursors.length === 1;
     older.disabled = !next;
@@ -97,10 +142,25 @@ export function open(place, { query }) {
     if (bots.length || empty.dataset.for === JSON.stringify(chosen)) return;
     empty.dataset.for = JSON.stringify(chosen);
     const narrowed = Object.values(chosen).some(Boolean);
-    empty.replaceChildren(...narrowed
-      ? [make("p", { text: "No bot is like that. Take a filter away, or search for less." })]
-      : [make("p", {}, "No bots yet. ", make("button", { type: "button", class: "link", text: "Send one", click: () => sendBot() }), ", or from a shell:"),
-        make("pre", { text: commandFor(world.pools[0]?.platform ?? "google-meet") })]);
+    empty.replaceChildren(
+      ...(narrowed
+        ? [make("p", { text: "No bot is like that. Take a filter away, or search for less." })]
+        : [
+            make(
+              "p",
+              {},
+              "No bots yet. ",
+              make("button", {
+                type: "button",
+                class: "link",
+                text: "Send one",
+                click: () => sendBot(),
+              }),
+              ", or from a shell:",
+            ),
+            make("pre", { text: commandFor(world.pools[0]?.platform ?? "google-meet") }),
+          ]),
+    );
   }
 
   /** Bots in sight change at once; new ones come with the next look at the first page. */

@@ -7,10 +7,19 @@ const TAIL = 500;
 const KEPT = 200_000;
 
 export function output(id) {
-  const text = make("pre", { class: "output", tabindex: 0, role: "log", "aria-label": "Output of its container" });
+  const text = make("pre", {
+    class: "output",
+    tabindex: 0,
+    role: "log",
+    "aria-label": "Output of its container",
+  });
   const note = make("span", { class: "soft" });
-  const element = make("section", { class: "card", "aria-labelledby": "output" },
-    make("header", {}, make("h2", { id: "output", text: "Output" }), note), text);
+  const element = make(
+    "section",
+    { class: "card", "aria-labelledby": "output" },
+    make("header", {}, make("h2", { id: "output", text: "Output" }), note),
+    text,
+  );
   const controller = new AbortController();
   let following = null;
 

@@ -7,8 +7,9 @@ import { countSlots, slotsOf, world } from "../world.js";
 import { poolCard } from "./pool.js";
 
 const ACTIVITY_MS = 15_000;
-const NOT_AN_OPERATOR = "This key has the scope “user”: it sees bots and the queue, but no pools "
-  + "and slots. A key with the scope “operator” sees all.";
+const NOT_AN_OPERATOR =
+  "This key has the scope “user”: it sees bots and the queue, but no pools " +
+  "and slots. A key with the scope “operator” sees all.";
 
 export const title = () => "Overview";
 
@@ -28,9 +29,15 @@ export function open(place) {
 
   function refresh() {
     empty.hidden = world.mayOperate;
-    follow(list, world.pools, (pool) => pool.platform, cardOf, (_, pool) => {
-      cards.get(pool.platform).show(pool, slotsOf(pool.platform), now());
-    });
+    follow(
+      list,
+      world.pools,
+      (pool) => pool.platform,
+      cardOf,
+      (_, pool) => {
+        cards.get(pool.platform).show(pool, slotsOf(pool.platform), now());
+      },
+    );
     summarise();
     activity();
   }
@@ -44,7 +51,10 @@ export function open(place) {
     for (const [platform, card] of cards) {
       const mine = changes.filter((change) => change.platform === platform);
       if (mine.length === 0) continue;
-      card.showFigures(world.pools.find((pool) => pool.platform === platform), now());
+      card.showFigures(
+        world.pools.find((pool) => pool.platform === platform),
+        now(),
+      );
       card.touch(new Set(mine.map((change) => change.slotId)), now());
     }
     summarise();
@@ -52,18 +62,25 @@ export function open(place) {
   }
 
   const activity = throttled(async () => {
-    await Promise.all(Array.from(cards, async ([platform, card]) => {
-      const answer = await ask(`v1/pools/${platform}/activity?minutes=60`);
-      card.showHour(answer.minutes);
-    }));
+    await Promise.all(
+      Array.from(cards, async ([platform, card]) => {
+        const answer = await ask(`v1/pools/${platform}/activity?minutes=60`);
+        card.showHour(answer.minutes);
+      }),
+    );
   }, ACTIVITY_MS);
 
   function summarise() {
     const { text, kind } = judge(world.pools);
     write(verdict, text);
     verdict.dataset.kind = kind;
-    follow(figures, world.mayOperate ? totals() : [], ([name]) => name, ([name]) =>
-      make("div", {}, make("dt", { text: name }), make("dd")), (row, [, value]) => write(row.lastChild, value));
+    follow(
+      figures,
+      world.mayOperate ? totals() : [],
+      ([name]) => name,
+      ([name]) => make("div", {}, make("dt", { text: name }), make("dd")),
+      (row, [, value]) => write(row.lastChild, value),
+    );
   }
 
   refresh();
@@ -92,7 +109,8 @@ function judge(pools) {
   const broken = pools.reduce((sum, pool) => sum + (countSlots(pool.platform).error ?? 0), 0);
   if (broken) return { kind: "warn", text: `${plural(broken, "slot")} in error; nobody waits` };
   const closed = pools.filter((pool) => pool.drained).map((pool) => pool.platform);
-  if (closed.length) return { kind: "note", text: `${closed.join(", ")} takes nobody new: drained` };
+  if (closed.length)
+    return { kind: "note", text: `${closed.join(", ")} takes nobody new: drained` };
   return { kind: "good", text: "The pools hold: nobody waits" };
 }
 
@@ -101,7 +119,10 @@ function totals() {
   const counts = world.pools.map((pool) => countSlots(pool.platform));
   const all = (status) => counts.reduce((total, each) => total + (each[status] ?? 0), 0);
   const used = all("busy") + all("deploying") + all("releasing");
-  const oldest = Math.max(0, ...world.pools.map((pool) => (pool.queueDepth && pool.oldestWaitMs) || 0));
+  const oldest = Math.max(
+    0,
+    ...world.pools.map((pool) => (pool.queueDepth && pool.oldestWaitMs) || 0),
+  );
   return [
     ["Bots in slots", `${used} of ${sum((pool) => pool.maxSize)}`],
     ["Warm and free", all("idle")],

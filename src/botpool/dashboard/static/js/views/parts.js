@@ -15,7 +15,8 @@ export function fillPill(element, status) {
   return element;
 }
 
-export const botLink = (id) => (id === null ? "" : make("a", { href: `#/bots/${id}`, text: `bot ${id}` }));
+export const botLink = (id) =>
+  id === null ? "" : make("a", { href: `#/bots/${id}`, text: `bot ${id}` });
 
 /** A text to copy, such as a correlation id. */
 export function copyable(text, name) {
@@ -24,16 +25,34 @@ export function copyable(text, name) {
     announce(`Copied the ${name}`);
   };
   // Browsers give the clipboard only to pages that came over TLS or from this machine.
-  const button = navigator.clipboard && make("button", { type: "button", class: "quiet small", text: "Copy", "aria-label": `Copy the ${name}`, click: copy });
+  const button =
+    navigator.clipboard &&
+    make("button", {
+      type: "button",
+      class: "quiet small",
+      text: "Copy",
+      "aria-label": `Copy the ${name}`,
+      click: copy,
+    });
   return make("span", { class: "copyable" }, make("code", { text }), button);
 }
 
-export const fact = (name, value) => make("div", {}, make("dt", { text: name }), make("dd", {}, value ?? "–"));
+export const fact = (name, value) =>
+  make("div", {}, make("dt", { text: name }), make("dd", {}, value ?? "–"));
 
 /** A choice among names; the first is "all". */
 export function choice(label, all, names, chosen, onChoice) {
-  return make("label", {}, make("span", { text: label }),
-    make("select", { change: (event) => onChoice(event.target.value) },
+  return make(
+    "label",
+    {},
+    make("span", { text: label }),
+    make(
+      "select",
+      { change: (event) => onChoice(event.target.value) },
       make("option", { value: "", text: all }),
-      names.map((name) => make("option", { value: name, text: spoken(name), selected: name === chosen }))));
+      names.map((name) =>
+        make("option", { value: name, text: spoken(name), selected: name === chosen }),
+      ),
+    ),
+  );
 }

@@ -12,7 +12,8 @@ const USED = ["busy", "deploying", "releasing"];
 
 export function poolCard(platform, onAction) {
   const field = Object.fromEntries(
-    ["used", "waiting", "warm", "running"].map((name) => [name, make("dd")]));
+    ["used", "waiting", "warm", "running"].map((name) => [name, make("dd")]),
+  );
   const figure = (name, value, title) => make("div", { title }, make("dt", { text: name }), value);
   const badge = make("span", { class: "badge warn" });
   const backend = make("p", { class: "soft" });
@@ -22,20 +23,59 @@ export function poolCard(platform, onAction) {
   const tools = make("div", { class: "buttons" });
   const grid = tileGrid(`Slots of ${platform}`);
   const hour = hourCharts(platform);
-  const empty = make("div", { class: "empty" },
-    make("p", {}, "No slots yet: the first bot makes one. ",
-      make("button", { type: "button", class: "link", text: "Send one", click: () => sendBot(platform) })),
-    make("details", {}, make("summary", { text: "or from a shell" }), make("pre", { text: commandFor(platform) })));
-  const element = make("article", { class: "card pool", "aria-labelledby": `pool-${platform}` },
-    make("header", {},
+  const empty = make(
+    "div",
+    { class: "empty" },
+    make(
+      "p",
+      {},
+      "No slots yet: the first bot makes one. ",
+      make("button", {
+        type: "button",
+        class: "link",
+        text: "Send one",
+        click: () => sendBot(platform),
+      }),
+    ),
+    make(
+      "details",
+      {},
+      make("summary", { text: "or from a shell" }),
+      make("pre", { text: commandFor(platform) }),
+    ),
+  );
+  const element = make(
+    "article",
+    { class: "card pool", "aria-labelledby": `pool-${platform}` },
+    make(
+      "header",
+      {},
       make("hgroup", {}, make("h2", { id: `pool-${platform}` }, platform, badge), backend),
-      make("dl", { class: "figures" },
+      make(
+        "dl",
+        { class: "figures" },
         figure("In use", field.used, "Slots with a bot, of the most that this pool may have"),
         figure("Waiting", field.waiting, "Bots in the queue, and how long the first has waited"),
-        figure("Warm starts", field.warm, "Bots that found a container already made, of the last 1,000"),
-        figure("To running, p50 / p95", field.running, "From the assignment to a running container, of the last 1,000")),
-      tools),
-    trouble, bar, legend, grid.element, empty, hour.element);
+        figure(
+          "Warm starts",
+          field.warm,
+          "Bots that found a container already made, of the last 1,000",
+        ),
+        figure(
+          "To running, p50 / p95",
+          field.running,
+          "From the assignment to a running container, of the last 1,000",
+        ),
+      ),
+      tools,
+    ),
+    trouble,
+    bar,
+    legend,
+    grid.element,
+    empty,
+    hour.element,
+  );
   let shown = null;
   let seenAt = 0;
 
@@ -47,7 +87,10 @@ export function poolCard(platform, onAction) {
     write(field.used, `${used} of ${pool.maxSize}`);
     showWaiting(now);
     write(field.warm, percent(pool.warmHitRatio));
-    write(field.running, `${measured(pool.timeToRunningP50Ms)} / ${measured(pool.timeToRunningP95Ms)}`);
+    write(
+      field.running,
+      `${measured(pool.timeToRunningP50Ms)} / ${measured(pool.timeToRunningP95Ms)}`,
+    );
     showBar(counts, pool.maxSize);
   }
 
@@ -60,13 +103,31 @@ export function poolCard(platform, onAction) {
 
   function showBar(counts, maxSize) {
     const present = Object.keys(SLOT_STATES).filter((status) => counts[status]);
-    const whole = Math.max(1, maxSize, present.reduce((sum, status) => sum + counts[status], 0));
-    follow(bar, present, String, (status) => make("i", { "data-status": status }), (part, status) =>
-      measure(part, "width", `${(100 * counts[status]) / whole}%`));
-    follow(legend, present, String,
-      (status) => make("li", { "data-status": status, title: SLOT_STATES[status].means },
-        make("b", { class: "mark", text: SLOT_STATES[status].letter }), make("span")),
-      (item, status) => write(item.lastChild, `${counts[status]} ${status}`));
+    const whole = Math.max(
+      1,
+      maxSize,
+      present.reduce((sum, status) => sum + counts[status], 0),
+    );
+    follow(
+      bar,
+      present,
+      String,
+      (status) => make("i", { "data-status": status }),
+      (part, status) => measure(part, "width", `${(100 * counts[status]) / whole}%`),
+    );
+    follow(
+      legend,
+      present,
+      String,
+      (status) =>
+        make(
+          "li",
+          { "data-status": status, title: SLOT_STATES[status].means },
+          make("b", { class: "mark", text: SLOT_STATES[status].letter }),
+          make("span"),
+        ),
+      (item, status) => write(item.lastChild, `${counts[status]} ${status}`),
+    );
   }
 
   return {
@@ -75,10 +136,20 @@ export function poolCard(platform, onAction) {
     show(pool, slots, now) {
       write(badge, pool.drained ? "drained" : "");
       write(backend, `${pool.backend} · ${pool.image}`);
-      write(trouble, pool.backendHealth.ok ? "" : `Trouble with the backend “${pool.backend}”: ${pool.backendHealth.detail}`);
+      write(
+        trouble,
+        pool.backendHealth.ok
+          ? ""
+          : `Trouble with the backend “${pool.backend}”: ${pool.backendHealth.detail}`,
+      );
       assign(element, "data-drained", pool.drained);
       const actions = poolActions(pool);
-      follow(tools, actions, (action) => action.verb, (action) => actionButton(action, onAction));
+      follow(
+        tools,
+        actions,
+        (action) => action.verb,
+        (action) => actionButton(action, onAction),
+      );
       showFigures(pool, now);
       empty.hidden = slots.length > 0;
       grid.show(slots, now);

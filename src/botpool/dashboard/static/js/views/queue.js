@@ -17,18 +17,35 @@ export const title = () => "Queue";
 export function open(place, { query }) {
   const heading = make("h1", { text: "Queue" });
   const note = make("p", { class: "soft" });
-  const rows = table("Queue", ["Place", "Bot", "Pool", "Priority", "Waiting", "Deadline in", "Estimate", ""]);
+  const rows = table("Queue", [
+    "Place",
+    "Bot",
+    "Pool",
+    "Priority",
+    "Waiting",
+    "Deadline in",
+    "Estimate",
+    "",
+  ]);
   const empty = make("p", { class: "empty", text: "Nobody waits: there is a slot for every bot." });
   const filter = make("div", { class: "filters" });
   place.append(make("div", { class: "heading" }, heading, filter), note, empty, rows.element);
   let platform = query.get("platform") ?? "";
   let entries = [];
 
-  filter.append(choice("Pool", "all pools", world.pools.map((pool) => pool.platform), platform, (chosen) => {
-    platform = chosen;
-    rewrite(platform ? { platform } : {});
-    refresh();
-  }));
+  filter.append(
+    choice(
+      "Pool",
+      "all pools",
+      world.pools.map((pool) => pool.platform),
+      platform,
+      (chosen) => {
+        platform = chosen;
+        rewrite(platform ? { platform } : {});
+        refresh();
+      },
+    ),
+  );
   filter.hidden = world.pools.length < 2;
 
   const refresh = throttled(async () => {
@@ -40,18 +57,27 @@ export function open(place, { query }) {
   function show(at) {
     const more = entries.length - SHOWN;
     empty.hidden = entries.length > 0;
-    write(note, entries.length === 0 ? "" : plural(entries.length, "bot waits", "bots wait")
-      + (more > 0 ? `; the first ${SHOWN} are shown.` : "."));
-    rows.show(entries.slice(0, SHOWN), (entry) => entry.botId, (entry) => [
-      entry.position,
-      botLink(entry.botId),
-      entry.platform,
-      entry.priority,
-      duration(at - Date.parse(entry.queuedAt)),
-      left(entry, at),
-      entry.estimatedWaitMs === null ? NONE : `about ${duration(entry.estimatedWaitMs)}`,
-      actionButton(botActions({ id: entry.botId, status: "QUEUED" })[0], refresh),
-    ]);
+    write(
+      note,
+      entries.length === 0
+        ? ""
+        : plural(entries.length, "bot waits", "bots wait") +
+            (more > 0 ? `; the first ${SHOWN} are shown.` : "."),
+    );
+    rows.show(
+      entries.slice(0, SHOWN),
+      (entry) => entry.botId,
+      (entry) => [
+        entry.position,
+        botLink(entry.botId),
+        entry.platform,
+        entry.priority,
+        duration(at - Date.parse(entry.queuedAt)),
+        left(entry, at),
+        entry.estimatedWaitMs === null ? NONE : `about ${duration(entry.estimatedWaitMs)}`,
+        actionButton(botActions({ id: entry.botId, status: "QUEUED" })[0], refresh),
+      ],
+    );
   }
 
   refresh();
@@ -69,6 +95,10 @@ function left({ queuedAt, timeoutAt }, at) {
   const share = Math.min(1, Math.max(0, (to - at) / (to - from)));
   const bar = make("i");
   measure(bar, "width", `${Math.round(share * 100)}%`);
-  return make("span", { class: share < 0.2 ? "left soon" : "left" },
-    make("span", { text: duration(to - at) }), make("span", { class: "gauge", "aria-hidden": "true" }, bar));
+  return make(
+    "span",
+    { class: share < 0.2 ? "left soon" : "left" },
+    make("span", { text: duration(to - at) }),
+    make("span", { class: "gauge", "aria-hidden": "true" }, bar),
+  );
 }

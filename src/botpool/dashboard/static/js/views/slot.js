@@ -23,39 +23,68 @@ export function open(place, { id }) {
   const over = tenants();
   const history = historyList("History");
   place.append(
-    make("nav", { class: "trail", "aria-label": "Where you are" }, make("a", { href: "#/slots", text: "Slots" })),
-    make("div", { class: "heading" }, heading, status, cordoned, tools), trouble,
-    make("div", { class: "columns" }, make("div", {}, over.element), make("div", {}, facts, history.element)));
+    make(
+      "nav",
+      { class: "trail", "aria-label": "Where you are" },
+      make("a", { href: "#/slots", text: "Slots" }),
+    ),
+    make("div", { class: "heading" }, heading, status, cordoned, tools),
+    trouble,
+    make(
+      "div",
+      { class: "columns" },
+      make("div", {}, over.element),
+      make("div", {}, facts, history.element),
+    ),
+  );
 
   /** What the stream has told stands here at once. */
   function show() {
     const slot = world.slots.get(id);
     write(heading, slot?.name ?? `Slot ${id}`);
     facts.hidden = status.hidden = tools.hidden = !slot;
-    write(trouble, slot ? slot.errorMessage ?? "" : "This slot does not exist, or not any more. Its history stays.");
+    write(
+      trouble,
+      slot
+        ? (slot.errorMessage ?? "")
+        : "This slot does not exist, or not any more. Its history stays.",
+    );
     if (!slot) return;
     fillPill(status, slot.status);
     write(cordoned, slot.cordoned ? "cordoned" : "");
     const actions = slotActions(slot);
-    follow(tools, actions, ({ verb, does, off }) => verb + does + off, (action) => actionButton(action, () => { show(); refresh(); }));
+    follow(
+      tools,
+      actions,
+      ({ verb, does, off }) => verb + does + off,
+      (action) =>
+        actionButton(action, () => {
+          show();
+          refresh();
+        }),
+    );
     const at = now();
-    facts.replaceChildren(...[
-      ["Bot", slot.assignedBotId === null ? "none" : botLink(slot.assignedBotId)],
-      ["Phase", slot.phase && spoken(slot.phase)],
-      ["Pool", slot.platform],
-      ["Last assigned", slot.lastAssignedAt && clock(slot.lastAssignedAt, at)],
-      ["Last released", slot.lastReleasedAt && clock(slot.lastReleasedAt, at)],
-      ["Failed resets", slot.recoveryAttempts],
-      ["Skipped recoveries", slot.skippedRecoveries],
-      ["Image", slot.image && make("code", { text: slot.image })],
-      ["Container", slot.containerId && make("code", { text: slot.containerId })],
-      ["Made", clock(slot.createdAt, at)],
-    ].map(([label, value]) => fact(label, value)));
+    facts.replaceChildren(
+      ...[
+        ["Bot", slot.assignedBotId === null ? "none" : botLink(slot.assignedBotId)],
+        ["Phase", slot.phase && spoken(slot.phase)],
+        ["Pool", slot.platform],
+        ["Last assigned", slot.lastAssignedAt && clock(slot.lastAssignedAt, at)],
+        ["Last released", slot.lastReleasedAt && clock(slot.lastReleasedAt, at)],
+        ["Failed resets", slot.recoveryAttempts],
+        ["Skipped recoveries", slot.skippedRecoveries],
+        ["Image", slot.image && make("code", { text: slot.image })],
+        ["Container", slot.containerId && make("code", { text: slot.containerId })],
+        ["Made", clock(slot.createdAt, at)],
+      ].map(([label, value]) => fact(label, value)),
+    );
   }
 
   const refresh = throttled(async () => {
     const answers = await Promise.allSettled([
-      ask(`v1/slots/${id}`), ask(`v1/slots/${id}/assignments`), ask(`v1/slots/${id}/history`),
+      ask(`v1/slots/${id}`),
+      ask(`v1/slots/${id}/assignments`),
+      ask(`v1/slots/${id}/history`),
     ]);
     const [slot, assignments, events] = answers.map(({ value }) => value);
     if (slot) world.slots.set(id, slot.slot);

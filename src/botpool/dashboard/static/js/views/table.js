@@ -4,9 +4,15 @@ import { assign, follow, make, write } from "../dom.js";
 
 export function table(label, columns) {
   const body = make("tbody", { role: "rowgroup" });
-  const heads = columns.map((name) => make("th", { scope: "col", role: "columnheader", text: name }));
-  const element = make("table", { role: "table", "aria-label": label },
-    make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, heads)), body);
+  const heads = columns.map((name) =>
+    make("th", { scope: "col", role: "columnheader", text: name }),
+  );
+  const element = make(
+    "table",
+    { role: "table", "aria-label": label },
+    make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, heads)),
+    body,
+  );
 
   /** `cellsOf(item)` gives a text or an element for each column; only what is new is replaced. */
   function show(items, keyOf, cellsOf) {
@@ -15,8 +21,12 @@ export function table(label, columns) {
       cellsOf(item).forEach((content, index) => put(row.cells[index], content));
     });
   }
-  const newRow = () => make("tr", { role: "row" },
-    columns.map((name) => make("td", { role: "cell", "data-label": name })));
+  const newRow = () =>
+    make(
+      "tr",
+      { role: "row" },
+      columns.map((name) => make("td", { role: "cell", "data-label": name })),
+    );
 
   return { element, show };
 }

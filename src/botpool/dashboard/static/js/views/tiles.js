@@ -1,11 +1,18 @@
-/** The slots of a pool as tiles: a colour and a letter for the status, the bot, its phase and age. */
+/** The slots of a pool as tiles: a colour and a letter for the status; bot, phase and age. */
 import { assign, follow, make, write } from "../dom.js";
 import { SLOT_PHASES, SLOT_STATES } from "../states.js";
 import { age } from "../wording.js";
 import { world } from "../world.js";
 
 const MANY = 60;
-const KEYS = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: "row", ArrowUp: "-row", Home: "first", End: "last" };
+const KEYS = {
+  ArrowRight: 1,
+  ArrowLeft: -1,
+  ArrowDown: "row",
+  ArrowUp: "-row",
+  Home: "first",
+  End: "last",
+};
 
 /** The grid is one stop of the Tab key; arrows move inside. Five hundred stops would be a wall. */
 export function tileGrid(label) {
@@ -15,10 +22,16 @@ export function tileGrid(label) {
   function show(slots, now) {
     element.classList.toggle("many", slots.length > MANY);
     for (const id of tiles.keys()) if (!world.slots.has(id)) tiles.delete(id);
-    follow(element, slots, (slot) => slot.id, newTile, (tile, slot) => {
-      tiles.set(slot.id, tile);
-      fill(tile, slot, now);
-    });
+    follow(
+      element,
+      slots,
+      (slot) => slot.id,
+      newTile,
+      (tile, slot) => {
+        tiles.set(slot.id, tile);
+        fill(tile, slot, now);
+      },
+    );
     const links = element.querySelectorAll("a");
     if (links.length && !element.querySelector("a[tabindex='0']")) links[0].tabIndex = 0;
   }
@@ -62,7 +75,13 @@ function target(step, at, links) {
 }
 
 function newTile(slot) {
-  const parts = [make("b", { class: "mark" }), make("b"), make("span"), make("span"), make("small")];
+  const parts = [
+    make("b", { class: "mark" }),
+    make("b"),
+    make("span"),
+    make("span"),
+    make("small"),
+  ];
   return make("li", {}, make("a", { href: `#/slots/${slot.id}`, tabindex: -1 }, parts));
 }
 
@@ -80,6 +99,11 @@ function fill(tile, slot, now) {
   write(bot, slot.assignedBotId === null ? "no bot" : `bot ${slot.assignedBotId}`);
   write(phase, slot.cordoned ? `${step}, cordoned` : step);
   write(old, age(now - since(slot)));
-  assign(tile.firstChild, "title", [slot.name, slot.status, phase.textContent, bot.textContent, slot.errorMessage]
-    .filter(Boolean).join(" · "));
+  assign(
+    tile.firstChild,
+    "title",
+    [slot.name, slot.status, phase.textContent, bot.textContent, slot.errorMessage]
+      .filter(Boolean)
+      .join(" · "),
+  );
 }
