@@ -149,15 +149,17 @@ def test_a_hidden_tab_holds_no_connection(visits: Visits, imagined: Imagined) ->
     assert imagined.last_ids == [None, "0"]
 
 
-def _run(page: Page, imagined: Imagined) -> tuple[Sequence[float], Sequence[float]]:
-    """Two seconds of a crowd; how long each batch took, and each task of over 50 ms."""
-    page.evaluate(WATCH_WORK)
-    for number in range(2 * CHANGES_A_SECOND):
-        slot_id = 1 + number * 37 % SLOTS
-        imagined.push(moved(slot_id, ORDER[number % 4], botId=number))
-        time.sleep(1 / CHANGES_A_SECOND)
-    batches, long = page.evaluate(STOP_WATCHING)
-    return batches, long
+class Meter:
+    """The processor time of the page's main thread: script, style, layout and paint, and no waiting
+    for a processor that others use."""
+
+    def __init__(self, page: Page) -> None:
+        self._session = page.context.new_cdp_session(page)
+        self._session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def read_ms(self) -> float:
+        metrics = self._session.send("Performance.getMetrics")["metrics"]
+        return 1000 * float(next(m["value"] for m in metrics if m["name"] == "TaskDuration"))
 
 
 def test_it_keeps_up_with_a_crowd(
@@ -167,18 +169,34 @@ def test_it_keeps_up_with_a_crowd(
     tell(imagined, pools=[pool("zoom", maxSize=SLOTS)], slots=slots)
     page = visits.live(imagined.url)
     expect(page.locator(".tiles li")).to_have_count(SLOTS)
-    worst, told = [], []
+    meter = Meter(page)
+    told, good = [], False
     for _ in range(TRIES):
+        began = meter.read_ms()
         batches, long = _run(page, imagined)
-        assert len(batches) > CHANGES_A_SECOND / 10
-        worst.append(max(batches))
+        each = (meter.read_ms() - began) / len(batches)
         told.append(
-            f"{len(batches)} batches, median {statistics.median(batches):.1f} ms, "
-            f"longest {worst[-1]:.1f} ms; tasks over {LIMIT_MS} ms, with layout: {len(long)}"
+            f"{len(batches)} batches: median {statistics.median(batches):.1f} ms, "
+            f"longest {max(batches):.1f} ms; with layout and paint {each:.1f} ms of processor "
+            f"each; tasks over {LIMIT_MS} ms by the clock: {len(long)}"
         )
-        if worst[-1] < LIMIT_MS and not long:
+        # Others may hold the processor up in the middle of a batch; not in each try.
+        good = max(batches) < LIMIT_MS and each < LIMIT_MS
+        if good:
             break
     record_property("crowd", told)
     FIGURES.parent.mkdir(exist_ok=True)
     FIGURES.write_text("\n".join(told) + "\n")
-    assert min(worst) < LIMIT_MS, "another process may hold the processor up once, not each time"
+    assert good, told
+
+
+def _run(page: Page, imagined: Imagined) -> tuple[Sequence[float], Sequence[float]]:
+    """Two seconds of a crowd; how long each batch took, and each task of over 50 ms."""
+    page.evaluate(WATCH_WORK)
+    for number in range(2 * CHANGES_A_SECOND):
+        slot_id = 1 + number * 37 % SLOTS
+        imagined.push(moved(slot_id, ORDER[number % 4], botId=number))
+        time.sleep(1 / CHANGES_A_SECOND)
+    batches, long = page.evaluate(STOP_WATCHING)
+    assert len(batches) > CHANGES_A_SECOND / 10
+    return batches, long
