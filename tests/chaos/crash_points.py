@@ -2,7 +2,7 @@
 
 The product knows nothing of it. All that the engine does to the outside is a named statement of the
 `Database` or a named call of the `Backend`, so a point is a moment and such a name, and the number
-of the time that is meant: `after:start`, `within:free_slot`, `before:ensure#2`.
+of the time that is meant: `after:start`, `within:free_slots`, `before:ensure#2`.
 
 - `before`: nothing of it was sent.
 - `within`: all statements of the transaction ran, and its commit was not sent.

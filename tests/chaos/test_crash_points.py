@@ -59,9 +59,9 @@ def scene(
 @pytest.mark.parametrize(
     "point",
     [
-        "before:enqueue_bot",
-        "within:enqueue_bot",
-        "after:enqueue_bot",
+        "before:enqueue_bots",
+        "within:enqueue_bots",
+        "after:enqueue_bots",
         "after:lease_slots",
         "before:ensure",
         "after:ensure",
@@ -92,17 +92,17 @@ def test_killed_while_looking(scene: Scene, point: str) -> None:
 @pytest.mark.parametrize(
     "point",
     [
-        "before:end_bot",
-        "after:end_bot",
+        "before:end_bots",
+        "after:end_bots",
         "before:stop",
         "after:stop",
         "after:look",
-        "within:free_slot",
-        "after:free_slot",
+        "within:free_slots",
+        "after:free_slots",
         "after:record_container#2",
         "after:launch#2",
         "after:record_start#2",
-        "after:free_slot#2",
+        "after:free_slots#2",
     ],
 )
 def test_killed_while_releasing_and_handing_over(scene: Scene, point: str) -> None:
@@ -118,7 +118,7 @@ def test_killed_while_releasing_and_handing_over(scene: Scene, point: str) -> No
         "after:launch",
         "after:start",
         "after:stop",
-        "within:free_slot",
+        "within:free_slots",
     ],
 )
 def test_killed_and_back_before_the_lease_ends(scene: Scene, point: str) -> None:
@@ -128,7 +128,7 @@ def test_killed_and_back_before_the_lease_ends(scene: Scene, point: str) -> None
     assert_done(scene, "second")
 
 
-@pytest.mark.parametrize("point", ["before:admit_to_idle_slot#2", "after:admit_to_idle_slot"])
+@pytest.mark.parametrize("point", ["before:admit_to_idle_slots#2", "after:admit_to_idle_slots"])
 def test_killed_while_admitting_to_an_idle_slot(scene: Scene, point: str) -> None:
     crash_and_recover(scene, point, one_after_the_other)
     assert_done(scene, "first")
@@ -141,8 +141,8 @@ def test_killed_while_admitting_to_an_idle_slot(scene: Scene, point: str) -> Non
         "before:fail_deployment",
         "after:fail_deployment",
         "after:stop",
-        "within:requeue_bot",
-        "after:requeue_bot",
+        "within:requeue_bots",
+        "after:requeue_bots",
         "before:ensure#2",
         "within:reset_slot",
         "after:reset_slot",
@@ -154,7 +154,7 @@ def test_killed_while_a_failed_deployment_is_tried_again(scene: Scene, point: st
     assert_done(scene, "second")
 
 
-@pytest.mark.parametrize("point", ["within:fail_undeployed_bot", "after:fail_undeployed_bot"])
+@pytest.mark.parametrize("point", ["within:fail_undeployed_bots", "after:fail_undeployed_bots"])
 def test_killed_while_a_bot_is_given_up(scene: Scene, point: str) -> None:
     crash_and_recover(scene, point, failing(2))
     assert scene.final("first") == ("FAILED", 2)
@@ -175,7 +175,7 @@ def test_killed_while_a_broken_slot_is_deleted(scene: Scene, point: str) -> None
 
 @pytest.mark.parametrize("settings", [{"process": {"first_start_s": 10}}])
 @pytest.mark.parametrize(
-    "point", ["before:end_bot", "after:end_bot", "after:stop", "after:free_slot"]
+    "point", ["before:end_bots", "after:end_bots", "after:stop", "after:free_slots"]
 )
 def test_killed_while_a_starting_bot_is_stopped(scene: Scene, point: str) -> None:
     crash_and_recover(scene, point, stop_while_starting)
@@ -192,7 +192,7 @@ def test_killed_while_a_queued_bot_is_stopped(scene: Scene, point: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "point", ["before:ask_bot_to_leave", "after:ask_bot_to_leave", "before:end_bot"]
+    "point", ["before:ask_bot_to_leave", "after:ask_bot_to_leave", "before:end_bots"]
 )
 def test_killed_while_a_running_bot_is_asked_to_leave(scene: Scene, point: str) -> None:
     crash_and_recover(scene, point, stop_in_the_call)

@@ -45,12 +45,12 @@ LONG = [
     "before:mark_running",
     "after:mark_running",
     "before:stop",
-    "within:free_slot",
-    "after:free_slot",
+    "within:free_slots",
+    "after:free_slots",
     "before:remove_container#2",
     "after:launch#2",
     "after:record_start#2",
-    "after:free_slot#2",
+    "after:free_slots#2",
 ]
 
 
@@ -110,7 +110,7 @@ def test_killed_while_deploying_or_handing_over(scene: Scene, point: str) -> Non
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "point", ["before:fail_deployment", "after:stop", "after:requeue_bot", "after:reset_slot"]
+    "point", ["before:fail_deployment", "after:stop", "after:requeue_bots", "after:reset_slot"]
 )
 def test_killed_while_a_failed_deployment_is_tried_again(scene: Scene, point: str) -> None:
     crash_and_recover(scene, point, failing(1), down_s=DOWN_S)
@@ -128,6 +128,6 @@ def test_killed_while_a_broken_slot_is_deleted(scene: Scene, point: str) -> None
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("point", ["after:ask_bot_to_leave", "before:end_bot"])
+@pytest.mark.parametrize("point", ["after:ask_bot_to_leave", "before:end_bots"])
 def test_killed_while_a_running_bot_is_asked_to_leave(scene: Scene, point: str) -> None:
     assert_survived(scene, point, stop_in_the_call)

@@ -181,7 +181,7 @@ async def test_the_common_case_is_one_statement(stage: Stage) -> None:
 
     replica.database.fetch = counted  # type: ignore[method-assign]
     await replica.admission.admit(wish())
-    assert sent == ["admit_to_idle_slot"]
+    assert sent == ["admit_to_idle_slots"]
     assert stage.backend.made("start") == [1], "the reply waited for the backend"
 
 

@@ -84,7 +84,7 @@ async def test_a_warm_admission_is_one_statement(
 
     monkeypatch.setattr(Database, "fetch", noted)
     await replica.admission.admit(wish())
-    assert sent == ["admit_to_idle_slot"]
+    assert sent == ["admit_to_idle_slots"]
 
 
 async def test_time_to_running_and_where_it_went(stage: Stage) -> None:

@@ -37,36 +37,18 @@ def _released_before_the_stop() -> Iterator[None]:
 
 BUGS: Mapping[str, Callable[[], Any]] = {
     "a slot is freed without a fence": lambda: _changed(
-        "free_slot",
-        {"AND s.assignment_id = %(assignment_id)s": "", "AND s.version = %(version)s": ""},
+        "free_slots",
+        {"s.assignment_id = f.assignment_id AND s.version = f.version AND": ""},
     ),
     "a pool's slots are counted outside its lock": lambda: _changed(
         "lock_pool", {"pg_advisory_xact_lock(1651471472, hashtext(%(platform)s))": "1"}
     ),
     "a slot is released before its container has stopped": _released_before_the_stop,
-    "a live lease is not respected": lambda: _changed(
-        "lease_slots",
-        {"AND (s.lease_until IS NULL OR s.lease_until <= botpool_now())": ""},
-    ),
-    "a start is recorded without a fence": lambda: _changed(
-        "record_start",
+    "an end reaches whoever came after": lambda: _changed(
+        "end_bots",
         {
-            "AND assignment_id = %(assignment_id)s": "",
-            "AND version = %(version)s": "",
-            "AND status = 'deploying'": "",
-        },
-    ),
-    "a look ends the bot that came after the one it saw": lambda: _changed(
-        "end_bot",
-        {
-            "s.assignment_id = %(assignment_id)s": "s.assignment_id >= %(assignment_id)s",
-            "AND (%(version)s::bigint IS NULL OR s.version = %(version)s)": "",
-        },
-    ),
-    "a newcomer overtakes the queue": lambda: _changed(
-        "admit_to_idle_slot",
-        {
-            "AND NOT EXISTS (SELECT FROM bot_pool_queue q WHERE q.platform = %(platform)s)": "",
+            "s.assignment_id = e.assignment_id": "s.assignment_id >= e.assignment_id",
+            "(e.version IS NULL OR s.version = e.version)": "true",
         },
     ),
 }

@@ -147,9 +147,9 @@ def test_one_place_assigns_and_one_frees() -> None:
     writing = re.compile(r"assigned_bot_id\s*=\s*(\w+(?:\.\w+)?)\s*,")
     found = {name: writing.findall(statements.statement(name)) for name in NAMES}
     assert {name: values for name, values in found.items() if values} == {
-        "admit_to_idle_slot": ["admitted.bot_id"],
+        "admit_to_idle_slots": ["a.bot_id"],
         "match_queue": ["pair.bot_id"],
-        "free_slot": ["NULL"],
+        "free_slots": ["NULL"],
     }
 
 

@@ -1,4 +1,7 @@
-"""Admitting a bot: an idle slot if nobody waits, else the queue and the matcher.
+"""Admitting bots: to idle slots if nobody waits, else to the queue and the matcher.
+
+Both are gathered by pool: whoever waits while a statement is under way goes in the next, in the
+order of arrival.
 
 What happens if the process dies: before the commit nothing was admitted and the caller got no
 answer; after it, the slot row says what is wanted and any replica carries on. If the request comes
@@ -6,8 +9,8 @@ twice, the idempotency key finds the first bot, also while the first request is 
 second waits at the key's unique index. Without a key, a second request is a second bot.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from botpool.domain.errors import (
     IdempotencyConflict,
@@ -17,19 +20,25 @@ from botpool.domain.errors import (
     ShuttingDown,
     UnknownPlatform,
 )
-from botpool.domain.ids import BotId
+from botpool.domain.ids import BotId, Platform
 from botpool.domain.policy import Policy
-from botpool.domain.records import Admitted, BotRequest, IdempotencyKey
+from botpool.domain.records import Admitted, Bot, BotRequest, IdempotencyKey
 from botpool.domain.states import BotStatus
 from botpool.engine import journal
 from botpool.engine.estimates import Estimates
+from botpool.engine.gathering import Gathering
 from botpool.engine.matching import Matcher, lock, match_calls
 from botpool.engine.telemetry import Telemetry
 from botpool.engine.wakeups import Wakeups
-from botpool.store.database import Database, Rows, Transaction
+from botpool.engine.wishes import Wish, columns, to_new_bot
+from botpool.store.database import Call, Database, Rows, Transaction
 from botpool.store.rows import to_bot
 
+_AT_ONCE = 256
 _RETRY_AFTER_S = 5
+
+_Row: TypeAlias = Mapping[str, Any]
+_Counter: TypeAlias = Gathering[Wish, _Row | None]
 
 
 class Admission:
@@ -48,6 +57,8 @@ class Admission:
         self._estimates = estimates
         self._policy = policy
         self._telemetry = telemetry
+        self._claiming: dict[Platform, _Counter] = {}
+        self._enqueueing: dict[Platform, _Counter] = {}
         self._closed = False
 
     def close(self) -> None:
@@ -56,74 +67,69 @@ class Admission:
 
     async def admit(self, request: BotRequest, key: IdempotencyKey | None = None) -> Admitted:
         try:
-            admitted = await self._admit(request, key)
+            admitted = await self._admit(Wish(request=request, key=key))
         except (NoSlot, PoolDrained, ShuttingDown):
             self._telemetry.refused(request.platform)
             raise
         self._telemetry.admitted(admitted)
         return admitted
 
-    async def _admit(self, request: BotRequest, key: IdempotencyKey | None) -> Admitted:
+    async def _admit(self, wish: Wish) -> Admitted:
         if self._closed:
             raise ShuttingDown
-        parameters = self._parameters(request, key)
-        row = await self._database.fetch_one("admit_to_idle_slot", parameters)
-        if row is not None:
-            return self._admitted_warm(row)
+        platform, key = wish.request.platform, wish.key
+        claiming = _counter(self._claiming, platform, self._claim)
+        enqueueing = _counter(self._enqueueing, platform, self._enqueue)
+        # Who is about to be queued came before us, and is not overtaken.
+        if not enqueueing.is_busy:
+            row = await (claiming.ask(wish) if key is None else _alone(self._claim, wish))
+            if row is not None:
+                return self._claimed(wish, row)
         if key is not None and (earlier := await self._replay(key)) is not None:
             return earlier
-        admitted = await self._admit_by_queue(request, parameters)
-        if admitted is None:
-            # The key was taken between the two looks. A new statement sees who has it.
-            assert key is not None
-            admitted = await self._replay(key)
-            if admitted is None:
-                return await self._admit(request, key)
-        return admitted
+        row = await (enqueueing.ask(wish) if wish.may_travel else _alone(self._enqueue, wish))
+        if row is not None:
+            return await self._enqueued(wish, row)
+        # The key was taken between the two looks. A new statement sees who has it.
+        assert key is not None
+        return await self._replay(key) or await self._admit(wish)
+
+    async def _claim(self, wishes: Sequence[Wish]) -> list[_Row | None]:
+        """Admit bots of one pool to its idle slots; None for whom there was none."""
+        rows = await self._database.fetch("admit_to_idle_slots", self._columns(wishes))
+        if rows:
+            self._wakeups.slots_due()
+        return _in_order(rows, len(wishes))
+
+    async def _enqueue(self, wishes: Sequence[Wish]) -> list[_Row | Exception | None]:
+        """Queue bots of one pool and serve its queue; None for whom the key was taken."""
+        platform = wishes[0].request.platform
+        calls: list[Call] = [
+            lock(platform),
+            ("find_pool", {"platform": platform}),
+            ("enqueue_bots", self._columns(wishes)),
+            *match_calls(platform),
+            ("settle_newcomers", {}),
+        ]
+        if all(wish.request.queue_timeout_ms > 0 for wish in wishes):
+            results = await self._database.atomically(*calls)
+        else:
+            results = await self._database.transact(_or_nothing(platform, calls))
+        _, pools, entered, *matched, settled = results
+        self._matcher.matched(matched)
+        if not pools:
+            return [UnknownPlatform(f"There is no pool {platform}.") for _ in wishes]
+        if pools[0]["drained_at"] is not None:
+            return [PoolDrained(platform) for _ in wishes]
+        by_id = {row["bot_id"]: row for row in settled}
+        rows = [row | by_id[row["bot_id"]] for row in entered]
+        return [*_in_order(rows, len(wishes))]
 
     async def find(self, bot_id: BotId) -> Admitted:
         """A bot as it is now, as the answer to its request was."""
         row = await self._database.fetch_one("get_bot", {"bot_id": bot_id})
         if row is None:
             raise NotFound("bot", bot_id)
-        return await self._with_estimate(row)
-
-    async def _admit_by_queue(
-        self, request: BotRequest, parameters: Mapping[str, Any]
-    ) -> Admitted | None:
-        platform = request.platform
-
-        async def work(transaction: Transaction) -> tuple[dict[str, Any] | None, list[Rows]]:
-            _, pools, entered, *matched, settled = await transaction.send(
-                lock(platform),
-                ("find_pool", {"platform": platform}),
-                ("enqueue_bot", parameters),
-                *match_calls(platform),
-                ("settle_newcomer", {}),
-            )
-            if not pools:
-                raise UnknownPlatform(f"There is no pool {platform}.")
-            if pools[0]["drained_at"] is not None:
-                raise PoolDrained(platform)
-            if not entered:
-                return None, matched
-            if settled[0]["status"] == BotStatus.QUEUED and request.queue_timeout_ms == 0:
-                raise NoSlot(platform, retry_after_s=_RETRY_AFTER_S)
-            return settled[0], matched
-
-        row, matched = await self._database.transact(work)
-        self._matcher.matched(matched)
-        if row is None:
-            return None
-        if row["status"] == BotStatus.QUEUED:
-            journal.bot_moved(
-                bot_id=row["id"],
-                pool=platform,
-                old=BotStatus.PENDING,
-                new=BotStatus.QUEUED,
-                correlation_id=row["correlation_id"],
-                reason="no slot was free",
-            )
         return await self._with_estimate(row)
 
     async def _replay(self, key: IdempotencyKey) -> Admitted | None:
@@ -152,37 +158,75 @@ class Admission:
         bot = to_bot(row)
         if bot.status is not BotStatus.QUEUED or position is None:
             return Admitted(bot=bot)
+        return await self._queued(bot, position)
+
+    async def _queued(self, bot: Bot, position: int) -> Admitted:
         wait_ms = await self._estimates.wait_ms(bot.platform, position)
         return Admitted(bot=bot, position=position, estimated_wait_ms=wait_ms)
 
-    def _parameters(self, request: BotRequest, key: IdempotencyKey | None) -> dict[str, Any]:
-        return {
-            "platform": request.platform,
-            "meeting_url": request.meeting_url,
-            "bot_display_name": request.bot_display_name,
-            "bot_data": dict(request.bot_data),
-            "priority": request.priority,
-            "queue_timeout_ms": request.queue_timeout_ms,
-            "correlation_id": request.correlation_id,
-            "api_key_id": key.api_key_id if key else None,
-            "idempotency_key": key.key if key else None,
-            "body_hash": key.body_hash if key else None,
-            "idempotency_days": self._policy.idempotency_days,
-        }
+    async def _enqueued(self, wish: Wish, row: _Row) -> Admitted:
+        bot = to_new_bot(wish, row)
+        if bot.status is not BotStatus.QUEUED:
+            return Admitted(bot=bot)
+        journal.bot_moved(
+            bot_id=bot.id,
+            pool=bot.platform,
+            old=BotStatus.PENDING,
+            new=BotStatus.QUEUED,
+            correlation_id=bot.correlation_id,
+            reason="no slot was free",
+        )
+        position = row["position"]
+        if position is None:
+            position = await self._estimates.far_position(bot.platform, bot.priority)
+        return await self._queued(bot, position)
 
-    def _admitted_warm(self, row: dict[str, Any]) -> Admitted:
-        slot_id = row.pop("slot_id")
-        bot = to_bot(row)
+    def _claimed(self, wish: Wish, row: _Row) -> Admitted:
+        bot = to_new_bot(wish, row)
         journal.assigned(
-            {
-                "slot_id": slot_id,
-                "slot_name": bot.slot_name,
-                "container_id": bot.container_id,
-                "bot_id": bot.id,
-                "correlation_id": bot.correlation_id,
-            },
+            {**row, "correlation_id": bot.correlation_id},
             reason="assigned",
         )
         self._telemetry.assigned(bot.platform, warm=bot.container_id is not None)
-        self._wakeups.slots_due()
         return Admitted(bot=bot)
+
+    def _columns(self, wishes: Sequence[Wish]) -> dict[str, Any]:
+        return columns(wishes, idempotency_days=self._policy.idempotency_days)
+
+
+def _counter(
+    counters: dict[Platform, _Counter],
+    platform: Platform,
+    work: Callable[[Sequence[Wish]], Any],
+) -> _Counter:
+    """The counter at which the bots of that pool are admitted together."""
+    if platform not in counters:
+        counters[platform] = Gathering(f"admit {platform}", work, at_once=_AT_ONCE)
+    return counters[platform]
+
+
+async def _alone(work: Callable[[Sequence[Wish]], Any], wish: Wish) -> _Row | None:
+    """Admit a bot without others: it may have to wait, or be undone."""
+    (answer,) = await work([wish])
+    if isinstance(answer, Exception):
+        raise answer
+    row: _Row | None = answer
+    return row
+
+
+def _or_nothing(platform: Platform, calls: Sequence[Call]) -> Callable[[Transaction], Any]:
+    """Queue a bot that will not wait: if the match gives it no slot, nothing has happened."""
+
+    async def work(transaction: Transaction) -> list[Rows]:
+        results = await transaction.send(*calls)
+        if any(row["status"] == BotStatus.QUEUED for row in results[-1]):
+            raise NoSlot(platform, retry_after_s=_RETRY_AFTER_S)
+        return results
+
+    return work
+
+
+def _in_order(rows: Rows, count: int) -> list[_Row | None]:
+    """The rows in the order of the wishes, which they name by `n`."""
+    found = {row["n"]: row for row in rows}
+    return [found.get(n) for n in range(1, count + 1)]

@@ -1,74 +1,39 @@
-"""Heartbeats, gathered: those that wait while one statement is under way go in the next.
+"""Heartbeats, gathered: a thousand agents cost some dozens of statements a second.
 
-A lone heartbeat waits for nobody. Under load a statement carries as many as came in the meantime,
-so that a thousand agents cost some dozens of statements a second, not a thousand. Each is written
-before it is answered, and its answer is what that statement read.
+Each is written before it is answered, and its answer is what that statement read.
 """
 
-import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from botpool.domain.ids import AssignmentId, BotId
+from botpool.engine.gathering import Gathering
 from botpool.store.database import Database
 
 _AT_ONCE = 1000
 
 Row: TypeAlias = Mapping[str, Any]
+_Beat: TypeAlias = tuple[AssignmentId, BotId]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Beat:
-    assignment_id: AssignmentId
-    bot_id: BotId
-    answer: "asyncio.Future[Row | None]"
-
-
-@dataclass(slots=True, kw_only=True)
 class Heartbeats:
-    database: Database
-    _waiting: list[_Beat] = field(default_factory=list)
-    _writing: asyncio.Task[None] | None = None
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._beats: Gathering[_Beat, Row | None] = Gathering(
+            "heartbeats", self._record, at_once=_AT_ONCE
+        )
 
     async def beat(self, assignment_id: AssignmentId, bot_id: BotId) -> Row | None:
         """What stands of the assignment; None if it is not that bot's."""
-        answer = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Beat(assignment_id=assignment_id, bot_id=bot_id, answer=answer))
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write(), name="heartbeats")
-        row: Row | None = await answer
-        return row
+        return await self._beats.ask((assignment_id, bot_id))
 
-    async def _write(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
-            try:
-                rows = await self.database.fetch(
-                    "record_heartbeats",
-                    {
-                        "assignment_ids": [beat.assignment_id for beat in batch],
-                        "bot_ids": [beat.bot_id for beat in batch],
-                    },
-                )
-            except BaseException as error:
-                # Nobody may wait for an answer that does not come.
-                _fail(batch, error)
-                if not isinstance(error, Exception):
-                    _fail(self._waiting, error)
-                    raise
-                continue
-            found = {(row["assignment_id"], row["bot_id"]): row for row in rows}
-            for beat in batch:
-                if not beat.answer.done():
-                    beat.answer.set_result(found.get((beat.assignment_id, beat.bot_id)))
-
-
-def _fail(beats: list[_Beat], error: BaseException) -> None:
-    for beat in beats:
-        if beat.answer.done():
-            continue
-        if isinstance(error, Exception):
-            beat.answer.set_exception(error)
-        else:
-            beat.answer.cancel()
+    async def _record(self, beats: Sequence[_Beat]) -> list[Row | None]:
+        rows = await self._database.fetch(
+            "record_heartbeats",
+            {
+                "assignment_ids": [assignment_id for assignment_id, _ in beats],
+                "bot_ids": [bot_id for _, bot_id in beats],
+            },
+        )
+        found = {(row["assignment_id"], row["bot_id"]): row for row in rows}
+        return [found.get(beat) for beat in beats]

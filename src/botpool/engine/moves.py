@@ -14,8 +14,9 @@ from botpool.domain.errors import BackendError, BudgetSpent
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot, LookedAt, StuckSlot
-from botpool.domain.states import BotStatus, SlotPhase, SlotStatus, sources_of
+from botpool.domain.states import BotStatus, SlotPhase, SlotStatus
 from botpool.engine import journal
+from botpool.engine.ending_bots import EndingBots
 from botpool.engine.gate import Gate
 from botpool.engine.telemetry import Telemetry
 from botpool.engine.wakeups import Wakeups
@@ -42,6 +43,7 @@ class Moves:
     wakeups: Wakeups
     policy: Policy
     gate: Gate
+    ending_bots: EndingBots
     telemetry: Telemetry
     owner: str
     """This replica, as it signs its leases."""
@@ -197,31 +199,9 @@ class Moves:
 
         `holds_lease`: the caller is the worker of the slot's lease, and gives it back with this.
         """
-        row = await self.database.fetch_one(
-            "end_bot",
-            {
-                "assignment_id": assignment_id,
-                "version": version,
-                "status": ending.status,
-                "sources": sorted(sources_of(ending.status)),
-                "failure_code": ending.failure_code,
-                "failure_reason": ending.reason if ending.failure_code else None,
-                "reason": ending.reason,
-                "holds_lease": holds_lease,
-            },
+        return await self.ending_bots.end(
+            assignment_id, ending, version=version, holds_lease=holds_lease
         )
-        if row is None:
-            return False
-        journal.slot_moved(
-            row,
-            old=SlotStatus(row["slot_status"]),
-            new=SlotStatus.RELEASING,
-            reason=ending.reason,
-            bot_status=str(ending.status),
-        )
-        self.telemetry.bot_ended(row["platform"], ending.status, ending.failure_code)
-        self.wakeups.slots_due()
-        return True
 
     async def condemn(
         self, slot: LeasedSlot | StuckSlot, *, reason: str, holds_lease: bool = False

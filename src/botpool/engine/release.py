@@ -5,7 +5,7 @@ sent, and the pool's regular look confirms it: asking for each slot would eat th
 
 Nothing is handed on before the stop is confirmed. If the process dies before, during or after the
 stop, the slot is still `releasing` and the stop is made again, which is harmless; the freeing and
-the hand-over to the next bot are one transaction. Done twice, the second finds another version.
+the hand-over to the next bot are one transaction (`engine/freeing.py`).
 """
 
 from collections.abc import Mapping
@@ -17,12 +17,10 @@ from botpool.domain.errors import BackendError, ContainerGone, StillRunning
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import UNDER_WAY, ContainerState, Observation
 from botpool.domain.records import LeasedSlot, LookedAt
-from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus
 from botpool.engine import journal
+from botpool.engine.freeing import Freeing
 from botpool.engine.leases import Lease
-from botpool.engine.matching import Matcher, lock, match_calls
 from botpool.engine.moves import Moves
-from botpool.store.database import Call
 
 _STOPS = 5
 """How many times the patience of one stop they may take in all."""
@@ -35,7 +33,7 @@ class _DoesNotStop(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Releaser:
     moves: Moves
-    matcher: Matcher
+    freeing: Freeing
     backends: Mapping[str, Backend]
 
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
@@ -142,77 +140,13 @@ class Releaser:
 
     async def free(self, slot: LeasedSlot | LookedAt, *, container_gone: bool = False) -> None:
         """Free the slot and serve the queue with it, in one transaction."""
-        # A bot that is not final comes from a failed deployment: nothing else releases it so.
-        failure = None
-        if slot.bot_status not in FINAL or slot.failure:
-            failure = slot.failure or "the deployment failed"
-        status = SlotStatus.ERROR if failure else SlotStatus.IDLE
-        reason = failure or "the stop was confirmed"
-        fence = {"slot_id": slot.slot_id, "assignment_id": slot.assignment_id}
-        calls: list[Call] = [
-            lock(slot.platform),
-            (
-                "free_slot",
-                fence
-                | {
-                    "version": slot.version,
-                    "status": status,
-                    "error_message": failure,
-                    "container_gone": container_gone,
-                    "reason": reason,
-                },
-            ),
-        ]
-        if slot.bot_status not in FINAL:
-            bot = {
-                "bot_id": slot.bot_id,
-                "assignment_id": slot.assignment_id,
-                "reason": failure,
-            }
-            attempts = {"max_attempts": self.moves.policy.deploy_attempts}
-            calls += [("requeue_bot", bot | attempts), ("fail_undeployed_bot", bot)]
-        results = await self.moves.database.atomically(*calls, *match_calls(slot.platform))
-        freed = results[1]
-        if not freed:
-            self.matcher.matched(results)
+        freed = await self.freeing.free(slot, container_gone=container_gone)
+        if freed is None:
             if isinstance(slot, LeasedSlot):
                 await self.moves.taken_away(slot, wanted="free")
-            return
-        gone = slot.container_id if container_gone else None
-        journal.released(freed[0], new=status, reason=reason, gone=gone)
-        if slot.bot_status not in FINAL:
-            self._bot_left(slot, requeued=bool(results[2]), failed=bool(results[3]), reason=reason)
-        given = self.matcher.matched(results)
-        self.moves.telemetry.released(
-            slot.platform,
-            after_s=freed[0]["releasing_s"],
-            handed_over=slot.slot_id in given,
-        )
-        if status is SlotStatus.ERROR:
-            self.moves.wakeups.slots_due()
-        if freed[0]["others_wait"]:
+        elif freed["others_wait"]:
             # It may have led a pull, or used the budget of starts.
             await self.moves.gate.open(slot.backend)
-
-    def _bot_left(
-        self, slot: LeasedSlot | LookedAt, *, requeued: bool, failed: bool, reason: str
-    ) -> None:
-        """Tell what became of a bot whose deployment failed."""
-        if not requeued and not failed:
-            return  # Its user stopped it meanwhile.
-        assert slot.bot_id is not None
-        assert slot.correlation_id is not None
-        journal.bot_moved(
-            bot_id=slot.bot_id,
-            pool=slot.platform,
-            old=BotStatus.DEPLOYING,
-            new=BotStatus.QUEUED if requeued else BotStatus.FAILED,
-            correlation_id=slot.correlation_id,
-            reason=reason,
-        )
-        if failed:
-            code = FailureCode.DEPLOY_FAILED
-            self.moves.telemetry.bot_ended(slot.platform, BotStatus.FAILED, code)
 
 
 def _cannot_run(slot: LeasedSlot) -> bool:

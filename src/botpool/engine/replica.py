@@ -17,7 +17,9 @@ from botpool.engine.cleanup import Cleanup
 from botpool.engine.deployment import Deployer
 from botpool.engine.descriptions import Describer
 from botpool.engine.ending import EndingAll
+from botpool.engine.ending_bots import EndingBots
 from botpool.engine.estimates import Estimates
+from botpool.engine.freeing import Freeing
 from botpool.engine.gate import Gate
 from botpool.engine.heartbeats import Heartbeats
 from botpool.engine.keys import Keys
@@ -89,6 +91,7 @@ class Replica:
             wakeups=self.wakeups,
             policy=policy,
             gate=self.gate,
+            ending_bots=EndingBots(database, self.wakeups, self.telemetry),
             telemetry=self.telemetry,
             owner=identity.owner,
         )
@@ -98,7 +101,7 @@ class Replica:
         )
         self.stopping = Stopping(moves=self.moves, admission=self.admission)
         self.ending = EndingAll(moves=self.moves, admission=self.admission)
-        self.agents = Agents(moves=self.moves, heartbeats=Heartbeats(database=database))
+        self.agents = Agents(moves=self.moves, heartbeats=Heartbeats(database))
         self.recovery = Recovery(moves=self.moves, backends=backends)
         self.pools = Pools(moves=self.moves, matcher=self.matcher, backends=sorted(backends))
         self.levers = Levers(moves=self.moves, pools=self.pools)
@@ -117,7 +120,14 @@ class Replica:
             backends=backends,
         )
         self.describer = Describer(database=database, policy=policy, backends=backends)
-        releaser = Releaser(moves=self.moves, matcher=self.matcher, backends=backends)
+        freeing = Freeing(
+            database,
+            self.matcher,
+            self.wakeups,
+            self.telemetry,
+            attempts=policy.deploy_attempts,
+        )
+        releaser = Releaser(moves=self.moves, freeing=freeing, backends=backends)
         self.looker = Looker(moves=self.moves, releaser=releaser, backends=backends)
         self.stepper = Stepper(
             moves=self.moves,

@@ -5,7 +5,10 @@ WITH pool AS MATERIALIZED (
         p.platform, p.backend, p.image, p.max_size,
         p.max_size - (SELECT count(*) FROM bot_pool_slots s WHERE s.platform = p.platform) AS room
     FROM pools p
-    WHERE p.platform = %(platform)s AND p.drained_at IS NULL
+    WHERE p.platform = %(platform)s
+      AND p.drained_at IS NULL
+      -- Slots are counted only where somebody waits for one.
+      AND EXISTS (SELECT FROM bot_pool_queue e WHERE e.platform = p.platform)
 ), wanted AS MATERIALIZED (
     SELECT count(*) AS slots
     FROM (

@@ -11,10 +11,14 @@ WITH heads AS MATERIALIZED (
           AND w.timeout_at > botpool_now()
           AND EXISTS (SELECT FROM pools p WHERE p.platform = %(platform)s AND p.drained_at IS NULL)
         ORDER BY w.priority, w.bot_id
-        LIMIT (
-            SELECT count(*)
-            FROM bot_pool_slots s
-            WHERE s.platform = %(platform)s AND s.status = 'idle' AND NOT s.cordoned)
+        -- Idle slots are counted only where somebody waits for one.
+        LIMIT CASE
+            WHEN EXISTS (SELECT FROM bot_pool_queue e WHERE e.platform = %(platform)s) THEN (
+                SELECT count(*)
+                FROM bot_pool_slots s
+                WHERE s.platform = %(platform)s AND s.status = 'idle' AND NOT s.cordoned)
+            ELSE 0
+        END
         FOR UPDATE
     ) AS q
 ), free AS MATERIALIZED (
@@ -83,10 +87,10 @@ WITH heads AS MATERIALIZED (
     FROM pair
     CROSS JOIN LATERAL (
         VALUES
-            ('bot.status', pair.bot_status, 'DEPLOYING', pair.reason),
-            ('slot.status', 'idle', 'deploying', 'assigned')
-    ) AS v (kind, from_state, to_state, reason)
-    ORDER BY pair.assignment_id
+            (1, 'bot.status', pair.bot_status, 'DEPLOYING', pair.reason),
+            (2, 'slot.status', 'idle', 'deploying', 'assigned')
+    ) AS v (step, kind, from_state, to_state, reason)
+    ORDER BY pair.assignment_id, v.step
 )
 SELECT
     pair.bot_id, pair.correlation_id, pair.slot_id, pair.slot_name, pair.container_id,

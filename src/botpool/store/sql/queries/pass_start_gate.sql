@@ -1,9 +1,7 @@
 -- Let slots through that wait for their start, the first first, as far as the backend's budget of
 -- deployments under way goes (NULL: no limit). The gate's lock is held.
-WITH let_through AS MATERIALIZED (
-    SELECT
-        s.id, s.platform, s.slot_name, s.assigned_bot_id, s.assignment_id, s.last_assigned_at,
-        s.phase_at
+WITH next AS MATERIALIZED (
+    SELECT s.id
     FROM bot_pool_slots s
     WHERE s.backend = %(backend)s AND s.phase = 'waiting_for_start'
     ORDER BY s.last_assigned_at, s.id
@@ -15,6 +13,15 @@ WITH let_through AS MATERIALIZED (
               AND u.start_wanted_at IS NOT NULL
               AND u.deployment_ended_at IS NULL),
         0) END
+), let_through AS MATERIALIZED (
+    -- Locked in the order of their ids, as by all who lock several.
+    SELECT
+        s.id, s.platform, s.slot_name, s.assigned_bot_id, s.assignment_id, s.last_assigned_at,
+        s.phase_at
+    FROM bot_pool_slots s
+    JOIN next ON next.id = s.id
+    WHERE s.phase = 'waiting_for_start'
+    ORDER BY s.id
     FOR UPDATE OF s
 ), slot AS (
     UPDATE bot_pool_slots s

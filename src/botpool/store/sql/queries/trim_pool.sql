@@ -1,6 +1,6 @@
 -- Condemn slots without a bot that the pool no longer wants: those of a former backend, those that
--- an operator wants gone, and those above its maximum, highest numbers first. The pool's lock is held. Slots that a newcomer is just
--- claiming are left: they come back here when they are freed.
+-- an operator wants gone, and those above its maximum, highest numbers first. The pool's lock is
+-- held. Slots that a newcomer is just claiming are left: they come back here when they are freed.
 WITH counted AS MATERIALIZED (
     SELECT
         p.backend,
@@ -10,6 +10,19 @@ WITH counted AS MATERIALIZED (
     FROM pools p
     JOIN bot_pool_slots c ON c.platform = p.platform
     WHERE p.platform = %(platform)s
+      -- Slots are counted only where an index shows a reason: numbers are unique, so that more than
+      -- the maximum have a number above it.
+      AND (
+          EXISTS (
+              SELECT FROM bot_pool_slots o
+              WHERE o.platform = p.platform AND o.number > p.max_size)
+          OR EXISTS (SELECT FROM bot_pool_slots o WHERE o.platform = p.platform AND o.doomed)
+          OR EXISTS (
+              SELECT FROM bot_pool_slots o
+              WHERE o.platform = p.platform AND o.backend < p.backend)
+          OR EXISTS (
+              SELECT FROM bot_pool_slots o
+              WHERE o.platform = p.platform AND o.backend > p.backend))
     GROUP BY p.backend, p.max_size
 ), surplus AS MATERIALIZED (
     SELECT

@@ -1,17 +1,21 @@
--- A bot whose deployment failed before its agent ever called waits again, under its old priority
--- and arrival number, with a fresh deadline. Runs after its slot was freed, in that transaction.
+-- Bots whose deployments failed before their agents ever called wait again, under their old
+-- priority and arrival number, with a fresh deadline. Runs after their slots were freed, in that
+-- transaction.
 WITH bot AS (
     UPDATE bots b
     SET status = 'QUEUED', queued_at = coalesce(b.queued_at, botpool_now())
-    FROM assignments a
-    WHERE b.id = %(bot_id)s
-      AND b.assignment_id = %(assignment_id)s
+    FROM assignments a,
+         unnest(%(bot_ids)s::bigint[], %(assignment_ids)s::bigint[], %(reasons)s::text[])
+             AS f (bot_id, assignment_id, reason)
+    WHERE b.id = f.bot_id
+      AND b.assignment_id = f.assignment_id
       AND b.status = 'DEPLOYING'
       AND b.attempts < %(max_attempts)s
-      AND a.id = b.assignment_id
+      AND a.id = f.assignment_id
       AND a.agent_called_at IS NULL
       AND NOT EXISTS (SELECT FROM bot_pool_slots s WHERE s.assigned_bot_id = b.id)
-    RETURNING b.id, b.platform, b.priority, b.queue_timeout_ms, b.correlation_id, b.attempts
+    RETURNING
+        b.id, b.platform, b.priority, b.queue_timeout_ms, b.correlation_id, b.attempts, f.reason
 ), waiting AS (
     INSERT INTO bot_pool_queue (bot_id, platform, priority, queued_at, timeout_at)
     SELECT
@@ -21,8 +25,9 @@ WITH bot AS (
 ), written AS (
     INSERT INTO history (kind, bot_id, from_state, to_state, reason, correlation_id, data)
     SELECT
-        'bot.status', bot.id, 'DEPLOYING', 'QUEUED', %(reason)s, bot.correlation_id,
+        'bot.status', bot.id, 'DEPLOYING', 'QUEUED', bot.reason, bot.correlation_id,
         json_build_object('attempts', bot.attempts)
     FROM bot
+    ORDER BY bot.id
 )
 SELECT bot.id AS bot_id FROM bot

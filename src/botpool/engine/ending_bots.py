@@ -1,0 +1,92 @@
+"""Ends of bots that are in a slot, gathered: meetings end on the hour, as they begin on it.
+
+One statement ends the bots and begins the release of their slots, each fenced by its own
+assignment. What happens if the process dies: before the commit the bots live, and the report, the
+look or the deadline comes again; after it, the slots say that they want to be released. Twice: the
+second finds a slot that is already released.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from botpool.domain.decisions import Ending
+from botpool.domain.ids import AssignmentId
+from botpool.domain.states import SlotStatus
+from botpool.engine import journal
+from botpool.engine.gathering import Gathering
+from botpool.engine.telemetry import Telemetry
+from botpool.engine.wakeups import Wakeups
+from botpool.store.database import Database
+
+_AT_ONCE = 256
+
+_Row: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    assignment_id: AssignmentId
+    version: int | None
+    ending: Ending
+    holds_lease: bool
+
+
+class EndingBots:
+    def __init__(self, database: Database, wakeups: Wakeups, telemetry: Telemetry) -> None:
+        self._database = database
+        self._wakeups = wakeups
+        self._telemetry = telemetry
+        self._ends: Gathering[_End, _Row | None] = Gathering(
+            "end bots", self._end, at_once=_AT_ONCE, apart_by=lambda end: end.assignment_id
+        )
+
+    async def end(
+        self,
+        assignment_id: AssignmentId,
+        ending: Ending,
+        *,
+        version: int | None,
+        holds_lease: bool,
+    ) -> bool:
+        """False: nothing was changed."""
+        row = await self._ends.ask(
+            _End(
+                assignment_id=assignment_id,
+                version=version,
+                ending=ending,
+                holds_lease=holds_lease,
+            )
+        )
+        if row is None:
+            return False
+        journal.slot_moved(
+            row,
+            old=SlotStatus(row["slot_status"]),
+            new=SlotStatus.RELEASING,
+            reason=ending.reason,
+            bot_status=str(ending.status),
+        )
+        self._telemetry.bot_ended(row["platform"], ending.status, ending.failure_code)
+        return True
+
+    async def _end(self, ends: Sequence[_End]) -> list[_Row | None]:
+        endings = [end.ending for end in ends]
+        rows = await self._database.fetch(
+            "end_bots",
+            {
+                "assignment_ids": [end.assignment_id for end in ends],
+                "versions": [end.version for end in ends],
+                "statuses": [ending.status for ending in endings],
+                "failure_codes": [ending.failure_code for ending in endings],
+                "failure_reasons": [
+                    ending.reason if ending.failure_code else None for ending in endings
+                ],
+                "reasons": [ending.reason for ending in endings],
+                "hold_leases": [end.holds_lease for end in ends],
+            },
+        )
+        if rows:
+            self._wakeups.slots_due()
+        found = {row["assignment_id"]: row for row in rows}
+        return [found.get(end.assignment_id) for end in ends]

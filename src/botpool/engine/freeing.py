@@ -1,0 +1,153 @@
+"""Freeing slots whose stop is confirmed, and serving the queue with them, in one transaction.
+
+Gathered by pool: slots that wait while a transaction is under way are freed together in the next,
+each behind its own fence, and one match hands all of them on. What happens if the process dies:
+before the commit they are still `releasing`, and the stop is made and seen again; after it, they
+are free or have the next bot. Twice: the second finds another version.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from botpool.domain.ids import Platform
+from botpool.domain.records import LeasedSlot, LookedAt
+from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus
+from botpool.engine import journal
+from botpool.engine.gathering import Gathering
+from botpool.engine.matching import Matcher, lock, match_calls
+from botpool.engine.telemetry import Telemetry
+from botpool.engine.wakeups import Wakeups
+from botpool.store.database import Call, Database, Rows
+
+_AT_ONCE = 256
+
+_Row: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Release:
+    slot: LeasedSlot | LookedAt
+    container_gone: bool
+
+    @property
+    def failure(self) -> str | None:
+        """Why its deployment failed, if it did."""
+        # A bot that is not final comes from a failed deployment: nothing else releases it so.
+        if self.is_unfinished or self.slot.failure:
+            return self.slot.failure or "the deployment failed"
+        return None
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Is its bot tried again, or given up, with this release?"""
+        return self.slot.bot_status not in FINAL
+
+    @property
+    def status(self) -> SlotStatus:
+        return SlotStatus.ERROR if self.failure else SlotStatus.IDLE
+
+    @property
+    def reason(self) -> str:
+        return self.failure or "the stop was confirmed"
+
+
+class Freeing:
+    def __init__(
+        self,
+        database: Database,
+        matcher: Matcher,
+        wakeups: Wakeups,
+        telemetry: Telemetry,
+        *,
+        attempts: int,
+    ) -> None:
+        """`attempts`: how often a bot is deployed in all."""
+        self._database = database
+        self._matcher = matcher
+        self._wakeups = wakeups
+        self._telemetry = telemetry
+        self._attempts = attempts
+        self._releases: dict[Platform, Gathering[_Release, _Row | None]] = {}
+
+    async def free(self, slot: LeasedSlot | LookedAt, *, container_gone: bool) -> _Row | None:
+        """Free the slot and hand it on. What was freed; None: it moved on."""
+        if (releases := self._releases.get(slot.platform)) is None:
+            releases = self._releases[slot.platform] = Gathering(
+                f"free {slot.platform}",
+                self._free,
+                at_once=_AT_ONCE,
+                apart_by=lambda release: release.slot.slot_id,
+            )
+        return await releases.ask(_Release(slot=slot, container_gone=container_gone))
+
+    async def _free(self, releases: Sequence[_Release]) -> list[_Row | None]:
+        platform = releases[0].slot.platform
+        unfinished = [release for release in releases if release.is_unfinished]
+        calls: list[Call] = [lock(platform), ("free_slots", _slot_columns(releases))]
+        if unfinished:
+            bots = _bot_columns(unfinished)
+            calls += [
+                ("requeue_bots", bots | {"max_attempts": self._attempts}),
+                ("fail_undeployed_bots", bots),
+            ]
+        results = await self._database.atomically(*calls, *match_calls(platform))
+        freed = {row["slot_id"]: row for row in results[1]}
+        done = [release for release in releases if release.slot.slot_id in freed]
+        for release in done:
+            gone = release.slot.container_id if release.container_gone else None
+            row = freed[release.slot.slot_id]
+            journal.released(row, new=release.status, reason=release.reason, gone=gone)
+        if unfinished:
+            self._bots_left(unfinished, requeued=results[2], failed=results[3])
+        given = self._matcher.matched(results)
+        for release in done:
+            slot_id = release.slot.slot_id
+            self._telemetry.released(
+                platform, after_s=freed[slot_id]["releasing_s"], handed_over=slot_id in given
+            )
+        if any(release.status is SlotStatus.ERROR for release in done):
+            self._wakeups.slots_due()
+        return [freed.get(release.slot.slot_id) for release in releases]
+
+    def _bots_left(self, releases: Sequence[_Release], *, requeued: Rows, failed: Rows) -> None:
+        """Tell what became of bots whose deployment failed. Of others: their user stopped them."""
+        became = {row["bot_id"]: BotStatus.QUEUED for row in requeued}
+        became |= {row["bot_id"]: BotStatus.FAILED for row in failed}
+        for release in releases:
+            slot = release.slot
+            assert slot.bot_id is not None
+            assert slot.correlation_id is not None
+            if (status := became.get(slot.bot_id)) is None:
+                continue
+            journal.bot_moved(
+                bot_id=slot.bot_id,
+                pool=slot.platform,
+                old=BotStatus.DEPLOYING,
+                new=status,
+                correlation_id=slot.correlation_id,
+                reason=release.reason,
+            )
+            if status is BotStatus.FAILED:
+                code = FailureCode.DEPLOY_FAILED
+                self._telemetry.bot_ended(slot.platform, status, code)
+
+
+def _slot_columns(releases: Sequence[_Release]) -> dict[str, Any]:
+    return {
+        "slot_ids": [release.slot.slot_id for release in releases],
+        "assignment_ids": [release.slot.assignment_id for release in releases],
+        "versions": [release.slot.version for release in releases],
+        "statuses": [release.status for release in releases],
+        "error_messages": [release.failure for release in releases],
+        "containers_gone": [release.container_gone for release in releases],
+        "reasons": [release.reason for release in releases],
+    }
+
+
+def _bot_columns(releases: Sequence[_Release]) -> dict[str, Any]:
+    return {
+        "bot_ids": [release.slot.bot_id for release in releases],
+        "assignment_ids": [release.slot.assignment_id for release in releases],
+        "reasons": [release.failure for release in releases],
+    }

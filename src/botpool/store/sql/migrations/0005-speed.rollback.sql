@@ -1,0 +1,1 @@
+DROP INDEX idx_bot_pool_slots_backend, idx_bot_pool_slots_doomed;

@@ -1,0 +1,113 @@
+-- Admit bots to the longest-unused idle slots of their pool, in their order, if nobody waits there.
+-- The common case: one statement, one round trip. No row: nothing was done for that bot.
+WITH wish AS MATERIALIZED (
+    SELECT
+        w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
+        w.correlation_id, w.api_key_id, w.idempotency_key, w.body_hash
+    FROM unnest(
+        %(meeting_urls)s::text[], %(bot_display_names)s::text[], %(bot_data)s::json[],
+        %(priorities)s::integer[], %(queue_timeouts_ms)s::integer[], %(correlation_ids)s::text[],
+        %(api_key_ids)s::bigint[], %(idempotency_keys)s::text[], %(body_hashes)s::bytea[]
+    ) WITH ORDINALITY AS w (
+        meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms, correlation_id,
+        api_key_id, idempotency_key, body_hash, n)
+), slot AS MATERIALIZED (
+    SELECT f.id, f.slot_name, f.container_id, row_number() OVER () AS n
+    FROM (
+        SELECT s.id, s.slot_name, s.container_id
+        FROM bot_pool_slots s
+        JOIN pools p ON p.platform = s.platform
+        WHERE s.platform = %(platform)s
+          AND s.status = 'idle'
+          AND NOT s.cordoned
+          AND s.backend = p.backend
+          AND p.drained_at IS NULL
+          AND NOT EXISTS (SELECT FROM bot_pool_queue q WHERE q.platform = %(platform)s)
+        ORDER BY s.last_used_at NULLS FIRST, s.number
+        LIMIT %(bots)s
+        FOR UPDATE OF s SKIP LOCKED
+    ) AS f
+), ids AS MATERIALIZED (
+    SELECT
+        pair.n, pair.slot_id, pair.slot_name, pair.container_id,
+        nextval('bots_id_seq') AS bot_id,
+        nextval('assignments_id_seq') AS assignment_id
+    FROM (
+        SELECT slot.n, slot.id AS slot_id, slot.slot_name, slot.container_id
+        FROM slot
+        ORDER BY slot.n
+    ) AS pair
+), claimed_key AS (
+    INSERT INTO idempotency_keys AS k (api_key_id, key, body_hash, bot_id, created_at)
+    SELECT w.api_key_id, w.idempotency_key, w.body_hash, ids.bot_id, botpool_now()
+    FROM wish w
+    JOIN ids ON ids.n = w.n
+    WHERE w.idempotency_key IS NOT NULL
+    ON CONFLICT (api_key_id, key) DO UPDATE
+    SET body_hash = EXCLUDED.body_hash, bot_id = EXCLUDED.bot_id, created_at = EXCLUDED.created_at
+    WHERE k.created_at < botpool_now() - make_interval(days => %(idempotency_days)s)
+    RETURNING k.bot_id
+), admitted AS MATERIALIZED (
+    SELECT
+        w.n, w.correlation_id, ids.slot_id, ids.slot_name, ids.container_id, ids.bot_id,
+        ids.assignment_id
+    FROM wish w
+    JOIN ids ON ids.n = w.n
+    WHERE w.idempotency_key IS NULL
+       OR EXISTS (SELECT FROM claimed_key c WHERE c.bot_id = ids.bot_id)
+), bot AS (
+    INSERT INTO bots (
+        id, platform, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
+        correlation_id, attempts, assignment_id, slot_name, container_id, created_at, assigned_at)
+    SELECT
+        a.bot_id, %(platform)s, 'DEPLOYING', w.meeting_url, w.bot_display_name, w.bot_data,
+        w.priority, w.queue_timeout_ms, w.correlation_id, 1, a.assignment_id, a.slot_name,
+        a.container_id, botpool_now(), botpool_now()
+    FROM wish w
+    JOIN admitted a ON a.n = w.n
+), assignment AS (
+    INSERT INTO assignments (
+        id, bot_id, slot_id, slot_name, platform, attempt, warm, container_id, assigned_at)
+    SELECT
+        a.assignment_id, a.bot_id, a.slot_id, a.slot_name, %(platform)s, 1,
+        a.container_id IS NOT NULL, a.container_id, botpool_now()
+    FROM admitted a
+), taken AS (
+    UPDATE bot_pool_slots s
+    SET status = 'deploying',
+        phase = 'creating',
+        phase_at = botpool_now(),
+        assigned_bot_id = a.bot_id,
+        assignment_id = a.assignment_id,
+        last_assigned_at = botpool_now(),
+        last_used_at = botpool_now(),
+        error_message = NULL,
+        next_step_at = botpool_now(),
+        step_tries = 0,
+        version = s.version + 1
+    FROM admitted a
+    WHERE s.id = a.slot_id
+), written AS (
+    INSERT INTO history (
+        kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
+        correlation_id)
+    SELECT
+        v.kind, a.bot_id, v.slot_id, v.assignment_id, v.slot_name, v.from_state, v.to_state,
+        v.reason, a.correlation_id
+    FROM admitted a
+    CROSS JOIN LATERAL (
+        VALUES
+            (1, 'bot.status', NULL::bigint, NULL::bigint, NULL::text, NULL::text, 'PENDING',
+             'accepted'),
+            (2, 'bot.status', a.slot_id, a.assignment_id, a.slot_name, 'PENDING', 'DEPLOYING',
+             'an idle slot was free'),
+            (3, 'slot.status', a.slot_id, a.assignment_id, a.slot_name, 'idle', 'deploying',
+             'assigned')
+    ) AS v (step, kind, slot_id, assignment_id, slot_name, from_state, to_state, reason)
+    ORDER BY a.n, v.step
+)
+SELECT
+    a.n::integer AS n, a.bot_id, 'DEPLOYING' AS status, a.slot_id, a.slot_name, a.container_id,
+    1 AS attempts, botpool_now() AS created_at, NULL::timestamptz AS queued_at,
+    botpool_now() AS assigned_at
+FROM admitted a

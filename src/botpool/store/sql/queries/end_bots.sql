@@ -1,0 +1,68 @@
+-- Bots in slots come to their end, and their slots to their release. Slots are locked before bots,
+-- in the order of their ids. With a version a write is fenced by a look; without, the assignment
+-- alone is the fence. No row: nothing was changed.
+WITH held AS MATERIALIZED (
+    SELECT
+        s.id, s.platform, s.slot_name, s.status, s.assigned_bot_id, s.assignment_id,
+        s.container_id, e.new_status, e.failure_code, e.failure_reason, e.reason, e.holds_lease
+    FROM unnest(
+        %(assignment_ids)s::bigint[], %(versions)s::bigint[], %(statuses)s::text[],
+        %(failure_codes)s::text[], %(failure_reasons)s::text[], %(reasons)s::text[],
+        %(hold_leases)s::boolean[]
+    ) AS e (assignment_id, version, new_status, failure_code, failure_reason, reason, holds_lease)
+    JOIN bot_pool_slots s ON s.assignment_id = e.assignment_id
+    WHERE s.status IN ('deploying', 'busy') AND (e.version IS NULL OR s.version = e.version)
+    ORDER BY s.id
+    FOR UPDATE OF s
+), former AS MATERIALIZED (
+    SELECT
+        held.id AS slot_id, held.platform, held.slot_name, held.status AS slot_status,
+        held.assignment_id, held.container_id, held.new_status, held.failure_code,
+        held.failure_reason, held.reason, held.holds_lease,
+        b.id, b.status, b.correlation_id
+    FROM held
+    JOIN bots b ON b.id = held.assigned_bot_id
+    WHERE botpool_bot_move_allowed(b.status, held.new_status)
+    ORDER BY b.id
+    FOR UPDATE OF b
+), bot AS (
+    UPDATE bots b
+    SET status = former.new_status,
+        failure_code = former.failure_code,
+        failure_reason = former.failure_reason,
+        ended_at = botpool_now()
+    FROM former
+    WHERE b.id = former.id
+), slot AS (
+    UPDATE bot_pool_slots s
+    SET status = 'releasing',
+        phase = NULL,
+        phase_at = botpool_now(),
+        next_step_at = botpool_now(),
+        step_tries = 0,
+        -- A worker in the middle of a call keeps its lease: the stop must come after that call.
+        -- Only the worker that holds it, and whose call is over, gives it back here.
+        lease_owner = CASE WHEN former.holds_lease THEN NULL ELSE s.lease_owner END,
+        lease_until = CASE WHEN former.holds_lease THEN NULL ELSE s.lease_until END,
+        version = s.version + 1
+    FROM former
+    WHERE s.id = former.slot_id
+), written AS (
+    INSERT INTO history (
+        kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
+        correlation_id)
+    SELECT
+        v.kind, former.id, former.slot_id, former.assignment_id, former.slot_name, v.from_state,
+        v.to_state, former.reason, former.correlation_id
+    FROM former
+    CROSS JOIN LATERAL (
+        VALUES
+            (1, 'bot.status', former.status, former.new_status),
+            (2, 'slot.status', former.slot_status, 'releasing')
+    ) AS v (step, kind, from_state, to_state)
+    ORDER BY former.slot_id, v.step
+)
+SELECT
+    former.slot_id, former.platform, former.slot_name, former.container_id, former.slot_status,
+    former.assignment_id, former.id AS bot_id, former.status AS bot_status, former.correlation_id
+FROM former

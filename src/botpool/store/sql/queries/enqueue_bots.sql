@@ -1,0 +1,57 @@
+-- Put new bots into their pool's queue, still PENDING; the caller holds the pool's lock and settles
+-- them in the same transaction. Ids are drawn under the lock, so they keep the order of arrival.
+-- No row: the idempotency key is taken, or the pool is drained or unknown.
+WITH wish AS MATERIALIZED (
+    SELECT
+        w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
+        w.correlation_id, w.api_key_id, w.idempotency_key, w.body_hash,
+        nextval('bots_id_seq') AS bot_id
+    FROM pools p
+    CROSS JOIN unnest(
+        %(meeting_urls)s::text[], %(bot_display_names)s::text[], %(bot_data)s::json[],
+        %(priorities)s::integer[], %(queue_timeouts_ms)s::integer[], %(correlation_ids)s::text[],
+        %(api_key_ids)s::bigint[], %(idempotency_keys)s::text[], %(body_hashes)s::bytea[]
+    ) WITH ORDINALITY AS w (
+        meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms, correlation_id,
+        api_key_id, idempotency_key, body_hash, n)
+    WHERE p.platform = %(platform)s AND p.drained_at IS NULL
+), claimed_key AS (
+    INSERT INTO idempotency_keys AS k (api_key_id, key, body_hash, bot_id, created_at)
+    SELECT w.api_key_id, w.idempotency_key, w.body_hash, w.bot_id, botpool_now()
+    FROM wish w
+    WHERE w.idempotency_key IS NOT NULL
+    ON CONFLICT (api_key_id, key) DO UPDATE
+    SET body_hash = EXCLUDED.body_hash, bot_id = EXCLUDED.bot_id, created_at = EXCLUDED.created_at
+    WHERE k.created_at < botpool_now() - make_interval(days => %(idempotency_days)s)
+    RETURNING k.bot_id
+), admitted AS MATERIALIZED (
+    SELECT w.n, w.bot_id, w.priority, w.queue_timeout_ms, w.correlation_id
+    FROM wish w
+    WHERE w.idempotency_key IS NULL
+       OR EXISTS (SELECT FROM claimed_key c WHERE c.bot_id = w.bot_id)
+), bot AS (
+    INSERT INTO bots (
+        id, platform, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
+        correlation_id, created_at)
+    SELECT
+        w.bot_id, %(platform)s, 'PENDING', w.meeting_url, w.bot_display_name, w.bot_data,
+        w.priority, w.queue_timeout_ms, w.correlation_id, botpool_now()
+    FROM wish w
+    JOIN admitted a ON a.n = w.n
+), waiting AS (
+    INSERT INTO bot_pool_queue (bot_id, platform, priority, queued_at, timeout_at)
+    SELECT
+        a.bot_id, %(platform)s, a.priority, botpool_now(),
+        -- A bot that will not queue is matched or rolled back at once: any future moment will do.
+        botpool_now() + make_interval(secs => greatest(a.queue_timeout_ms, 1000) / 1000.0)
+    FROM admitted a
+), written AS (
+    INSERT INTO history (kind, bot_id, to_state, reason, correlation_id)
+    SELECT 'bot.status', a.bot_id, 'PENDING', 'accepted', a.correlation_id
+    FROM admitted a
+    ORDER BY a.n
+), noted AS MATERIALIZED (
+    SELECT set_config('botpool.newcomers', array_agg(a.bot_id)::text, true) AS newcomers
+    FROM admitted a
+)
+SELECT a.n::integer AS n, a.bot_id, noted.newcomers FROM admitted a CROSS JOIN noted

@@ -1,0 +1,22 @@
+-- Bots whose last deployment failed, and which may not be tried again, have failed.
+-- Runs after their slots were freed and after requeue_bots, in that transaction.
+WITH bot AS (
+    UPDATE bots b
+    SET status = 'FAILED',
+        failure_code = 'deploy_failed',
+        failure_reason = f.reason,
+        ended_at = botpool_now()
+    FROM unnest(%(bot_ids)s::bigint[], %(assignment_ids)s::bigint[], %(reasons)s::text[])
+        AS f (bot_id, assignment_id, reason)
+    WHERE b.id = f.bot_id
+      AND b.assignment_id = f.assignment_id
+      AND b.status = 'DEPLOYING'
+      AND NOT EXISTS (SELECT FROM bot_pool_slots s WHERE s.assigned_bot_id = b.id)
+    RETURNING b.id, b.correlation_id, f.reason
+), written AS (
+    INSERT INTO history (kind, bot_id, from_state, to_state, reason, correlation_id)
+    SELECT 'bot.status', bot.id, 'DEPLOYING', 'FAILED', bot.reason, bot.correlation_id
+    FROM bot
+    ORDER BY bot.id
+)
+SELECT bot.id AS bot_id FROM bot
