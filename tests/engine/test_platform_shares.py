@@ -36,6 +36,7 @@ async def test_a_spent_budget_is_asked_again_when_it_said(stage: Stage) -> None:
 
 async def test_one_minute_takes_no_more_than_the_budget(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
+    stage.clock.freeze()
     budgets = [
         SharedBudget(database=database, backend="process", requests_per_minute=200)
         for database in (replica.database, (await stage.replica()).database)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 from botpool.api import schemas
 from botpool.api.auth import AgentAssignment, Service
@@ -26,20 +26,20 @@ async def who_am_i(
     """The agent's own bot. Ask before joining anything; `released` means: exit."""
     view, released = await replica.agents.who_am_i(assignment, ContainerId(container_id))
     return schemas.AgentSlot(
-        bot=schemas.Bot.model_validate(view.bot),
+        bot=schemas.Bot.of(view.bot),
         bot_data=dict(view.bot_data),
         released=released,
         heartbeat_interval_ms=replica.policy.heartbeat_interval_ms,
     )
 
 
-@routes.post("/bots/{id}/heartbeat", responses=_ERRORS)
-async def heartbeat(
-    replica: Service, assignment: AgentAssignment, bot_id: BotPath
-) -> schemas.Heartbeat:
+@routes.post("/bots/{id}/heartbeat", response_model=schemas.Heartbeat, responses=_ERRORS)
+async def heartbeat(replica: Service, assignment: AgentAssignment, bot_id: BotPath) -> Response:
     """The agent lives. The answer says whether to leave the meeting, and whether to exit."""
     orders = await replica.agents.heartbeat(assignment, BotId(bot_id))
-    return schemas.Heartbeat(should_leave=orders.should_leave, should_exit=orders.should_exit)
+    answer = schemas.Heartbeat(should_leave=orders.should_leave, should_exit=orders.should_exit)
+    # Written here: the framework would validate it once more, and this is asked most often.
+    return Response(answer.model_dump_json(by_alias=True), media_type="application/json")
 
 
 @routes.post("/bots/{id}/status", responses=_BODY_ERRORS)
@@ -50,7 +50,7 @@ async def report_status(
     status = BotStatus("FAILED" if body.status == "FATAL" else body.status)
     applied = await replica.agents.report(assignment, BotId(bot_id), status, body.failure_reason)
     found = await replica.admission.find(BotId(bot_id))
-    return schemas.Applied(applied=applied, bot=schemas.Bot.model_validate(found.bot))
+    return schemas.Applied(applied=applied, bot=schemas.Bot.of(found.bot))
 
 
 @routes.post("/bots/{id}/events", responses=_BODY_ERRORS)

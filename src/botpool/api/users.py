@@ -3,10 +3,9 @@
 import hashlib
 import json
 import uuid
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
-from fastapi.responses import JSONResponse
 from structlog.contextvars import bound_contextvars
 
 from botpool.api import schemas
@@ -100,7 +99,7 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
             before=BotId(int(cursor)) if cursor else None,
             limit=limit + 1,
         )
-        shown = [schemas.Bot.model_validate(bot) for bot in bots[:limit]]
+        shown = [schemas.Bot.of(bot) for bot in bots[:limit]]
         more = str(bots[limit - 1].id) if len(bots) > limit else None
         return schemas.BotPage(bots=shown, next_cursor=more)
 
@@ -145,19 +144,28 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
     return routes
 
 
-def _answer(
-    admitted: Admitted, *, status: int, headers: dict[str, str] | None = None
-) -> JSONResponse:
+def _answer(admitted: Admitted, *, status: int, headers: dict[str, str] | None = None) -> Response:
     body = schemas.BotAnswer(
-        bot=schemas.Bot.model_validate(admitted.bot),
+        bot=schemas.Bot.of(admitted.bot),
         queue_position=admitted.position,
         estimated_wait_ms=admitted.estimated_wait_ms,
     )
-    shown: dict[str, Any] = body.model_dump(mode="json", by_alias=True)
-    for only_while_queued in ("queuePosition", "estimatedWaitMs"):
-        if shown[only_while_queued] is None:
-            del shown[only_while_queued]
-    return JSONResponse(shown, status_code=status, headers=headers)
+    return Response(
+        body.model_dump_json(by_alias=True, exclude=_absent(admitted)),
+        status_code=status,
+        headers=headers,
+        media_type="application/json",
+    )
+
+
+def _absent(admitted: Admitted) -> set[str]:
+    """What only a queued bot's answer has."""
+    absent = set()
+    if admitted.position is None:
+        absent.add("queue_position")
+    if admitted.estimated_wait_ms is None:
+        absent.add("estimated_wait_ms")
+    return absent
 
 
 def _choose_platform(body: schemas.BotCreate, platforms: tuple[str, ...]) -> Platform:

@@ -78,8 +78,9 @@ class Admission:
         if self._closed:
             raise ShuttingDown
         platform, key = wish.request.platform, wish.key
-        claiming = _counter(self._claiming, platform, self._claim)
-        enqueueing = _counter(self._enqueueing, platform, self._enqueue)
+        claiming = _counter(self._claiming, platform, self._claim, lanes=2)
+        # One lane: the order of arrival is the order of the queue.
+        enqueueing = _counter(self._enqueueing, platform, self._enqueue, lanes=1)
         # Who is about to be queued came before us, and is not overtaken.
         if not enqueueing.is_busy:
             row = await (claiming.ask(wish) if key is None else _alone(self._claim, wish))
@@ -198,10 +199,12 @@ def _counter(
     counters: dict[Platform, _Counter],
     platform: Platform,
     work: Callable[[Sequence[Wish]], Any],
+    *,
+    lanes: int,
 ) -> _Counter:
     """The counter at which the bots of that pool are admitted together."""
     if platform not in counters:
-        counters[platform] = Gathering(f"admit {platform}", work, at_once=_AT_ONCE)
+        counters[platform] = Gathering(f"admit {platform}", work, at_once=_AT_ONCE, lanes=lanes)
     return counters[platform]
 
 

@@ -77,6 +77,7 @@ class Freeing:
                 f"free {slot.platform}",
                 self._free,
                 at_once=_AT_ONCE,
+                lanes=2,
                 apart_by=lambda release: release.slot.slot_id,
             )
         return await releases.ask(_Release(slot=slot, container_gone=container_gone))

@@ -9,8 +9,8 @@ was committed. What happens if the process dies, comes twice or late is the affa
 """
 
 import asyncio
-import contextvars
 from collections.abc import Awaitable, Callable, Hashable, Sequence
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
@@ -36,41 +36,52 @@ class Gathering(Generic[Item, Answer]):
         work: "Work[Item, Answer]",
         *,
         at_once: int,
+        lanes: int = 1,
         apart_by: Callable[[Item], Hashable] = id,
     ) -> None:
-        """`apart_by`: items that are the same by it never travel together."""
+        """`lanes`: how many statements may be under way side by side.
+
+        `apart_by`: items that are the same by it never travel together.
+        """
         self._name = name
         self._work = work
         self._at_once = at_once
+        self._lanes = lanes
         self._apart_by = apart_by
         self._waiting: list[_Asked[Item, Answer]] = []
-        self._working: asyncio.Task[None] | None = None
+        self._serving = 0
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def is_busy(self) -> bool:
-        """Would one who asks now wait behind others?"""
-        return self._working is not None and not self._working.done()
+        """Is anybody being served?"""
+        return self._serving > 0
 
     async def ask(self, item: Item) -> Answer:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Asked(item, answer))
-        if not self.is_busy:
+        if self._serving < self._lanes:
+            self._serving += 1
             # In a context of its own: what the first caller has bound is not the others' affair.
-            self._working = asyncio.create_task(
-                self._run(), name=self._name, context=contextvars.Context()
-            )
+            task = asyncio.create_task(self._serve(), name=self._name, context=Context())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         return await answer
 
-    async def _run(self) -> None:
-        while batch := self._next_batch():
-            try:
-                await self._serve(batch)
-            except BaseException:
-                # We are being ended: nobody may wait for an answer that does not come.
-                for asked in (*batch, *self._waiting):
-                    asked.answer.cancel()
-                self._waiting.clear()
-                raise
+    async def _serve(self) -> None:
+        batch: Sequence[_Asked[Item, Answer]] = ()
+        try:
+            while batch := self._next_batch():
+                await self._serve_together(batch)
+        except BaseException:
+            # We are being ended: nobody may wait for an answer that does not come.
+            for asked in (*batch, *self._waiting):
+                asked.answer.cancel()
+            self._waiting.clear()
+            raise
+        finally:
+            # In the same step as the look that found nobody: who asks after it begins anew.
+            self._serving -= 1
 
     def _next_batch(self) -> list[_Asked[Item, Answer]]:
         batch: dict[Hashable, _Asked[Item, Answer]] = {}
@@ -86,14 +97,14 @@ class Gathering(Generic[Item, Answer]):
         self._waiting = left
         return list(batch.values())
 
-    async def _serve(self, batch: Sequence[_Asked[Item, Answer]]) -> None:
+    async def _serve_together(self, batch: Sequence[_Asked[Item, Answer]]) -> None:
         try:
             answers = await self._work([asked.item for asked in batch])
             assert len(answers) == len(batch), "an answer for each"
         except Exception as error:
             if len(batch) > 1 and not isinstance(error, DatabaseUnavailable):
                 for asked in batch:
-                    await self._serve([asked])
+                    await self._serve_together([asked])
                 return
             answers = [error] * len(batch)
         for asked, answer in zip(batch, answers, strict=True):

@@ -1,6 +1,7 @@
 """The one way in which background work runs: wait for a wake-up or the poll, work, repeat."""
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Awaitable, Callable
 
@@ -34,21 +35,25 @@ class Loop:
         self._interval_s = interval_s
         self._wake = wake or asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._ending = False
         self.on_outage: Callable[[str], None] = _unheard
         """Told the loop's name whenever a round ends because the database does not answer."""
 
     def start(self) -> None:
+        self._ending = False
         self._task = asyncio.create_task(self._run(), name=self.name)
 
     async def stop(self) -> None:
         if self._task is None:
             return
+        # The pool of connections swallows a cancellation that comes as it hands one out.
+        self._ending = True
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._task = None
 
     async def _run(self) -> None:
-        while True:
+        while not self._ending:
             self._wake.clear()
             try:
                 await self._work()
@@ -61,11 +66,10 @@ class Loop:
                 _log.exception("loop.failed", loop=self.name)
                 await asyncio.sleep(min(self._jittered(), _AFTER_FAILURE_S))
                 continue
-            try:
-                async with asyncio.timeout(self._jittered()):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
+            if not self._ending:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._jittered()):
+                        await self._wake.wait()
 
     def _jittered(self) -> float:
         # Replicas that start together must not ask together for ever.

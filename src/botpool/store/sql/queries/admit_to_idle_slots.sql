@@ -11,10 +11,12 @@ WITH wish AS MATERIALIZED (
     ) WITH ORDINALITY AS w (
         meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms, correlation_id,
         api_key_id, idempotency_key, body_hash, n)
-), slot AS MATERIALIZED (
-    SELECT f.id, f.slot_name, f.container_id, row_number() OVER () AS n
+), ids AS MATERIALIZED (
+    SELECT
+        f.slot_id, f.slot_name, f.container_id, row_number() OVER () AS n,
+        nextval('bots_id_seq') AS bot_id, nextval('assignments_id_seq') AS assignment_id
     FROM (
-        SELECT s.id, s.slot_name, s.container_id
+        SELECT s.id AS slot_id, s.slot_name, s.container_id
         FROM bot_pool_slots s
         JOIN pools p ON p.platform = s.platform
         WHERE s.platform = %(platform)s
@@ -27,16 +29,6 @@ WITH wish AS MATERIALIZED (
         LIMIT %(bots)s
         FOR UPDATE OF s SKIP LOCKED
     ) AS f
-), ids AS MATERIALIZED (
-    SELECT
-        pair.n, pair.slot_id, pair.slot_name, pair.container_id,
-        nextval('bots_id_seq') AS bot_id,
-        nextval('assignments_id_seq') AS assignment_id
-    FROM (
-        SELECT slot.n, slot.id AS slot_id, slot.slot_name, slot.container_id
-        FROM slot
-        ORDER BY slot.n
-    ) AS pair
 ), claimed_key AS (
     INSERT INTO idempotency_keys AS k (api_key_id, key, body_hash, bot_id, created_at)
     SELECT w.api_key_id, w.idempotency_key, w.body_hash, ids.bot_id, botpool_now()
@@ -107,7 +99,7 @@ WITH wish AS MATERIALIZED (
     ORDER BY a.n, v.step
 )
 SELECT
-    a.n::integer AS n, a.bot_id, 'DEPLOYING' AS status, a.slot_id, a.slot_name, a.container_id,
-    1 AS attempts, botpool_now() AS created_at, NULL::timestamptz AS queued_at,
+    a.n::integer AS n, a.bot_id, 'DEPLOYING' AS status, a.assignment_id, a.slot_id, a.slot_name,
+    a.container_id, 1 AS attempts, botpool_now() AS created_at, NULL::timestamptz AS queued_at,
     botpool_now() AS assigned_at
 FROM admitted a

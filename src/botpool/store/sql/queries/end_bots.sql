@@ -47,6 +47,7 @@ WITH held AS MATERIALIZED (
         version = s.version + 1
     FROM former
     WHERE s.id = former.slot_id
+    RETURNING s.id, s.version
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
@@ -64,5 +65,7 @@ WITH held AS MATERIALIZED (
 )
 SELECT
     former.slot_id, former.platform, former.slot_name, former.container_id, former.slot_status,
-    former.assignment_id, former.id AS bot_id, former.status AS bot_status, former.correlation_id
+    former.assignment_id, former.id AS bot_id, former.status AS bot_status, former.correlation_id,
+    slot.version
 FROM former
+JOIN slot ON slot.id = former.slot_id

@@ -5,4 +5,8 @@ SELECT
     set_config('idle_in_transaction_session_timeout', '15s', false),
     set_config('statement_timeout', '30s', false),
     set_config('lock_timeout', '20s', false),
-    set_config('timezone', 'UTC', false)
+    set_config('timezone', 'UTC', false),
+    -- Statements are planned once for a connection: planning ours anew takes longer than running
+    -- them, and compiling them longer still.
+    set_config('plan_cache_mode', 'force_generic_plan', false),
+    set_config('jit', 'off', false)

@@ -1,0 +1,49 @@
+"""A figure: what was measured in each round, and what is wanted of it."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    name: str
+    rounds: Sequence[float]
+    goal: float | None = None
+    at_most: bool = False
+    """Is less better? Then the goal is a maximum."""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.rounds)
+
+    @property
+    def reached(self) -> bool | None:
+        return None if self.goal is None else self._holds(self.goal)
+
+    @property
+    def is_alarming(self) -> bool:
+        """Is it worse than half of its goal? Less than that is noise on a shared machine."""
+        if self.goal is None:
+            return False
+        return not self._holds(self.goal * 2 if self.at_most else self.goal / 2)
+
+    @property
+    def wanted(self) -> str:
+        return "" if self.goal is None else f"{'≤' if self.at_most else '≥'} {self.goal:g}"
+
+    def _holds(self, goal: float) -> bool:
+        return self.median <= goal if self.at_most else self.median >= goal
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "median": round(self.median, 4),
+            "low": round(min(self.rounds), 4),
+            "high": round(max(self.rounds), 4),
+            "rounds": len(self.rounds),
+            "goal": self.wanted or None,
+            "reached": self.reached,
+            **self.detail,
+        }

@@ -1,0 +1,90 @@
+"""What is measured on: one embedded PostgreSQL with its defaults, fsync included."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import psycopg
+
+from botpool.store.data_dir import DataDir
+from botpool.store.embedded import EmbeddedPostgres
+from botpool.store.migrations import migrate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    folder: Path
+    url: str
+    small: bool
+    """A quick run that only shows that nothing has broken down."""
+
+    @property
+    def rounds(self) -> int:
+        return 2 if self.small else 5
+
+    @property
+    def seconds(self) -> int:
+        """How long one side of one round lasts."""
+        return 1 if self.small else 3
+
+    def database(self, name: str) -> str:
+        """A new migrated database on the same server; its URL."""
+        execute(self.url, f"CREATE DATABASE {name}")
+        url = self.url.replace("/botpool?", f"/{name}?")
+        migrate(url)
+        return url
+
+    def server_cpu_s(self) -> float:
+        """Processor seconds of the server so far, those of its ended processes included."""
+        pid = int((self.folder / "postgres" / "postmaster.pid").read_text().split()[0])
+        server = psutil.Process(pid)
+        times = server.cpu_times()
+        total = times.user + times.system + times.children_user + times.children_system
+        for child in server.children():
+            own = child.cpu_times()
+            total += own.user + own.system
+        return total
+
+
+@contextmanager
+def prepared(folder: Path, *, small: bool) -> Iterator[Ground]:
+    server = EmbeddedPostgres(DataDir.open(folder))
+    url = server.start()
+    try:
+        migrate(url)
+        yield Ground(folder=folder, url=url, small=small)
+    finally:
+        server.stop()
+
+
+def execute(url: str, *statements: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def fill_pool(url: str, *, slots: int) -> None:
+    """A pool of that many idle slots that were used before, and nothing else."""
+    execute(
+        url,
+        "TRUNCATE bots, bot_pool_slots, bot_pool_queue, assignments, history, bot_heartbeats, "
+        "pools, backends CASCADE",
+        "INSERT INTO backends (name) VALUES ('null')",
+        "INSERT INTO pools (platform, backend, image, max_size, heartbeats) "
+        f"VALUES ('google-meet', 'null', 'null', {slots}, 'none')",
+        "INSERT INTO bot_pool_slots (platform, number, slot_name, backend, image, container_id, "
+        "last_used_at) SELECT 'google-meet', n, 'pool-google-meet-' || n, 'null', 'null', "
+        f"'c' || n, now() - make_interval(secs => n) FROM generate_series(1, {slots}) AS n",
+        "VACUUM ANALYZE",
+    )
+
+
+def conditions() -> dict[str, object]:
+    """What else went on: without it a figure says little."""
+    return {
+        "processors": os.cpu_count(),
+        "load_average": [round(load, 1) for load in os.getloadavg()],
+    }

@@ -1,0 +1,1 @@
+"""One measure a file. Each is `measure(ground)`, and gives its figures."""

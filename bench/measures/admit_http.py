@@ -1,0 +1,117 @@
+"""`POST /v1/bots` against an endpoint of the same server that validates the same body."""
+
+import asyncio
+import json
+import random
+import statistics
+import time
+from collections import Counter
+
+from bench import wrk
+from bench.figures import Figure
+from bench.ground import Ground, execute, fill_pool
+from bench.http_client import Answer, Client
+from bench.served import Server, serving
+
+BODY = {"meetingUrl": "https://meet.google.com/abc-defg-hij", "botData": {"language": "en"}}
+_TOO_FEW = "SELECT 1 / (count(*) - 1) FROM bot_pool_queue HAVING count(*) > 0"
+
+
+def measure(ground: Ground) -> list[Figure]:
+    url = ground.database("admit_http")
+    with serving(url) as server:
+        figures = [_against_noop(ground, server, url)] if wrk.is_there() else []
+        steady = _steady(ground, server, url)
+        return [*figures, *_open_loop(ground, server, url), _burst(ground, server, url, steady)]
+
+
+def _against_noop(ground: Ground, server: Server, url: str) -> Figure:
+    ratios, rates = [], []
+    for _ in range(ground.rounds):
+        noop = _posts(server, "/noop", ground.seconds)
+        fill_pool(url, slots=4_000 * ground.seconds)
+        rates.append(_posts(server, "/v1/bots", ground.seconds))
+        ratios.append(rates[-1] / noop)
+    execute(url, _TOO_FEW)
+    detail = {"posts_per_s": round(statistics.median(rates))}
+    return Figure(name="admit_http_vs_noop", rounds=ratios, goal=0.6, detail=detail)
+
+
+def _posts(server: Server, path: str, seconds: int) -> float:
+    return wrk.posts_per_second(server.address, [path], [server.key], body=BODY, seconds=seconds)
+
+
+def _open_loop(ground: Ground, server: Server, url: str) -> list[Figure]:
+    """The top of the hour: posts at random moments, a fifth of them for idle slots."""
+    posts, seconds = (500, 2.0) if ground.small else (5_000, 10.0)
+    ratios, details = [], []
+    for _ in range(1 if ground.small else 3):
+        fill_pool(url, slots=posts // 5)
+        unloaded = asyncio.run(_unloaded(server))
+        fill_pool(url, slots=posts // 5)
+        answers = asyncio.run(_at_random(server, posts, seconds))
+        times = sorted(answer.seconds for answer in answers)
+        p50, p99 = times[posts // 2], times[posts * 99 // 100]
+        ratios.append(p99 / unloaded)
+        details.append({"p50_ms": p50 * 1000, "p99_ms": p99 * 1000, **_judged(answers, posts)})
+    middle = sorted(details, key=lambda detail: detail["p99_ms"])[len(details) // 2]
+    return [
+        Figure(name="admit_http_open_loop", rounds=ratios, goal=10, at_most=True, detail=middle)
+    ]
+
+
+def _steady(ground: Ground, server: Server, url: str) -> float:
+    """Posts a second to idle slots, by the client of the burst."""
+    posts = 500 if ground.small else 3_000
+    fill_pool(url, slots=posts)
+    return asyncio.run(_all_at_once(server, posts, connections=256))[0]
+
+
+def _burst(ground: Ground, server: Server, url: str, steady: float) -> Figure:
+    posts = 500 if ground.small else 5_000
+    ratios, detail = [], {}
+    for _ in range(1 if ground.small else 3):
+        fill_pool(url, slots=posts // 5)
+        rate, answers = asyncio.run(_all_at_once(server, posts, connections=256))
+        ratios.append(rate / steady)
+        steady = _steady(ground, server, url)
+        detail = {"posts_per_s": round(rate), **_judged(answers, posts)}
+    return Figure(name="admit_http_burst", rounds=ratios, goal=0.8, detail=detail)
+
+
+async def _unloaded(server: Server) -> float:
+    async with Client.connected(server.address, server.key, 1) as client:
+        return statistics.median([(await client.post("/v1/bots", BODY)).seconds for _ in range(50)])
+
+
+async def _at_random(server: Server, posts: int, seconds: float) -> list[Answer]:
+    moments = sorted(random.Random(1).uniform(0, seconds) for _ in range(posts))
+    async with Client.connected(server.address, server.key, 256) as client:
+        began = time.perf_counter()
+
+        async def post(moment: float) -> Answer:
+            await asyncio.sleep(began + moment - time.perf_counter())
+            return await client.post("/v1/bots", BODY)
+
+        return await asyncio.gather(*(post(moment) for moment in moments))
+
+
+async def _all_at_once(
+    server: Server, posts: int, *, connections: int
+) -> tuple[float, list[Answer]]:
+    async with Client.connected(server.address, server.key, connections) as client:
+        began = time.perf_counter()
+        answers = await asyncio.gather(*(client.post("/v1/bots", BODY) for _ in range(posts)))
+        return posts / (time.perf_counter() - began), answers
+
+
+def _judged(answers: list[Answer], posts: int) -> dict[str, int]:
+    """How many were refused, and how many got an answer that cannot be true."""
+    refused = sum(answer.status == 503 for answer in answers)
+    shown = [json.loads(answer.body) for answer in answers if answer.status == 201]
+    statuses = Counter(body["bot"]["status"] for body in shown)
+    slots = [body["bot"]["slotName"] for body in shown if body["bot"]["status"] == "DEPLOYING"]
+    wrong = len(answers) - refused - len(shown)
+    wrong += len(slots) - len(set(slots)) + abs(statuses["DEPLOYING"] - posts // 5)
+    wrong += len(shown) - len({body["bot"]["id"] for body in shown})
+    return {"refused": refused, "wrong": wrong}

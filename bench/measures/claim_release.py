@@ -1,0 +1,70 @@
+"""A claim and a release, against PostgreSQL doing only their two statements.
+
+Beside the rates, the processor time of each side: on a machine with other work the first depends
+on who else wants the processors, the second does not.
+"""
+
+import asyncio
+import resource
+import statistics
+import time
+
+from bench import bare
+from bench.cycles import Cycles
+from bench.figures import Figure
+from bench.ground import Ground, fill_pool
+
+_SLOTS = 512
+_CLIENTS = 32
+
+
+def measure(ground: Ground) -> list[Figure]:
+    fill_pool(ground.url, slots=_SLOTS)
+    bare.prepare(ground.url)
+    return asyncio.run(_measure(ground))
+
+
+async def _measure(ground: Ground) -> list[Figure]:
+    figures = []
+    async with Cycles.on(ground.url) as cycles:
+        await cycles.per_second(callers=_CLIENTS, seconds=1)
+        for name, callers, goal in (
+            ("claim_release_vs_pgbench", 32, 1.5),
+            ("claim_release_vs_pgbench_256", 256, 2.5),
+        ):
+            ratios, costs, rates = [], [], []
+            for _ in range(ground.rounds):
+                theirs, their_cost = await _costed(ground, _bare(ground), children=True)
+                ours, our_cost = await _costed(
+                    ground, cycles.per_second(callers=callers, seconds=ground.seconds)
+                )
+                ratios.append(ours / theirs)
+                costs.append(their_cost / our_cost)
+                rates.append((ours, theirs))
+            detail = {
+                "cycles_per_s": round(statistics.median(rate for rate, _ in rates)),
+                "pgbench_per_s": round(statistics.median(rate for _, rate in rates)),
+                "processor_time_ratio": round(statistics.median(costs), 3),
+            }
+            figures.append(Figure(name=name, rounds=ratios, goal=goal, detail=detail))
+    return figures
+
+
+async def _bare(ground: Ground) -> float:
+    return await asyncio.to_thread(
+        bare.cycles_per_second, ground.url, clients=_CLIENTS, seconds=ground.seconds
+    )
+
+
+async def _costed(ground: Ground, run, *, children: bool = False) -> tuple[float, float]:  # type: ignore[no-untyped-def]
+    """The rate of a run, and the processor seconds of client and server for one cycle."""
+    who = resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF
+    server, client, began = ground.server_cpu_s(), _used(who), time.monotonic()
+    rate = await run
+    cycles = rate * (time.monotonic() - began)
+    return rate, (ground.server_cpu_s() - server + _used(who) - client) / cycles
+
+
+def _used(who: int) -> float:
+    usage = resource.getrusage(who)
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,93 @@
+"""The HTTP server under load, in a process of its own: `python -m bench.served <url>`.
+
+The product's application and server, with one endpoint more: it validates the same body and
+answers, and does nothing else. The pool's backend is not this replica's: its containers are another
+one's affair, so that only admission is measured.
+"""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psutil
+import uvloop
+from fastapi import FastAPI
+from fastapi.responses import JSONResponse
+
+from botpool import logs
+from botpool.api import schemas
+from botpool.api.app import HttpSettings, create_app
+from botpool.api.server import HttpServer, bound_socket
+from botpool.domain.policy import Policy
+from botpool.domain.tokens import new_api_key
+from botpool.engine.replica import Identity, Replica
+from botpool.store.database import Database
+
+SECRET = b"bench"
+_PLATFORMS = ("google-meet",)
+_NOOP = {"ok": True}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    address: str
+    key: str
+    process: psutil.Process
+
+
+@contextlib.contextmanager
+def serving(url: str) -> Iterator[Server]:
+    """A server on that database, until the block is left."""
+    command = [sys.executable, "-m", "bench.served", url]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as child:
+        assert child.stdout is not None
+        try:
+            address, key = child.stdout.readline().split()
+            yield Server(address=address, key=key, process=psutil.Process(child.pid))
+        finally:
+            child.terminate()
+
+
+def _with_noop(replica: Replica) -> FastAPI:
+    settings = HttpSettings(
+        platforms=_PLATFORMS, default_timeout_ms=600_000, max_timeout_ms=600_000
+    )
+    app = create_app(replica, settings)
+    body_model = schemas.bot_create_model(
+        _PLATFORMS, default_timeout_ms=600_000, max_timeout_ms=600_000
+    )
+
+    @app.post("/noop", status_code=201)
+    async def noop(body: body_model) -> JSONResponse:  # type: ignore[valid-type]
+        return JSONResponse(_NOOP, status_code=201)
+
+    return app
+
+
+async def _serve(url: str) -> None:
+    database = Database(url)
+    await database.open()
+    identity = Identity(owner="bench-http", public_url="http://127.0.0.1", secret=SECRET)
+    replica = Replica(database, {}, Policy(), identity)
+    key = new_api_key()
+    await replica.keys.adopt(key, "bench", "admin")
+    await replica.start()
+    with bound_socket("127.0.0.1", 0) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server = HttpServer(_with_noop(replica), listener)
+        await server.serve(on_ready=lambda: print(address, key, flush=True))
+    await replica.stop()
+    await database.close()
+
+
+def main() -> None:
+    logs.configure()
+    uvloop.run(_serve(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Gathering: together what waits, nobody for a stranger's fault, and nobody for ever."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from botpool.domain.errors import DatabaseUnavailable
+from botpool.engine.gathering import Gathering
+
+
+class Desk:
+    """Answers with the item, doubled; holds its batches until it is let go on."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    async def work(self, items: Sequence[int]) -> list[int | Exception]:
+        self.batches.append(list(items))
+        await self.go_on.wait()
+        if 13 in items:
+            raise ValueError("13")
+        if 99 in items:
+            raise DatabaseUnavailable("down")
+        return [ValueError("refused") if item == 7 else item * 2 for item in items]
+
+
+async def asked(gathering: Gathering[int, int], *items: int) -> "list[asyncio.Task[int]]":
+    tasks = [asyncio.create_task(gathering.ask(item)) for item in items]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def test_who_waits_goes_together_in_the_order_of_arrival() -> None:
+    desk = Desk()
+    gathering = Gathering("test", desk.work, at_once=3)
+    desk.go_on.clear()
+    first = await asked(gathering, 1)
+    others = await asked(gathering, 2, 3, 4, 5)
+    assert desk.batches == [[1]], "a lone caller waits for nobody"
+    desk.go_on.set()
+    assert await asyncio.gather(*first, *others) == [2, 4, 6, 8, 10]
+    assert desk.batches == [[1], [2, 3, 4], [5]]
+    assert not gathering.is_busy
+
+
+async def test_one_who_asks_as_the_last_is_answered_is_served() -> None:
+    """The end of one round and the beginning of the next leave no gap between them."""
+    desk = Desk()
+    gathering = Gathering("test", desk.work, at_once=10)
+    async with asyncio.timeout(10):
+        for number in range(1, 7):
+            assert await gathering.ask(number) == number * 2
+            await asyncio.gather(*(gathering.ask(number) for _ in range(3)))
+
+
+async def test_one_bad_item_fails_alone() -> None:
+    desk = Desk()
+    gathering = Gathering("test", desk.work, at_once=10)
+    desk.go_on.clear()
+    tasks = await asked(gathering, 1)
+    tasks += await asked(gathering, 2, 13, 7, 4)
+    desk.go_on.set()
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [answers[0], answers[1], answers[4]] == [2, 4, 8]
+    assert [str(answers[2]), str(answers[3])] == ["13", "refused"]
+
+
+async def test_an_outage_fails_all_and_is_not_tried_again() -> None:
+    desk = Desk()
+    gathering = Gathering("test", desk.work, at_once=10)
+    desk.go_on.clear()
+    tasks = await asked(gathering, 1)
+    tasks += await asked(gathering, 2, 99)
+    desk.go_on.set()
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [int, DatabaseUnavailable, DatabaseUnavailable]
+    assert desk.batches == [[1], [2, 99]], "what may be committed must not be done again"
+    assert await gathering.ask(3) == 6
+
+
+async def test_a_caller_that_has_gone_is_not_served_and_disturbs_nobody() -> None:
+    desk = Desk()
+    gathering = Gathering("test", desk.work, at_once=10)
+    desk.go_on.clear()
+    (serving,) = await asked(gathering, 1)
+    gone, stays = await asked(gathering, 2, 3)
+    serving.cancel()
+    gone.cancel()
+    await asyncio.gather(serving, gone, return_exceptions=True)
+    desk.go_on.set()
+    assert await stays == 6
+    assert desk.batches == [[1], [3]]
+
+
+async def test_items_kept_apart_never_travel_together() -> None:
+    desk = Desk()
+    gathering = Gathering("test", desk.work, at_once=10, apart_by=lambda item: item % 10)
+    desk.go_on.clear()
+    tasks = await asked(gathering, 1)
+    tasks += await asked(gathering, 2, 12, 3)
+    desk.go_on.set()
+    assert await asyncio.gather(*tasks) == [2, 4, 24, 6]
+    assert desk.batches == [[1], [2, 3], [12]]
+
+
+async def test_two_lanes_serve_side_by_side() -> None:
+    desk = Desk()
+    gathering = Gathering("test", desk.work, at_once=10, lanes=2)
+    desk.go_on.clear()
+    tasks = await asked(gathering, 1)
+    tasks += await asked(gathering, 2)
+    tasks += await asked(gathering, 3, 4)
+    assert desk.batches == [[1], [2]]
+    desk.go_on.set()
+    assert await asyncio.gather(*tasks) == [2, 4, 6, 8]
+    assert desk.batches == [[1], [2], [3, 4]]
+
+
+async def test_nobody_waits_for_a_service_that_was_ended() -> None:
+    desk = Desk()
+    gathering = Gathering("test", desk.work, at_once=10)
+    desk.go_on.clear()
+    tasks = await asked(gathering, 1, 2)
+    for task in asyncio.all_tasks():
+        if task.get_name() == "test":
+            task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        async with asyncio.timeout(10):
+            await asyncio.gather(*tasks)
