@@ -5,6 +5,7 @@ BIN := .venv/bin
 RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 TIERS := $(wildcard $(addprefix tests/,unit store engine model backends simulation schedules acceptance chaos browser))
+BENCH := .venv/.installed-bench
 
 # A virtual environment works only where it was made; a copied or moved checkout needs its own.
 MOVED := $(shell test ! -e .venv/.home || test "$$(cat .venv/.home)" = "$$PWD" || echo moved)
@@ -27,6 +28,7 @@ test: $(DEV) ## Install what the tests need and run all of them
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -m "not long and not alone" --durations=10 -n auto --maxprocesses 4 --dist worksteal $(ARGS) $(TIERS)
 	@$(BIN)/python -m pytest -m "alone and not long" --durations=10 $(ARGS) $(TIERS)
+	@$(BIN)/python -m bench --small
 
 test-long: $(DEV) ## Run the tests that take long: soak, chaos, many seeds
 	@scripts/install-test-packages
@@ -41,7 +43,8 @@ check: $(DEV) ## Format, lint, types and import rules
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-bench: $(DEV) ## Measure admission, hand-over and recovery
+bench: $(BENCH) ## Measure against PostgreSQL and peers, a quarter of an hour; ARGS=--small a minute
+	@scripts/install-test-packages
 	@$(BIN)/python -m bench $(ARGS)
 
 docs: $(DEV) ## Build the documentation into site/; a broken link fails
@@ -58,6 +61,9 @@ clean: ## Remove the virtual environment and caches; your data in .botpool stays
 
 $(RUN): requirements/run.txt scripts/install $(if $(MOVED),moved)
 	@scripts/install run
+
+$(BENCH): requirements/run.txt requirements/dev.txt requirements/bench.txt scripts/install $(if $(MOVED),moved)
+	@scripts/install bench
 
 $(DEV): requirements/run.txt requirements/dev.txt scripts/install $(if $(MOVED),moved)
 	@scripts/install dev

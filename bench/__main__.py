@@ -1,67 +1,85 @@
-"""`make bench`: a claim and a release, against PostgreSQL doing only their two statements."""
+"""`make bench`: every measure in turn, as a table, as `bench/results.json` and as pictures."""
 
-import asyncio
+import argparse
 import json
 import logging
-import statistics
+import sys
 import tempfile
+import time
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 import structlog
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
-from bench import bare, pooled
-from botpool.store.data_dir import DataDir
-from botpool.store.embedded import EmbeddedPostgres
-from botpool.store.migrations import migrate
+from bench.figures import Figure
+from bench.ground import conditions, prepared
 
 RESULTS = Path(__file__).with_name("results.json")
-CALLERS = 32
-ROUNDS = 5
-SECONDS = 4
+MEASURES = (
+    "claim_release",
+    "lone_caller",
+    "peers",
+    "admit_http",
+    "heartbeats",
+    "growth",
+    "handover",
+    "reconciler",
+    "startup",
+)
+QUICK = ("claim_release", "lone_caller", "growth")
+"""What `--small` shows, with the tools of the tests alone."""
 
 
-async def measure(url: str) -> list[float]:
-    """The ratio of each round: both sides in turn, so that a noisy moment hits both."""
-    ratios = []
-    async with pooled.running(url, slots=2 * CALLERS) as replica:
-        await pooled.cycles_per_second(replica, callers=CALLERS, seconds=1)
-        for _ in track(range(ROUNDS), "claim_release_vs_pgbench"):
-            theirs = await asyncio.to_thread(
-                bare.cycles_per_second, url, clients=CALLERS, seconds=SECONDS
-            )
-            ours = await pooled.cycles_per_second(replica, callers=CALLERS, seconds=SECONDS)
-            ratios.append(ours / theirs)
-    return ratios
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--small", action="store_true", help="a minute; fails below half a goal")
+    parser.add_argument("measures", nargs="*", help=f"some of: {', '.join(MEASURES)}")
+    asked = parser.parse_args()
+    if unknown := set(asked.measures) - set(MEASURES):
+        parser.error(f"no such measure: {', '.join(sorted(unknown))}")
+    names = asked.measures or (QUICK if asked.small else MEASURES)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    console = Console()
+    before, began = conditions(), time.monotonic()
+    figures: list[Figure] = []
+    with (
+        tempfile.TemporaryDirectory(prefix="botpool-bench-") as folder,
+        prepared(Path(folder), small=asked.small) as ground,
+    ):
+        for name in names:
+            console.print(f"{name} …")
+            figures += import_module(f"bench.measures.{name}").measure(ground)
+    _show(console, figures)
+    if asked.small:
+        alarming = [figure.name for figure in figures if figure.is_alarming]
+        if alarming:
+            console.print(f"Worse than half of its goal: {', '.join(alarming)}.")
+        return 1 if alarming else 0
+    _write(figures, {"before": before, "after": conditions(), "took_s": time.monotonic() - began})
+    return 0
 
 
-def main() -> None:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    with tempfile.TemporaryDirectory(prefix="botpool-bench-") as folder:
-        server = EmbeddedPostgres(DataDir.open(Path(folder)))
-        url = server.start()
-        try:
-            migrate(url)
-            bare.prepare(url)
-            ratios = asyncio.run(measure(url))
-        finally:
-            server.stop()
-    figures = {
-        "claim_release_vs_pgbench": {
-            "median": round(statistics.median(ratios), 3),
-            "low": round(min(ratios), 3),
-            "high": round(max(ratios), 3),
-            "rounds": len(ratios),
-        }
-    }
-    RESULTS.write_text(json.dumps(figures, indent=2) + "\n")
-    table = Table("figure", "median", "low", "high", "rounds")
-    for name, figure in figures.items():
-        table.add_row(name, *(str(value) for value in figure.values()))
-    Console().print(table)
+def _show(console: Console, figures: Sequence[Figure]) -> None:
+    table = Table("figure", "median", "low", "high", "goal", "reached", "detail")
+    for figure in figures:
+        reached = {True: "yes", False: "no", None: ""}[figure.reached]
+        spread = (figure.median, min(figure.rounds), max(figure.rounds))
+        detail = ", ".join(f"{name} {value}" for name, value in figure.detail.items())
+        numbers = (f"{n:.3g}" for n in spread)
+        table.add_row(figure.name, *numbers, figure.wanted, reached, detail)
+    console.print(table)
+
+
+def _write(figures: Sequence[Figure], circumstances: dict[str, object]) -> None:
+    """What was not measured this time keeps its last figures."""
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    shown = known.get("figures", {}) | {figure.name: figure.to_json() for figure in figures}
+    RESULTS.write_text(json.dumps({"conditions": circumstances, "figures": shown}, indent=2) + "\n")
+    import_module("bench.pictures").draw(shown)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -7,6 +7,8 @@ import statistics
 import time
 from collections import Counter
 
+import uvloop
+
 from bench import wrk
 from bench.figures import Figure
 from bench.ground import Ground, execute, fill_pool
@@ -47,9 +49,9 @@ def _open_loop(ground: Ground, server: Server, url: str) -> list[Figure]:
     ratios, details = [], []
     for _ in range(1 if ground.small else 3):
         fill_pool(url, slots=posts // 5)
-        unloaded = asyncio.run(_unloaded(server))
+        unloaded = uvloop.run(_unloaded(server))
         fill_pool(url, slots=posts // 5)
-        answers = asyncio.run(_at_random(server, posts, seconds))
+        answers = uvloop.run(_at_random(server, posts, seconds))
         times = sorted(answer.seconds for answer in answers)
         p50, p99 = times[posts // 2], times[posts * 99 // 100]
         ratios.append(p99 / unloaded)
@@ -64,7 +66,7 @@ def _steady(ground: Ground, server: Server, url: str) -> float:
     """Posts a second to idle slots, by the client of the burst."""
     posts = 500 if ground.small else 3_000
     fill_pool(url, slots=posts)
-    return asyncio.run(_all_at_once(server, posts, connections=256))[0]
+    return uvloop.run(_all_at_once(server, posts, connections=256))[0]
 
 
 def _burst(ground: Ground, server: Server, url: str, steady: float) -> Figure:
@@ -72,7 +74,7 @@ def _burst(ground: Ground, server: Server, url: str, steady: float) -> Figure:
     ratios, detail = [], {}
     for _ in range(1 if ground.small else 3):
         fill_pool(url, slots=posts // 5)
-        rate, answers = asyncio.run(_all_at_once(server, posts, connections=256))
+        rate, answers = uvloop.run(_all_at_once(server, posts, connections=256))
         ratios.append(rate / steady)
         steady = _steady(ground, server, url)
         detail = {"posts_per_s": round(rate), **_judged(answers, posts)}

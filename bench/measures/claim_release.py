@@ -9,6 +9,8 @@ import resource
 import statistics
 import time
 
+import uvloop
+
 from bench import bare
 from bench.cycles import Cycles
 from bench.figures import Figure
@@ -21,7 +23,7 @@ _CLIENTS = 32
 def measure(ground: Ground) -> list[Figure]:
     fill_pool(ground.url, slots=_SLOTS)
     bare.prepare(ground.url)
-    return asyncio.run(_measure(ground))
+    return uvloop.run(_measure(ground))
 
 
 async def _measure(ground: Ground) -> list[Figure]:

@@ -3,8 +3,9 @@
 A small and a large database on one server, asked in turn.
 """
 
-import asyncio
 import time
+
+import uvloop
 
 from bench.cycles import WISH, Cycles
 from bench.figures import Figure
@@ -42,7 +43,7 @@ def measure(ground: Ground) -> list[Figure]:
         fill_pool(url, slots=admissions * (ground.rounds + 1))
     _write(history[1], _HISTORY % (large * 10), "VACUUM ANALYZE history")
     names = ("growth_slots", slots), ("growth_queue", queue), ("growth_history", history)
-    return [asyncio.run(_compare(ground, name, urls)) for name, urls in names]
+    return [uvloop.run(_compare(ground, name, urls)) for name, urls in names]
 
 
 def _write(url: str, *statements: str) -> None:

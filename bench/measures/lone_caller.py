@@ -1,8 +1,9 @@
 """What one caller alone pays for the gathering: against the same statement, sent by itself."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
+
+import uvloop
 
 from bench.cycles import WISH, Cycles
 from bench.figures import Figure
@@ -12,7 +13,7 @@ from botpool.engine.wishes import Wish
 
 def measure(ground: Ground) -> list[Figure]:
     fill_pool(ground.url, slots=6_000)
-    return [asyncio.run(_measure(ground))]
+    return [uvloop.run(_measure(ground))]
 
 
 async def _measure(ground: Ground) -> Figure:

@@ -1,8 +1,9 @@
 """The same cycle count against job queues on the same server: enqueue, dequeue, complete."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import uvloop
 
 from bench import pgqueuer_peer, procrastinate_peer
 from bench.closed_loop import Once
@@ -18,8 +19,8 @@ Peer = Callable[[str], AbstractAsyncContextManager[Once]]
 def measure(ground: Ground) -> list[Figure]:
     fill_pool(ground.url, slots=512)
     return [
-        asyncio.run(_compare(ground, "claim_release_vs_pgqueuer", pgqueuer_peer.working, 2)),
-        asyncio.run(
+        uvloop.run(_compare(ground, "claim_release_vs_pgqueuer", pgqueuer_peer.working, 2)),
+        uvloop.run(
             _compare(ground, "claim_release_vs_procrastinate", procrastinate_peer.working, 10)
         ),
     ]

@@ -11,7 +11,7 @@ from botpool.engine.doctor.rules import RULES
 BROKEN: dict[str, tuple[Sequence[str], str]] = {
     "one_slot_per_bot": (
         (
-            "ALTER TABLE bot_pool_slots DROP CONSTRAINT bot_pool_slots_assigned_bot_id_key",
+            "DROP INDEX idx_bot_pool_slots_bot",
             (
                 f"UPDATE bot_pool_slots SET status = 'busy', assigned_bot_id = {RUNNING}, "
                 f"assignment_id = 999 WHERE {IDLE_SLOT}"

@@ -2,7 +2,7 @@
 
 -- What tells a release in one look that nothing of its pool has to go (see trim_pool).
 CREATE INDEX idx_bot_pool_slots_backend ON bot_pool_slots (platform, backend);
-CREATE INDEX idx_bot_pool_slots_doomed ON bot_pool_slots (platform) WHERE doomed;
+CREATE INDEX idx_bot_pool_slots_doomed ON bot_pool_slots (platform, number) WHERE doomed;
 
 -- A slot without a bot needs no entry among those that have one.
 CREATE UNIQUE INDEX idx_bot_pool_slots_bot ON bot_pool_slots (assigned_bot_id)

@@ -1,5 +1,7 @@
 -- Admit bots to the longest-unused idle slots of their pool, in their order, if nobody waits there.
 -- The common case: one statement, one round trip. No row: nothing was done for that bot.
+-- That nobody waits is seen by the head of the queue, which its index gives: whether others' rows
+-- are many or few, a mere EXISTS may be planned to read them all.
 WITH wish AS MATERIALIZED (
     SELECT
         w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
@@ -24,7 +26,9 @@ WITH wish AS MATERIALIZED (
           AND NOT s.cordoned
           AND s.backend = p.backend
           AND p.drained_at IS NULL
-          AND NOT EXISTS (SELECT FROM bot_pool_queue q WHERE q.platform = %(platform)s)
+          AND (
+              SELECT q.id FROM bot_pool_queue q WHERE q.platform = %(platform)s
+              ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL
         ORDER BY s.last_used_at NULLS FIRST, s.number
         LIMIT %(bots)s
         FOR UPDATE OF s SKIP LOCKED

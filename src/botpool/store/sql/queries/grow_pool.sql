@@ -8,7 +8,9 @@ WITH pool AS MATERIALIZED (
     WHERE p.platform = %(platform)s
       AND p.drained_at IS NULL
       -- Slots are counted only where somebody waits for one.
-      AND EXISTS (SELECT FROM bot_pool_queue e WHERE e.platform = p.platform)
+      AND (
+          SELECT e.id FROM bot_pool_queue e WHERE e.platform = %(platform)s
+          ORDER BY e.priority, e.bot_id LIMIT 1) IS NOT NULL
 ), wanted AS MATERIALIZED (
     SELECT count(*) AS slots
     FROM (

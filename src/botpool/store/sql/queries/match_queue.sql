@@ -13,11 +13,13 @@ WITH heads AS MATERIALIZED (
         ORDER BY w.priority, w.bot_id
         -- Idle slots are counted only where somebody waits for one.
         LIMIT CASE
-            WHEN EXISTS (SELECT FROM bot_pool_queue e WHERE e.platform = %(platform)s) THEN (
+            WHEN (
+                SELECT e.id FROM bot_pool_queue e WHERE e.platform = %(platform)s
+                ORDER BY e.priority, e.bot_id LIMIT 1) IS NULL THEN 0
+            ELSE (
                 SELECT count(*)
                 FROM bot_pool_slots s
                 WHERE s.platform = %(platform)s AND s.status = 'idle' AND NOT s.cordoned)
-            ELSE 0
         END
         FOR UPDATE
     ) AS q

@@ -10,19 +10,21 @@ WITH counted AS MATERIALIZED (
     FROM pools p
     JOIN bot_pool_slots c ON c.platform = p.platform
     WHERE p.platform = %(platform)s
-      -- Slots are counted only where an index shows a reason: numbers are unique, so that more than
-      -- the maximum have a number above it.
+      -- Slots are counted only where the ends of an index show a reason: numbers are unique, so
+      -- that more than the maximum have a number above it.
       AND (
-          EXISTS (
-              SELECT FROM bot_pool_slots o
-              WHERE o.platform = p.platform AND o.number > p.max_size)
-          OR EXISTS (SELECT FROM bot_pool_slots o WHERE o.platform = p.platform AND o.doomed)
-          OR EXISTS (
-              SELECT FROM bot_pool_slots o
-              WHERE o.platform = p.platform AND o.backend < p.backend)
-          OR EXISTS (
-              SELECT FROM bot_pool_slots o
-              WHERE o.platform = p.platform AND o.backend > p.backend))
+          (
+              SELECT o.number FROM bot_pool_slots o WHERE o.platform = %(platform)s
+              ORDER BY o.number DESC LIMIT 1) > p.max_size
+          OR (
+              SELECT o.backend FROM bot_pool_slots o WHERE o.platform = %(platform)s
+              ORDER BY o.backend LIMIT 1) <> p.backend
+          OR (
+              SELECT o.backend FROM bot_pool_slots o WHERE o.platform = %(platform)s
+              ORDER BY o.backend DESC LIMIT 1) <> p.backend
+          OR (
+              SELECT o.number FROM bot_pool_slots o WHERE o.platform = %(platform)s AND o.doomed
+              ORDER BY o.number LIMIT 1) IS NOT NULL)
     GROUP BY p.backend, p.max_size
 ), surplus AS MATERIALIZED (
     SELECT

@@ -1,0 +1,133 @@
+"""10,000 slots that were started and deploy: looks a second, memory, calls to the platform.
+
+Coolify is the emulator in memory, without child processes; engine, backend, its client and the
+database are the real ones. The same with 1,000 slots shows what grows.
+"""
+
+import gc
+import time
+from collections import Counter
+
+import httpx
+import psutil
+import psycopg
+import uvloop
+
+from bench.figures import Figure
+from bench.ground import Ground, execute
+from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
+from botpool.backends.protocol import Purpose
+from botpool.domain.ids import Platform
+from botpool.domain.policy import Policy
+from botpool.domain.records import PoolSpec
+from botpool.emulators.coolify import EmulatedTransport, ManualClock, Nature, World
+from botpool.engine.replica import Identity, Replica
+from botpool.store.database import Database
+
+_MEBI = 1024 * 1024
+_BOTS = (
+    "INSERT INTO bots (id, platform, status, meeting_url, bot_display_name, bot_data, priority, "
+    "queue_timeout_ms, correlation_id, attempts, assignment_id, created_at, assigned_at) "
+    "SELECT n, 'google-meet', 'DEPLOYING', 'https://meet.google.com/abc-defg-hij', 'Botpool', "
+    "'{}', 100, 600000, 'bench', 1, n, now(), now() FROM generate_series(1, %d) AS n"
+)
+_ASSIGNMENTS = (
+    "INSERT INTO assignments (id, bot_id, slot_id, slot_name, platform, attempt, warm, "
+    "assigned_at) SELECT n, n, n, 's' || n, 'google-meet', 1, false, now() "
+    "FROM generate_series(1, %d) AS n"
+)
+_SLOT = (
+    "INSERT INTO bot_pool_slots (id, platform, number, slot_name, backend, image, container_id, "
+    "status, phase, phase_at, assigned_bot_id, assignment_id, start_wanted_at, start_issued_at, "
+    "next_step_at, last_assigned_at, last_used_at) VALUES (%s, 'google-meet', %s, %s, 'coolify', "
+    "'acme/bot:1', %s, 'deploying', 'starting', now(), %s, %s, now(), now(), "
+    "now() + interval '1 day', now(), now())"
+)
+
+
+class _NoBudget:
+    async def take(self, purpose: Purpose, requests: int) -> None: ...
+
+    async def pause(self, seconds: float) -> None: ...
+
+
+class _Counting(httpx.AsyncBaseTransport):
+    def __init__(self, emulated: EmulatedTransport) -> None:
+        self._emulated = emulated
+        self.calls: Counter[str] = Counter()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.calls[request.url.path] += 1
+        return await self._emulated.handle_async_request(request)
+
+
+def measure(ground: Ground) -> list[Figure]:
+    few, many = (200, 1_000) if ground.small else (1_000, 10_000)
+    _, few_calls, _ = uvloop.run(_look(ground, few))
+    seconds, calls, mebibytes = uvloop.run(_look(ground, many))
+    detail = {
+        "slots": many,
+        "slots_looked_at_per_s": round(many / seconds),
+        "calls_per_look": calls,
+        "calls_per_look_with_a_tenth": few_calls,
+    }
+    return [
+        Figure(name="reconciler_rows", rounds=[mebibytes], goal=300, at_most=True, detail=detail),
+        Figure(name="reconciler_calls", rounds=[calls / few_calls], goal=1, at_most=True),
+    ]
+
+
+async def _look(ground: Ground, slots: int) -> tuple[float, float, float]:
+    """Seconds of a look, calls it made, and the memory of this process in MiB."""
+    url = ground.database(f"rows_{slots}")
+    database = Database(url)
+    await database.open()
+    nature = Nature(requests_per_minute=10**9)
+    world = World(nature)
+    counting = _Counting(EmulatedTransport(world, ManualClock()))
+    config = CoolifyConfig(
+        url="http://coolify",
+        token=nature.token,
+        project_uuid=nature.project,
+        server_uuid=nature.server,
+        environment_name=nature.environment,
+        installation_id="bench",
+    )
+    backend = CoolifyBackend(config, _NoBudget(), transport=counting)
+    await backend.open()
+    identity = Identity(owner="bench", public_url="http://127.0.0.1", secret=b"bench")
+    replica = Replica(database, {"coolify": backend}, Policy(), identity)
+    spec = PoolSpec(
+        platform=Platform("google-meet"),
+        backend="coolify",
+        image="acme/bot:1",
+        max_size=slots,
+        heartbeats="none",
+    )
+    await replica.pools.configure([spec])
+    _fill(url, world, config.tag, slots)
+    await replica.looker.look("coolify")
+    counting.calls.clear()
+    looks = 3
+    began = time.perf_counter()
+    for _ in range(looks):
+        await replica.looker.look("coolify")
+    seconds = (time.perf_counter() - began) / looks
+    gc.collect()
+    memory = psutil.Process().memory_info().rss / _MEBI
+    await backend.close()
+    await database.close()
+    return seconds, counting.calls.total() / looks, memory
+
+
+def _fill(url: str, world: World, tag: str, slots: int) -> None:
+    """Slots whose start was issued just now, each with its application."""
+    execute(url, _BOTS % slots, _ASSIGNMENTS % slots)
+    rows = []
+    for n in range(1, slots + 1):
+        name = f"pool-google-meet-{n:03}"
+        made = world.create_application(name=name, image="acme/bot", tag="1", tags=(tag,))
+        rows.append((n, n, name, made.uuid, n, n))
+    with psycopg.connect(url) as connection:
+        connection.cursor().executemany(_SLOT, rows)
+    execute(url, "VACUUM ANALYZE")

@@ -1,0 +1,52 @@
+"""The figures as pictures for the docs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("svg")
+# The same figures give the same file.
+mpl.rcParams["svg.hashsalt"] = "botpool"
+
+import matplotlib.pyplot as plt  # noqa: E402 - after the backend was chosen
+
+FOLDER = Path(__file__).parents[1] / "docs" / "pictures" / "bench"
+_REACHED, _MISSED, _GOAL = "#2a7f62", "#c0563f", "#333333"
+
+
+def draw(figures: Mapping[str, Mapping[str, Any]]) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for at_most, name, title in (
+        (False, "more-is-better.svg", "Ratios, as parts of their goals: more is better"),
+        (True, "less-is-better.svg", "Ratios, as parts of their limits: less is better"),
+    ):
+        sign = "≤" if at_most else "≥"
+        chosen = {
+            figure: values
+            for figure, values in figures.items()
+            if (values["goal"] or "").startswith(sign)
+        }
+        _draw(FOLDER / name, title, chosen)
+
+
+def _draw(path: Path, title: str, figures: Mapping[str, Mapping[str, Any]]) -> None:
+    """One bar a figure with its spread, scaled so that every goal is at one."""
+    picture, axes = plt.subplots(figsize=(8, 0.5 * len(figures) + 1.2))
+    for row, values in enumerate(reversed(figures.values())):
+        goal = float(values["goal"].split()[1])
+        median, low, high = (values[key] / goal for key in ("median", "low", "high"))
+        axes.barh(row, median, color=_REACHED if values["reached"] else _MISSED, height=0.6)
+        axes.errorbar(
+            median, row, xerr=[[median - low], [high - median]], color=_GOAL, capsize=3, lw=1
+        )
+        axes.text(max(median, high) * 1.03, row, f"{values['median']:.3g}", va="center", size=8)
+    axes.axvline(1, color=_GOAL, lw=1, ls="--")
+    axes.set_yticks(range(len(figures)), list(reversed(figures)), size=8)
+    axes.set_xscale("log")
+    axes.set_title(title, size=10)
+    axes.spines[["top", "right"]].set_visible(False)
+    picture.tight_layout()
+    picture.savefig(path, metadata={"Date": None})
+    plt.close(picture)
