@@ -58,6 +58,11 @@ class Registry:
         said = self._log.read_text(errors="replace")
         return Counter(request["what"] for request in _REQUEST.finditer(said))
 
+    def asked_for(self, tag: str) -> int:
+        """How often anybody began to pull that image."""
+        said = self._log.read_text(errors="replace")
+        return len(re.findall(rf'"(?:HEAD|GET) /v2/\S+/manifests/{tag} HTTP', said))
+
 
 class Gate:
     """A port that leads to another. While it is held, answers stop after some bytes."""

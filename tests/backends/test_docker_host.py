@@ -1,6 +1,7 @@
 """What only Docker has: limits, events, images that are pulled, daemons that are far away."""
 
 import asyncio
+import fcntl
 import json
 import secrets
 import signal
@@ -15,7 +16,7 @@ import pytest
 from docker_harness import DockerHarness
 from harness import SPEC, TIMEOUT_S, eventually, look, order, running, seen, seen_down
 
-from botpool.backends.docker import DockerBackend
+from botpool.backends.docker import DockerBackend, places
 from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendRefused, BudgetSpent
 from botpool.domain.ids import AssignmentId, ContainerId
@@ -92,6 +93,22 @@ async def test_the_daemon_tells_when_a_container_ends(docker_harness: DockerHarn
             await listening
 
 
+async def test_a_list_that_lags_behind_an_end_is_not_believed(
+    docker_harness: DockerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await running(docker_harness, backend, FIRST, "exit 0")
+    await seen_down(backend, container_id)
+    read = places.read
+
+    def lagging(listed: Any) -> places.Container | None:
+        return read({**listed, "State": "running"})
+
+    monkeypatch.setattr(places, "read", lagging)
+    assert (await look(backend, container_id)).state is ContainerState.EXITED
+    assert await backend.ensure(SPEC, timeout_s=TIMEOUT_S) == container_id
+
+
 async def test_a_foreign_container_of_that_name_is_left_alone(
     docker_harness: DockerHarness,
 ) -> None:
@@ -156,7 +173,31 @@ async def test_a_control_plane_killed_in_the_middle_of_a_pull_causes_no_second_p
     registry.gate.release()
     await started(backend, docker_harness, container_id)
     assert len(docker_harness.runs(FIRST)) == 1
+    assert registry.asked_for(image.rpartition(":")[2]) == 1
     assert set(registry.fetched().values()) == {1}, registry.fetched()
+
+
+async def test_a_second_puller_on_a_machine_waits_for_the_first(
+    docker_harness: DockerHarness, tmp_path: Path
+) -> None:
+    lock = tmp_path / "lock"
+    told = {"image": SPEC.image, "host": docker_harness.dockerd.host, "lock": str(lock)}
+    with lock.open("w") as first:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        second = subprocess.Popen(
+            [sys.executable, "-m", "botpool.backends.docker.puller", json.dumps(told)]
+        )
+        inode = f":{lock.stat().st_ino} "
+
+        def waits() -> bool:
+            locks = Path("/proc/locks").read_text().splitlines()
+            return any("->" in line and inode in line for line in locks)
+
+        try:
+            await eventually(waits, within_s=30)
+        finally:
+            fcntl.flock(first, fcntl.LOCK_UN)
+            assert await asyncio.to_thread(second.wait, 30) == 0
 
 
 async def test_a_bot_that_is_stopped_while_its_image_comes_never_runs(
