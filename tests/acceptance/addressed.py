@@ -34,21 +34,8 @@ class AddressedInstallation(Installation):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    async def serve(self) -> Server:
-        log = self.data_dir / f"serve-{len(self.servers)}.log"
-        with log.open("ab") as output:
-            process = subprocess.Popen(
-                [COMMAND, "serve", "--port", str(self.port)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=self._environment(),
-                cwd=self.data_dir,
-            )
-        server = Server(process=process, url=self.url, log=log)
-        self.servers.append(server)
-        await server.is_ready()
-        return server
+    async def serve(self, port: int | None = None) -> Server:
+        return await Installation.serve(self, port or self.port)
 
     async def ask(self, method: str, path: str, **more: Any) -> Any:
         async with client(self.url, self.key) as user:
@@ -112,10 +99,11 @@ class AddressedInstallation(Installation):
 
     def log_lines(self) -> list[Body]:
         """What the replicas said, in their order."""
-        lines = [line for server in self.servers for line in server.log.read_text().splitlines()]
+        logs = dict.fromkeys(server.log for server in self.servers)
+        lines = [line for log in logs for line in log.read_text().splitlines()]
         return [json.loads(line) for line in lines if line.startswith("{")]
 
-    async def command(self, *arguments: str) -> str:
+    async def told_operator(self, *arguments: str) -> str:
         """What the command says to an operator, on one line."""
         command = [COMMAND, *arguments, "--url", self.url, "--key", self.key]
         ran = await asyncio.to_thread(

@@ -240,7 +240,7 @@ async def told_everywhere(installed: CoolifyInstallation, setting: str, words: s
 
     await reached("a readiness that tells of it", told)
     ready = (await get(f"{installed.url}/readyz")).text
-    pool = await installed.command("pool", "show", PLATFORM)
+    pool = await installed.told_operator("pool", "show", PLATFORM)
     assert all(part in text for part in (setting, words) for text in (ready, pool))
     lines = [line for line in installed.log_lines() if line["event"] == "backend.health"]
     (line,) = [line for line in lines if not line["ok"]]
