@@ -60,19 +60,25 @@ class RunningBotpool:
         body = {"meetingUrl": f"https://{host}/secret-{host}", "botData": bot_data}
         return int(self._post("/v1/bots", body)["bot"]["id"])
 
+    def ask_to_leave(self, bot_id: int) -> None:
+        self._delete(f"/v1/bots/{bot_id}")
+
     def new_key(self, scope: str) -> tuple[int, str]:
         """Its id and the key itself."""
         made = self._post("/v1/keys", {"name": f"a {scope}", "scope": scope})
         return made["key"]["id"], made["secret"]
 
     def revoke(self, key_id: int) -> None:
-        headers = {"Authorization": f"Bearer {self.key}"}
-        httpx.delete(f"{self.url}/v1/keys/{key_id}", headers=headers).raise_for_status()
+        self._delete(f"/v1/keys/{key_id}")
 
     @property
     def address(self) -> str:
         """What signs somebody in, below the url: as `botpool up` prints it."""
         return f"#key={self.key}"
+
+    def _delete(self, path: str) -> None:
+        headers = {"Authorization": f"Bearer {self.key}"}
+        httpx.delete(self.url + path, headers=headers).raise_for_status()
 
     def _post(self, path: str, body: dict[str, Any]) -> Any:
         headers = {"Authorization": f"Bearer {self.key}"}

@@ -16,16 +16,18 @@ def page(visits: Visits, botpool: RunningBotpool) -> Page:
 
 
 def test_bots_go_their_way_on_the_page(page: Page, botpool: RunningBotpool) -> None:
-    bots = [botpool.send("zoom.us", joinSeconds=0.5, staySeconds=3) for _ in range(4)]
+    bots = [botpool.send("zoom.us", joinSeconds=0, staySeconds=LONG_S) for _ in range(3)]
+    bots.append(botpool.send("zoom.us", joinSeconds=0, staySeconds=0))
     pool = page.get_by_role("article", name="zoom")
     tiles = pool.locator(".tiles li")
     expect(tiles).to_have_count(3)
     expect(page.get_by_role("heading", level=1)).to_have_text("1 bot waits for zoom")
     for tile in tiles.all():
         expect(tile).to_contain_text(re.compile(r"[BD]00\dbot \d+(busy|creating|starting|awaits)"))
-    tiles.first.evaluate("tile => tile.kept = true")
     page.get_by_role("link", name="Queue").click()
     expect(page.get_by_role("table", name="Queue")).to_contain_text(f"bot {bots[3]}")
+    for bot in bots[:3]:
+        botpool.ask_to_leave(bot)
     expect(page.get_by_text("Nobody waits")).to_be_visible()
     page.get_by_role("link", name="Bots", exact=True).click()
     rows = page.get_by_role("table", name="Bots").get_by_role("row")
