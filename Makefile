@@ -53,7 +53,7 @@ docs: $(DEV) ## Build the documentation into site/; a broken link fails
 
 pictures: $(DEV) ## Renew the pictures in docs/ from the browser tests
 	@scripts/install-test-packages
-	@BOTPOOL_KEEP_PICTURES=1 $(BIN)/python -m pytest -q tests/browser/test_page_pictures.py -k picture
+	@BOTPOOL_KEEP_PICTURES=1 $(BIN)/python -m pytest -q tests/browser/test_page_pictures.py -k kept_as_a_picture
 
 clean: ## Remove the virtual environment and caches; your data in .botpool stays
 	@rm -rf .venv build dist site artefacts .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

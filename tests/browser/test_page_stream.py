@@ -71,6 +71,17 @@ def test_a_change_touches_only_its_own_tile(visits: Visits, imagined: Imagined) 
     assert imagined.count("GET slots") == looks, "what a change has told is not asked for"
 
 
+def test_what_arrives_at_once_is_shown_at_once(visits: Visits, imagined: Imagined) -> None:
+    slots = [slot(number, "idle") for number in range(1, 51)]
+    tell(imagined, pools=[pool("zoom")], slots=slots)
+    page = visits.live(imagined.url)
+    page.evaluate(WATCH_WORK)
+    imagined.push(*(moved(number, "busy", botId=number) for number in range(1, 51)))
+    expect(page.locator(".tiles li[data-status=busy]")).to_have_count(50)
+    batches, _ = page.evaluate(STOP_WATCHING)
+    assert 1 <= len(batches) <= 5, "fifty changes in the batches of the few frames they came in"
+
+
 def test_a_lost_connection_is_told_and_resumed_where_it_broke(
     visits: Visits, imagined: Imagined
 ) -> None:

@@ -172,3 +172,34 @@ def test_long_texts_stay_inside(visits: Visits, imagined: Imagined, width: int) 
         expect(page.locator("h1:visible")).to_be_visible()
         expect(page.locator("article:visible, table:visible, .facts:visible").first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") == width, address
+
+
+def test_what_is_done_is_shown_and_what_is_refused_is_told(
+    visits: Visits, imagined: Imagined
+) -> None:
+    visits.expect_complaint("503")
+    busy = slot(1, "busy", cordoned=True)
+    tell(imagined, pools=[pool("zoom")], slots=[busy])
+    imagined.answers |= {
+        "slots/1": {"slot": busy},
+        "slots/1/assignments": {"assignments": []},
+        "slots/1/history": {"events": []},
+    }
+    page = visits.live(imagined.url, "#/slots/1")
+    opened = slot(1, "busy")
+    imagined.answers |= {"POST slots/1/uncordon": {"slot": opened}, "slots/1": {"slot": opened}}
+    page.get_by_role("button", name="Uncordon").click()
+    expect(page.get_by_role("button", name="Cordon", exact=True)).to_be_visible()
+    expect(page.locator(".toast")).to_contain_text("pool-zoom-001: busy")
+    imagined.refusals["slots/1/recover"] = (503, "The database does not answer.")
+    page.get_by_role("button", name="Recover").click()
+    dialog = page.get_by_role("dialog", name="Recover?")
+    expect(dialog).to_contain_text("Bot 1 is tried again if it is still deploying")
+    dialog.get_by_role("button", name="Recover").click()
+    expect(dialog.get_by_role("alert")).to_have_text("The database does not answer.")
+    imagined.refusals.clear()
+    released = slot(1, "releasing")
+    imagined.answers |= {"POST slots/1/recover": {"slot": released}, "slots/1": {"slot": released}}
+    dialog.get_by_role("button", name="Recover").click()
+    expect(page.locator(".heading .pill")).to_have_text("releasing")
+    expect(dialog).to_be_hidden()
