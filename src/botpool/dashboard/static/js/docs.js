@@ -56,7 +56,9 @@ function section(call) {
     "article",
     { class: "card", id: anchor(call) },
     make("h3", {}, badge(call), make("code", { text: call.path })),
-    (call.description ?? call.summary ?? "").split("\n\n").map((text) => make("p", { text })),
+    (call.description ?? call.summary ?? "")
+      .split("\n\n")
+      .map((text) => make("p", {}, prose(text))),
     parameters.length
       ? fields(
           "Parameters",
@@ -76,6 +78,11 @@ function section(call) {
       Object.entries(responses).map(([status, response]) => answer(status, response)),
     ),
   );
+}
+
+/** What stands between backticks is code. */
+function prose(text) {
+  return text.split("`").map((part, index) => (index % 2 ? make("code", { text: part }) : part));
 }
 
 function answer(status, { description, content = {} }) {
