@@ -46,6 +46,7 @@ SERVER_SETTINGS = {
     "unix_socket_permissions": "0700",
     "max_connections": "100",
     "shared_buffers": "32MB",
+    "autovacuum_naptime": "15s",  # slots are few rows that are written all the time
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_checkpoints": "off",

@@ -1,0 +1,182 @@
+"""Many at once in one statement: each as if it had come alone."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from botpool.domain.decisions import Ending
+from botpool.domain.ids import AssignmentId, BotId
+from botpool.domain.states import BotStatus
+from botpool.engine.replica import Replica
+from botpool.store.database import Database
+
+from replicas import MEET, Stage, key, pool, wish
+
+CANCELLED = Ending(status=BotStatus.CANCELLED, reason="test")
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """The statements that committed by themselves, with how many items they carried."""
+    noted: list[tuple[str, int]] = []
+    fetch = Database.fetch
+
+    async def noting(database: Database, name: str, parameters: Any) -> Any:
+        lists = [len(value) for value in parameters.values() if isinstance(value, list)]
+        noted.append((name, max(lists, default=0)))
+        return await fetch(database, name, parameters)
+
+    monkeypatch.setattr(Database, "fetch", noting)
+    return noted
+
+
+async def idle(stage: Stage, replica: Replica, slots: int) -> None:
+    """A pool of that many slots, used in order and idle again."""
+    bots = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(slots)))
+    await stage.settle(replica)
+    for bot in bots:
+        await stage.end(replica, bot.bot.id)
+    await stage.settle(replica)
+    assert [slot["status"] for slot in stage.slots()] == ["idle"] * slots
+
+
+def assignment_of(stage: Stage, bot_id: BotId) -> AssignmentId:
+    return AssignmentId(stage.slot_of(bot_id)["assignment_id"])
+
+
+async def test_admissions_that_wait_travel_together(
+    stage: Stage, sent: list[tuple[str, int]]
+) -> None:
+    replica = await stage.replica(pool(12))
+    await idle(stage, replica, 12)
+    sent.clear()
+    answers = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(12)))
+    carried = [items for name, items in sent if name == "admit_to_idle_slots"]
+    assert sum(carried) == 12
+    assert len(carried) <= 4, "each was sent alone"
+    assert len({answer.bot.slot_name for answer in answers}) == 12
+    ids = [answer.bot.id for answer in answers]
+    assert ids == sorted(ids), "not in the order of arrival"
+    for answer in answers:
+        found = await replica.admission.find(answer.bot.id)
+        assert found.bot == answer.bot, "the answer is not what was written"
+
+
+async def test_more_than_there_are_slots_queue_in_the_order_of_arrival(stage: Stage) -> None:
+    replica = await stage.replica(pool(3))
+    await idle(stage, replica, 3)
+    answers = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(10)))
+    waiting = [answer for answer in answers if answer.bot.status is BotStatus.QUEUED]
+    assert len(waiting) == 7
+    assert [answer.position for answer in waiting] == list(range(1, 8))
+    for answer in waiting:
+        found = await replica.admission.find(answer.bot.id)
+        assert (found.bot, found.position) == (answer.bot, answer.position)
+
+
+async def test_positions_among_newcomers_follow_their_priorities(stage: Stage) -> None:
+    replica = await stage.replica(pool(0))
+    await replica.admission.admit(wish(priority=100))
+    priorities = [200, 100, 1, 100]
+    answers = await asyncio.gather(
+        *(replica.admission.admit(wish(priority=priority)) for priority in priorities)
+    )
+    found = [(await replica.admission.find(answer.bot.id)).position for answer in answers]
+    assert found == [5, 3, 1, 4]
+
+
+async def test_a_bot_that_cannot_be_written_fails_alone(stage: Stage) -> None:
+    replica = await stage.replica(pool(6))
+    await idle(stage, replica, 6)
+    wishes = [wish() for _ in range(5)]
+    wishes.insert(3, wish(bot_display_name="a NUL \x00 is no text"))
+    answers = await asyncio.gather(
+        *(replica.admission.admit(each) for each in wishes), return_exceptions=True
+    )
+    failed = [isinstance(answer, Exception) for answer in answers]
+    assert failed == [False, False, False, True, False, False]
+    assert len(stage.rows("SELECT id FROM bots WHERE status = 'DEPLOYING'")) == 5
+
+
+async def test_requests_with_keys_and_without_go_side_by_side(stage: Stage) -> None:
+    replica = await stage.replica(pool(8))
+    await idle(stage, replica, 8)
+    answers = await asyncio.gather(
+        *(replica.admission.admit(wish(), key("same") if n % 2 else None) for n in range(8))
+    )
+    assert len({answer.bot.id for answer in answers}) == 5
+    assert len(stage.rows("SELECT id FROM bots WHERE status = 'DEPLOYING'")) == 5
+
+
+async def test_a_refusal_among_others_undoes_only_itself(stage: Stage) -> None:
+    replica = await stage.replica(pool(0))
+    wishes = [wish(), wish(queue_timeout_ms=0), wish()]
+    answers = await asyncio.gather(
+        *(replica.admission.admit(each) for each in wishes), return_exceptions=True
+    )
+    assert [type(answer).__name__ for answer in answers] == ["Admitted", "NoSlot", "Admitted"]
+    assert len(stage.rows("SELECT id FROM bots")) == 2
+
+
+async def test_ends_that_come_twice_are_told_apart(stage: Stage) -> None:
+    replica = await stage.replica(pool(4))
+    bots = [(await stage.run_bot(replica)).bot.id for _ in range(4)]
+    assignments = [assignment_of(stage, bot) for bot in bots]
+    stale = replica.moves.end_bot(assignments[0], CANCELLED, version=1)
+    ends = [replica.moves.end_bot(each, CANCELLED) for each in [*assignments, *assignments]]
+    answers = await asyncio.gather(stale, *ends)
+    assert answers[0] is False
+    assert answers[1:] == [True] * 4 + [False] * 4
+    ended = "SELECT bot_id FROM history WHERE to_state = 'CANCELLED' ORDER BY bot_id"
+    assert [row["bot_id"] for row in stage.rows(ended)] == bots
+
+
+async def test_slots_are_freed_together_and_handed_on_in_that_transaction(stage: Stage) -> None:
+    replica = await stage.replica(pool(6))
+    bots = [(await stage.run_bot(replica)).bot.id for _ in range(6)]
+    waiting = [(await replica.admission.admit(wish())).bot.id for _ in range(4)]
+    for bot in bots:
+        await stage.end(replica, bot)
+    await stage.step(replica)
+    assert stage.statuses(*waiting) == ["DEPLOYING"] * 4
+    freed = {row["xid"] for row in stage.rows("SELECT xid FROM history WHERE to_state = 'idle'")}
+    given = stage.rows("SELECT xid FROM history WHERE reason = 'a slot became free'")
+    assert {row["xid"] for row in given} <= freed, "freed and handed over in two transactions"
+
+
+async def test_a_slot_that_moved_on_does_not_hold_up_the_others(stage: Stage) -> None:
+    replica = await stage.replica(pool(3))
+    bots = [(await stage.run_bot(replica)).bot.id for _ in range(3)]
+    for bot in bots:
+        await stage.end(replica, bot)
+    come, go_on = stage.backend.hold("stop")
+    releasing = asyncio.create_task(stage.step(replica))
+    await come.wait()
+    stage.rows("UPDATE bot_pool_slots SET version = version + 1 WHERE number = 2")
+    go_on.set()
+    await releasing
+    assert [slot["status"] for slot in stage.slots()] == ["idle", "releasing", "idle"]
+    await stage.settle(replica)
+    assert [slot["status"] for slot in stage.slots()] == ["idle"] * 3
+
+
+async def test_far_back_in_a_queue_the_position_is_nearly_right(stage: Stage) -> None:
+    replica = await stage.replica(pool(0))
+    with_many = (
+        "WITH bot AS (INSERT INTO bots (platform, status, meeting_url, bot_display_name, bot_data, "
+        "priority, queue_timeout_ms, correlation_id, created_at, queued_at) "
+        "SELECT 'google-meet', 'QUEUED', 'u', 'n', '{}', 100, 1000, 'c', botpool_now(), "
+        "botpool_now() FROM generate_series(1, 1500) RETURNING id) "
+        "INSERT INTO bot_pool_queue (bot_id, platform, queued_at, timeout_at) "
+        "SELECT id, 'google-meet', botpool_now(), botpool_now() + interval '1 hour' FROM bot "
+        "RETURNING id"
+    )
+    stage.rows(with_many)
+    far = await replica.admission.admit(wish())
+    assert far.position == 1501
+    urgent = await replica.admission.admit(wish(priority=1))
+    assert urgent.position == 1
+    assert (await replica.admission.find(far.bot.id)).position == 1502
+    stage.rows("TRUNCATE bots, bot_pool_queue, history CASCADE")
+    assert MEET
