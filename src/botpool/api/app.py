@@ -20,6 +20,7 @@ from botpool.api import (
     stream,
     users,
 )
+from botpool.api.auth import KEY_SCHEMES
 from botpool.api.correlation import BoundCorrelation
 from botpool.api.limits import BodyLimit
 from botpool.api.metrics import Access
@@ -78,6 +79,19 @@ def _document_problems(app: FastAPI) -> None:
         shapes["Problem"] = problem
         for unused in ("HTTPValidationError", "ValidationError"):
             shapes.pop(unused, None)
+        _document_keys(document)
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _document_keys(document: dict[str, Any]) -> None:
+    """Where a key may stand instead: the framework knows of one place only."""
+    document["components"]["securitySchemes"] |= {
+        name: scheme.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for name, scheme in KEY_SCHEMES.items()
+    }
+    for path in document["paths"].values():
+        for operation in path.values():
+            if {"key": []} in operation.get("security", ()):
+                operation["security"] = [{name: []} for name in KEY_SCHEMES]
