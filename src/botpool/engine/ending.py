@@ -31,11 +31,15 @@ class EndingAll:
         self.admission.close()
         try:
             async with asyncio.timeout(within_s):
-                while left := await self._end_those_seen(reason):
+                while left := await self._end_all_seen(reason):
                     on_left(left)
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError:
             return
+
+    async def _end_all_seen(self, reason: str) -> int:
+        """Looked for twice: one may go from its slot to the queue between our looks at the two."""
+        return await self._end_those_seen(reason) or await self._end_those_seen(reason)
 
     async def _end_those_seen(self, reason: str) -> int:
         """Those who wait go first: a freed slot must not be handed to them."""
