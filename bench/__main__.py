@@ -14,6 +14,7 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
+from bench import page
 from bench.figures import Figure
 from bench.ground import conditions, prepared
 
@@ -78,6 +79,7 @@ def _write(figures: Sequence[Figure], circumstances: dict[str, object]) -> None:
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     shown = known.get("figures", {}) | {figure.name: figure.to_json() for figure in figures}
     RESULTS.write_text(json.dumps({"conditions": circumstances, "figures": shown}, indent=2) + "\n")
+    page.write(circumstances, shown)
     import_module("bench.pictures").draw(shown)
 
 

@@ -1,0 +1,59 @@
+"""A million cycles: memory, latency and tables stay as they were."""
+
+import asyncio
+import os
+import statistics
+import time
+
+import psutil
+import psycopg
+import pytest
+from bench.cycles import Cycles
+from bench.ground import fill_pool
+
+from botpool.store.migrations import migrate
+
+from invariants import assert_settled
+from postgres import TestPostgres
+
+pytestmark = [pytest.mark.long, pytest.mark.alone]
+
+CYCLES = int(os.environ.get("SOAK_CYCLES", "1_000_000"))
+CALLERS = 64
+PARTS = 10
+_MEBI = 1024 * 1024
+_SLOT_BYTES = "SELECT pg_total_relation_size('bot_pool_slots')"
+
+
+@pytest.mark.timeout(12 * 3600)
+async def test_a_million_cycles_leave_no_trace(postgres: TestPostgres) -> None:
+    url = postgres.create_database()
+    migrate(url)
+    fill_pool(url, slots=2 * CALLERS)
+    memory, latency, sizes = [], [], []
+    async with Cycles.on(url) as cycles:
+        for _ in range(PARTS):
+            latency.append(await median_s(cycles, CYCLES // PARTS))
+            memory.append(psutil.Process().memory_info().rss / _MEBI)
+            with psycopg.connect(url) as connection:
+                sizes.append(connection.execute(_SLOT_BYTES).fetchone()[0] / _MEBI)  # type: ignore[index]
+    # The first part warms up: prepared statements, pools of memory.
+    assert memory[-1] - memory[1] < 30, memory
+    assert statistics.median(latency[-3:]) < 2 * statistics.median(latency[1:4]), latency
+    assert sizes[-1] < 64, sizes
+    assert_settled(url)
+    postgres.drop_database(url)
+
+
+async def median_s(cycles: Cycles, count: int) -> float:
+    """Make that many cycles; the median of their times."""
+    times: list[float] = []
+
+    async def call() -> None:
+        for _ in range(count // CALLERS):
+            began = time.perf_counter()
+            await cycles.one()
+            times.append(time.perf_counter() - began)
+
+    await asyncio.gather(*(call() for _ in range(CALLERS)))
+    return statistics.median(times)
