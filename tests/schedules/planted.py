@@ -8,21 +8,21 @@ from unittest import mock
 from botpool.domain.observation import ContainerState
 from botpool.engine.release import Releaser
 from botpool.store import database
-from botpool.store.statements import statement
+from botpool.store.statements import sent_text
 
 
 @contextmanager
 def _changed(name: str, changes: Mapping[str, str]) -> Iterator[None]:
     """One statement, with some of its words replaced."""
-    text = statement(name)
+    text = sent_text(name)
     for words, others in changes.items():
         assert words in text, f"{name}.sql does not say {words!r} any more"
         text = text.replace(words, others)
 
     def read(wanted: str) -> str:
-        return text if wanted == name else statement(wanted)
+        return text if wanted == name else sent_text(wanted)
 
-    with mock.patch.object(database, "statement", read):
+    with mock.patch.object(database, "sent_text", read):
         yield
 
 

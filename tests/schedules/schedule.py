@@ -25,7 +25,8 @@ LIMIT_S = 600.0
 LOOK_S = 5.0
 STALLS_AT = (
     None,
-    "free_slot",
+    "free_slots",
+    "free_slots",
     "record_start",
     "record_container",
     "end_bot",

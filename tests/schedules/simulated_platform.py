@@ -50,7 +50,7 @@ class Manners:
     """How a platform behaves, and how likely it is to fail."""
 
     start_s: tuple[float, float] = (0.0, 2.0)
-    stop_s: tuple[float, float] = (0.0, 2.0)
+    stop_s: tuple[float, float] = (0.0, 4.0)
     lost: float = 0.0
     answer_lost: float = 0.0
     late: float = 0.5
