@@ -72,16 +72,17 @@ async def test_what_happens_to_a_container_is_the_reason_of_its_bots_end(
     daemon.ask("POST", f"/containers/{await container_of(installed, killed)}/kill")
     daemon.ask("DELETE", f"/containers/{await container_of(installed, removed)}", force=1)
 
-    for bot, code, reason in (
+    for bot, code, *reasons in (
         (killed, "container_exited", "killed by SIGKILL"),
-        (removed, "container_exited", "gone"),
+        # Docker kills what it removes: the look may come between.
+        (removed, "container_exited", "gone", "killed by SIGKILL"),
         (hungry, "container_exited", f"ran out of memory ({SMALL_MB} MB)"),
         (missing, "deploy_failed", "pools.missing.image: "),
         (unreachable, "deploy_failed", "connection refused"),
     ):
         seen = await ending(installed, bot)
         assert (seen["status"], seen["failureCode"]) == ("FAILED", code), seen
-        assert reason in seen["failureReason"], seen
+        assert any(reason in seen["failureReason"] for reason in reasons), seen
 
     after = await installed.send(3, SHORT)
     for bot in after:
