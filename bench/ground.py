@@ -78,6 +78,8 @@ def fill_pool(url: str, *, slots: int) -> None:
         "INSERT INTO bot_pool_slots (platform, number, slot_name, backend, image, container_id, "
         "last_used_at) SELECT 'google-meet', n, 'pool-google-meet-' || n, 'null', 'null', "
         f"'c' || n, now() - make_interval(secs => n) FROM generate_series(1, {slots}) AS n",
+        "INSERT INTO history (kind, slot_id, slot_name, to_state, reason) "
+        "SELECT 'slot.status', id, slot_name, 'idle', 'the pool grew' FROM bot_pool_slots",
         "VACUUM ANALYZE",
     )
 

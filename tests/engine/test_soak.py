@@ -1,13 +1,16 @@
 """A million cycles: memory, latency and tables stay as they were."""
 
 import asyncio
+import logging
 import os
 import statistics
 import time
+from collections.abc import Iterator
 
 import psutil
 import psycopg
 import pytest
+import structlog
 from bench.cycles import Cycles
 from bench.ground import fill_pool
 
@@ -23,6 +26,13 @@ CALLERS = 64
 PARTS = 10
 _MEBI = 1024 * 1024
 _SLOT_BYTES = "SELECT pg_total_relation_size('bot_pool_slots')"
+
+
+@pytest.fixture(autouse=True)
+def no_line_for_each_move() -> Iterator[None]:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.mark.timeout(12 * 3600)

@@ -9,4 +9,6 @@ SELECT
     -- Statements are planned once for a connection: planning ours anew takes longer than running
     -- them, and compiling them longer still.
     set_config('plan_cache_mode', 'force_generic_plan', false),
+    -- So a plan that was made while a table was empty must be good when it is full.
+    set_config('enable_seqscan', 'off', false),
     set_config('jit', 'off', false)
