@@ -19,7 +19,8 @@ from botpool.engine.telemetry import Telemetry
 from botpool.engine.wakeups import Wakeups
 from botpool.store.database import Database
 
-_AT_ONCE = 256
+_AT_ONCE = 64
+"""More would cost each more: the statement's joins are planned for a few."""
 
 _Row: TypeAlias = Mapping[str, Any]
 
