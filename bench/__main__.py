@@ -30,7 +30,7 @@ MEASURES = (
     "reconciler",
     "startup",
 )
-QUICK = ("claim_release", "lone_caller", "growth")
+QUICK = ("claim_release", "lone_caller")
 """What `--small` shows, with the tools of the tests alone."""
 
 

@@ -13,6 +13,8 @@ class Figure:
     goal: float | None = None
     at_most: bool = False
     """Is less better? Then the goal is a maximum."""
+    alarm: float | None = None
+    """What alarms, if not half of the goal: for a goal that is not reached, and says why."""
     detail: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -28,6 +30,8 @@ class Figure:
         """Is it worse than half of its goal? Less than that is noise on a shared machine."""
         if self.goal is None:
             return False
+        if self.alarm is not None:
+            return not self._holds(self.alarm)
         return not self._holds(self.goal * 2 if self.at_most else self.goal / 2)
 
     @property
