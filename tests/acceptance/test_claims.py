@@ -68,7 +68,7 @@ in_flight: Semaphore
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("claims", [2_560, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("claims", [1_280, pytest.param(100_000, marks=pytest.mark.long)])
 async def test_no_slot_is_given_twice_and_none_is_lost(postgres: TestPostgres, claims: int) -> None:
     url = postgres.create_database()
     migrate(url)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
-from tests.components import missing
+
+from components import missing
 
 pytest.register_assert_rewrite("visits")
 

@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from tests.browser.conftest import CHROMIUM
-from tests.components import missing
+
+from components import missing
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "tests" / "acceptance"))

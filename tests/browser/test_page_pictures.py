@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 from imagined import Imagined, imagined_botpool
-from morning import ten_o_clock
 from playwright.sync_api import Browser, Page, expect
-from tests.components import missing
+from ten_o_clock import ten_o_clock
 from visits import Scheme, Visits
+
+from components import missing
 
 ROOT = Path(__file__).parents[2]
 ARTEFACTS = ROOT / "artefacts" / "pictures"

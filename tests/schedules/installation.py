@@ -19,16 +19,16 @@ T = TypeVar("T")
 SECRET = b"secret"
 
 BRISK = Policy(
-    queue_poll_s=4.0,
+    queue_poll_s=6.0,
     deploy_timeout_s=40.0,
     deploy_grace_s=8.0,
     deploy_wait_timeout_s=60.0,
-    look_interval_s=6.0,
-    recovery_interval_s=10.0,
+    look_interval_s=8.0,
+    recovery_interval_s=15.0,
     recovery=Limits(deploying_timeout_s=24, heartbeat_freshness_s=12, deploy_timeout_s=40),
     max_duration_s=90.0,
     leave_grace_s=4.0,
-    cleanup_interval_s=20.0,
+    cleanup_interval_s=30.0,
     stray_for_s=15.0,
     stray_share=1.0,
     heartbeat_interval_ms=3_000,

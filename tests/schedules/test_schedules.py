@@ -1,4 +1,4 @@
-"""A thousand schedules without a violation; and bugs put in by hand, which they find.
+"""Schedules without a violation; and bugs put in by hand, which a thousand of them find.
 
 A failing seed replays exactly: `make simulate SEEDS=<seed>` shows it step by step.
 """
@@ -14,9 +14,12 @@ from simulated_database import Server
 
 from postgres import TestPostgres
 
-IN_THE_SUITE = 1000
-PER_TEST = 50
+SOME = 100
+PER_TEST = 25
+THOUSAND = 1000
 MANY = 10_000
+EASY = "a slot is released before its container has stopped"
+"""The bug that the first schedules find already."""
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +38,19 @@ def assert_clean(server: Server, seeds: range) -> None:
         assert not outcome.violations, f"make simulate SEEDS={seed}: {outcome.violations}"
 
 
-@pytest.mark.parametrize("first", range(0, IN_THE_SUITE, PER_TEST))
+@pytest.mark.parametrize("first", range(0, SOME, PER_TEST))
 def test_no_schedule_breaks_what_must_always_hold(server: Server, first: int) -> None:
     assert_clean(server, range(first, first + PER_TEST))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-def test_no_schedule_of_many_more(server: Server) -> None:
-    assert_clean(server, range(IN_THE_SUITE, MANY))
+@pytest.mark.parametrize("seeds", [range(SOME, THOUSAND), range(THOUSAND, MANY)], ids=str)
+def test_no_schedule_of_many_more(server: Server, seeds: range) -> None:
+    assert_clean(server, seeds)
 
 
-@pytest.mark.parametrize("seed", [3, 14])
+@pytest.mark.parametrize("seed", [3])
 def test_a_seed_replays_exactly(server: Server, seed: int) -> None:
     first = schedule.run(server, seed)
     schedule.run(server, seed + 1)
@@ -55,13 +59,16 @@ def test_a_seed_replays_exactly(server: Server, seed: int) -> None:
     assert again == first
 
 
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    "bug", [EASY, *(pytest.param(bug, marks=pytest.mark.long) for bug in BUGS if bug != EASY)]
+)
 def test_a_bug_put_in_by_hand_is_found(server: Server, bug: str) -> None:
     with BUGS[bug]():
         found = next(
-            (seed for seed in range(IN_THE_SUITE) if schedule.run(server, seed).violations), None
+            (seed for seed in range(THOUSAND) if schedule.run(server, seed).violations), None
         )
-    assert found is not None, f"{IN_THE_SUITE} schedules did not find that {bug}"
+    assert found is not None, f"{THOUSAND} schedules did not find that {bug}"
 
 
 def test_the_seeds_differ(server: Server) -> None:
