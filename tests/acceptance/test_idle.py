@@ -4,6 +4,8 @@ Every statement counts, also BEGIN and the like: the server is told to log those
 """
 
 import asyncio
+import sys
+from asyncio.subprocess import PIPE
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -28,6 +30,21 @@ QUERIES_A_SECOND = 5.0
 SHARE_OF_A_CORE = 0.02
 WAKE_UPS_A_SECOND = 20.0
 MEMORY = 150 * 1024**2
+TIMES_A_BARE_LOOP = 2.5
+BARE_LOOP = """
+import asyncio, sys, time, psycopg
+async def main(url, seconds):
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+        ends_at, before, turn = time.monotonic() + seconds, time.process_time(), 0
+        while time.monotonic() < ends_at:
+            await asyncio.sleep(0.25)
+            turn += 1
+            if turn % 2:
+                await (await connection.execute('SELECT * FROM pg_stat_activity')).fetchall()
+        print((time.process_time() - before) / seconds)
+asyncio.run(main(sys.argv[1], float(sys.argv[2])))
+"""
+"""Four wake-ups and two queries a second, and nothing else."""
 SETTLING_S = 3.0
 """After the last request: time for what it set off, such as a connection that is let go."""
 
@@ -36,6 +53,8 @@ SETTLING_S = 3.0
 class Cost:
     queries_a_second: float
     share_of_a_core: float
+    share_of_a_bare_loop: float
+    """What a loop costs here and now that does nothing but wake up and ask as often."""
     wake_ups_a_second: float
     memory: int
     statements: Counter[str]
@@ -69,7 +88,7 @@ async def test_idle_slots_cost_nothing_more(
 
 def assert_cheap(cost: Cost) -> None:
     assert cost.queries_a_second < QUERIES_A_SECOND, cost
-    assert cost.share_of_a_core < SHARE_OF_A_CORE, cost
+    assert is_cheap(cost), cost
     assert cost.wake_ups_a_second < WAKE_UPS_A_SECOND, cost
     assert cost.memory <= MEMORY, cost
     # A server that asks nothing at all has died, or its statements were not logged.
@@ -85,9 +104,15 @@ async def cheapest(postgres: TestPostgres, server: Server) -> Cost:
     await asyncio.sleep(SETTLING_S)
     for _ in range(MOST_TIMES):
         cost = await measure(postgres, server)
-        if cost.share_of_a_core < SHARE_OF_A_CORE:
+        if is_cheap(cost):
             break
     return cost
+
+
+def is_cheap(cost: Cost) -> bool:
+    """Little; or, on a machine where waking up is dear in itself, little more than that."""
+    bare = cost.share_of_a_bare_loop
+    return cost.share_of_a_core < max(SHARE_OF_A_CORE, TIMES_A_BARE_LOOP * bare)
 
 
 async def measure(postgres: TestPostgres, server: Server) -> Cost:
@@ -97,6 +122,9 @@ async def measure(postgres: TestPostgres, server: Server) -> Cost:
     loop = asyncio.get_running_loop()
     woken = process.num_ctx_switches().voluntary
     logged, began_at, before = log.stat().st_size, loop.time(), process.cpu_times()
+    bare = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", BARE_LOOP, postgres.url(), str(WATCHED_S), stdout=PIPE
+    )
     await asyncio.sleep(WATCHED_S)
     after, passed_s = process.cpu_times(), loop.time() - began_at
     woken = process.num_ctx_switches().voluntary - woken
@@ -104,6 +132,7 @@ async def measure(postgres: TestPostgres, server: Server) -> Cost:
     return Cost(
         queries_a_second=statements.total() / passed_s,
         share_of_a_core=(after.user + after.system - before.user - before.system) / passed_s,
+        share_of_a_bare_loop=float((await bare.communicate())[0]),
         wake_ups_a_second=woken / passed_s,
         memory=process.memory_info().rss,
         statements=statements,
