@@ -159,6 +159,7 @@ async def pulling(coolify: Coolify) -> bool:
     return bool((await coolify.state())["pulls"])
 
 
+@pytest.mark.long
 async def test_when_the_leader_is_cancelled_in_its_pull_the_next_one_leads(
     installed: CoolifyInstallation,
 ) -> None:

@@ -78,6 +78,7 @@ async def test_an_idle_server_costs_next_to_nothing(
     assert_cheap(await cheapest(postgres, idle_server.servers[0]))
 
 
+@pytest.mark.long
 async def test_idle_slots_cost_nothing_more(
     postgres: TestPostgres, idle_server: Installation
 ) -> None:

@@ -14,7 +14,7 @@ from simulated_database import Server
 
 from postgres import TestPostgres
 
-SOME = 100
+SOME = 75
 PER_TEST = 25
 THOUSAND = 1000
 MANY = 10_000

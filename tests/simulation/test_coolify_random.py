@@ -1,7 +1,7 @@
 """Mornings on which several things go wrong at once, by chance, and replicas die.
 
 A seed is a morning: the same seed gives the same faults, stops and deaths. `--mornings N` lives N
-of them instead of 160, `--morning SEED` one. Times are a quarter of Coolify's: more mornings.
+of them instead of 60, `--morning SEED` one. Times are a quarter of Coolify's: more mornings.
 """
 
 import random
@@ -18,7 +18,7 @@ from replicas import TEAMS
 TROUBLE_S = 120.0
 QUIET_S = 4000.0
 PER_TEST = 10
-MORNINGS = 160
+MORNINGS = 60
 
 
 def some_faults(chance: random.Random) -> dict[str, Any]:
