@@ -71,11 +71,7 @@ def clock(database_url: str) -> Clock:
 
 @pytest.fixture
 async def stage(database_url: str, clock: Clock) -> AsyncIterator[Stage]:
-    """Replicas on one database with a scripted backend; the invariants hold afterwards.
-
-    Time stands still unless the test moves it: a slow machine is no reason to end a grace.
-    """
-    clock.freeze()
+    """Replicas on one database with a scripted backend; the invariants hold afterwards."""
     async with Stage.set(database_url, clock) as stage:
         yield stage
     assert_invariants(database_url)

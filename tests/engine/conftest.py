@@ -1,0 +1,13 @@
+"""The engine by itself: time stands still unless a test moves it."""
+
+import pytest
+
+from clock import Clock
+from replicas import Stage
+
+
+@pytest.fixture
+async def stage(stage: Stage, clock: Clock) -> Stage:
+    """A slow machine is no reason to end a grace."""
+    clock.freeze()
+    return stage
