@@ -134,6 +134,8 @@ def test_bots_in_sight_change_at_once(visits: Visits, imagined: Imagined) -> Non
     tell(imagined, pools=[pool("zoom")], bots=[bot(1, "DEPLOYING")], queue=[entry(2)])
     page = visits.live(imagined.url, "#/bots")
     expect(page.locator("td .pill")).to_have_text("deploying")
+    # Also in the list, which the page may ask for again at any moment.
+    tell(imagined, pools=[pool("zoom")], bots=[bot(1, "JOINING_CALL")], queue=[entry(2)])
     imagined.push(change("bot.status", botId=1, **{"from": "DEPLOYING", "to": "JOINING_CALL"}))
     expect(page.locator("td .pill")).to_have_text("joining call")
     imagined.push(change("bot.status", botId=2, **{"from": "PENDING", "to": "QUEUED"}))
