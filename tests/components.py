@@ -1,8 +1,7 @@
 """What tests need besides Python, and what happens where it is missing: no silent skips.
 
-Its hooks are conftest.py's. A test that cannot run
-calls `missing`; the last lines of the run say what was left out and why. Where `CI` is true there
-is no excuse: the test fails.
+Its hooks are conftest.py's. A test that cannot run calls `missing`; the last lines of the run say
+what was left out and why. Where `CI` is true there is no excuse: the test fails.
 """
 
 import os

@@ -39,7 +39,7 @@ BRISK = Policy(
     step_backoff_s=0.5,
     step_backoff_max_s=3.0,
 )
-"""The usual times, shortened in proportion: a schedule is some two minutes of them."""
+"""The usual times, shortened in proportion: a schedule is less than a minute of them."""
 
 _home: "contextvars.ContextVar[Living | None]" = contextvars.ContextVar("home", default=None)
 
