@@ -108,8 +108,9 @@ async def test_refused_for_a_while_over_a_socket() -> None:
                 "/_emulator/faults", json={"restartCoolify": {"seconds": 10}}
             )
             assert answer.status_code == 200
-        refused, deadline = 0, time.monotonic() + 10
-        while time.monotonic() < deadline:
+        refused, answered = 0, False
+        deadline = time.monotonic() + 30
+        while not answered and time.monotonic() < deadline:
             async with httpx.AsyncClient(base_url=server.url, headers=HEADERS) as client:
                 try:
                     await client.get("/api/v1/version")
@@ -118,10 +119,11 @@ async def test_refused_for_a_while_over_a_socket() -> None:
                 except httpx.ReadError:
                     assert refused == 0, "the door is not shut yet"
                 else:
-                    break
+                    answered = True
             await asyncio.sleep(0.02)
-        assert refused > 3
-        assert 10 <= clock.now() < 60
+        assert refused
+        assert answered
+        assert clock.now() >= 10
 
 
 async def test_a_connection_that_stays_open_is_reset_while_coolify_is_down() -> None:
