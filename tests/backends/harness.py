@@ -11,7 +11,7 @@ from botpool.backends.protocol import Backend, ContainerSpec, StartOrder
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import DOWN, ContainerState, Observation
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 SPEC = ContainerSpec(name="pool-teams-001", platform="teams", image="bot:1")
 
 

@@ -86,13 +86,13 @@ class TestStart:
         self, script: Script
     ) -> None:
         def freeze(request: httpx.Request) -> httpx.Response:
-            time.sleep(0.15)
+            time.sleep(1.2)
             return script.write_variables(request)
 
         await list_owned(script)
         script.says("PATCH /applications/ours/envs/bulk", freeze)
         with pytest.raises(BackendUnavailable, match="did not end within"):
-            await script.backend.start(start_order(), timeout_s=0.1)
+            await script.backend.start(start_order(), timeout_s=1.0)
         assert script.calls()[-1] == "PATCH /applications/ours/envs/bulk"
 
     async def test_one_that_never_arrived_is_issued_again(self, script: Script) -> None:

@@ -251,7 +251,7 @@ async def test_a_round_without_a_database_is_counted(
     monkeypatch.setattr(QueueKeeper, "keep", down)
     replica = await stage.replica(pool(1))
     await replica.start()
-    await asyncio.wait_for(asked.wait(), 5)
+    await asyncio.wait_for(asked.wait(), 30)
     await asyncio.sleep(0)  # the loop hears of it before it waits for the next round
     await replica.stop()
     assert value(replica, "database_unavailable_rounds_total", loop="queue") >= 1

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import Popen
@@ -94,12 +93,9 @@ def test_first_start_keeps_data_for_the_second(place: Path) -> None:
     write_row(server.start())
     server.stop()
 
-    began = time.monotonic()
     url = EmbeddedPostgres(data_dir).start()
-    took = time.monotonic() - began
     try:
         assert read_row(url) == 42
-        assert took < 5, "an initialised server starts in some 50 ms"
     finally:
         EmbeddedPostgres(data_dir).stop()
 

@@ -51,7 +51,7 @@ async def test_one_who_asks_as_the_last_is_answered_is_served() -> None:
     """The end of one round and the beginning of the next leave no gap between them."""
     desk = Desk()
     gathering = Gathering("test", desk.work, at_once=10)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         for number in range(1, 7):
             assert await gathering.ask(number) == number * 2
             await asyncio.gather(*(gathering.ask(number) for _ in range(3)))
@@ -129,5 +129,5 @@ async def test_nobody_waits_for_a_service_that_was_ended() -> None:
         if task.get_name() == "test":
             task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await asyncio.gather(*tasks)

@@ -64,7 +64,7 @@ def test_the_contract(tmp_path: Path) -> None:
         )
         uuid = created.json()["uuid"]
         client.post(f"/api/v1/applications/{uuid}/start", headers=HEADERS)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while not client.get("/_emulator/state").json()["runningContainers"]:
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -102,7 +102,7 @@ def test_containers_end_with_the_command_even_when_it_is_told_twice() -> None:
     ):
         wanted = {**PLACE, "docker_registry_image_name": "team/bot", "instant_deploy": True}
         client.post("/applications/dockerimage", json=wanted)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while not (children := psutil.Process(process.pid).children()):
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -29,13 +29,13 @@ async def client_of(kind: str) -> AsyncIterator[tuple[World, httpx.AsyncClient]]
     if kind == "memory":
         transport = EmulatedTransport(world, ManualClock())
         async with httpx.AsyncClient(
-            transport=transport, base_url="http://coolify", headers=HEADERS, timeout=2
+            transport=transport, base_url="http://coolify", headers=HEADERS, timeout=30
         ) as client:
             yield world, client
     else:
         async with (
             EmulatorServer(world, ScaledClock()) as server,
-            httpx.AsyncClient(base_url=server.url, headers=HEADERS, timeout=2) as client,
+            httpx.AsyncClient(base_url=server.url, headers=HEADERS, timeout=30) as client,
         ):
             yield world, client
 
@@ -93,11 +93,11 @@ async def test_server_error(way: Way) -> None:
 
 async def test_slow(way: Way) -> None:
     world, client = way
-    world.set_faults({"slowAnswer": {"times": 1, "seconds": 5, "endpoint": "GET /version"}})
+    world.set_faults({"slowAnswer": {"times": 1, "seconds": 60, "endpoint": "GET /version"}})
     assert (await client.get("/api/v1/health")).text == "OK"
     with pytest.raises(httpx.ReadTimeout):
         await client.get("/api/v1/version", timeout=0.1)
-    assert (await client.get("/api/v1/version", timeout=0.5)).status_code == 200
+    assert (await client.get("/api/v1/version", timeout=30)).status_code == 200
 
 
 async def test_refused_for_a_while_over_a_socket() -> None:
@@ -179,7 +179,7 @@ async def test_time_passes_by_itself_and_faster() -> None:
         await client.post(f"/api/v1/applications/{uuid}/start")
         answer = await client.post("/_emulator/time", json={"scale": 2000})
         assert answer.json()["scale"] == 2000
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 30
         while not world.applications[uuid].running and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
         assert world.applications[uuid].running
@@ -193,7 +193,8 @@ async def test_retry_after_is_in_the_clients_seconds() -> None:
     ):
         await client.get("/api/v1/version")
         answer = await client.get("/api/v1/version")
-        assert (answer.status_code, answer.headers["Retry-After"]) == (429, "6")
+        assert answer.status_code == 429
+        assert 1 < int(answer.headers["Retry-After"]) <= 6, "a tenth of the minute, or of its rest"
         world.set_faults({"rateLimited": {"retryAfter": 3}})
         answer = await client.get("/api/v1/version")
         assert answer.headers["Retry-After"] == "1", "never nothing"

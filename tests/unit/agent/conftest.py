@@ -32,7 +32,7 @@ def until() -> Until:
     """Wait until something holds; the test fails if it does not within seconds."""
 
     async def wait(holds: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not holds():
                 await asyncio.sleep(0.005)
 

@@ -95,7 +95,7 @@ class ControlPlane:
 
     async def quiet_for(self, seconds: float) -> None:
         """Wait until nothing, faulty answers included, was asked for so long."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             seen = -1
             while seen != self.requests:
                 seen = self.requests

@@ -49,7 +49,7 @@ async def test_waits_for_a_control_plane_that_is_not_there_yet(
     done, _ = await asyncio.wait({entering}, timeout=0.1)
     assert not done
     plane.up()
-    await asyncio.wait_for(entering, 5)
+    await asyncio.wait_for(entering, 30)
     assert agent.bot.id == BOT_ID
     await agent.__aexit__(None, None, None)
 

@@ -107,7 +107,7 @@ async def test_a_body_that_would_fill_the_memory_is_cut_off(pieces: list[bytes])
 
 
 async def test_a_silent_server_is_given_up_in_time() -> None:
-    async with asyncio.timeout(5), server(then_wait=True) as transport:
+    async with asyncio.timeout(30), server(then_wait=True) as transport:
         with pytest.raises(Unavailable, match=r"nothing came within 0\.3 s"):
             await transport.call("GET", "/")
 
