@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,8 +44,10 @@ class Ground:
         times = server.cpu_times()
         total = times.user + times.system + times.children_user + times.children_system
         for child in server.children():
-            own = child.cpu_times()
-            total += own.user + own.system
+            # One that ends meanwhile is among the ended ones the next time.
+            with suppress(psutil.NoSuchProcess):
+                own = child.cpu_times()
+                total += own.user + own.system
         return total
 
 
