@@ -26,7 +26,7 @@ demo: $(RUN) ## Watch a busy morning: a queue, a crash that is recovered; ARGS=-
 test: $(DEV) ## Install what the tests need and run all of them
 	@scripts/install-test-packages
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -m "not long and not alone" --durations=10 -n 3 --dist worksteal $(ARGS) $(TIERS)
+	@$(BIN)/python -m pytest -m "not long and not alone" --durations=10 -n 4 --dist worksteal $(ARGS) $(TIERS)
 	@$(BIN)/python -m pytest -m "alone and not long" --durations=10 $(ARGS) $(TIERS)
 	@$(BIN)/python -m bench --small
 
