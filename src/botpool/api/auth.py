@@ -37,7 +37,12 @@ def replica_of(request: Request) -> Replica:
     return replica
 
 
-Service = Annotated[Replica, Depends(replica_of)]
+async def _service(request: Request) -> Replica:
+    """Asynchronous, though it waits for nothing: the framework calls others in a thread."""
+    return replica_of(request)
+
+
+Service = Annotated[Replica, Depends(_service)]
 
 
 def session_cookie(key: ApiKey, secret: bytes) -> str:

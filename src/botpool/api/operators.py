@@ -21,7 +21,7 @@ _MOST_MINUTES = 24 * 60
 routes = APIRouter(prefix="/v1", tags=["operators"])
 
 
-def _correlation(
+async def _correlation(
     x_correlation_id: Annotated[
         str | None, Header(alias="X-Correlation-ID", max_length=128, pattern=VISIBLE)
     ] = None,
