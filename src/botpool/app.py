@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from fastapi import FastAPI
 
 from botpool.api.app import HttpSettings, create_app
-from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
-from botpool.backends.docker import DockerBackend, DockerConfig
 from botpool.backends.process import ProcessBackend
 from botpool.backends.protocol import Backend, Budget
 from botpool.dashboard import page
@@ -24,7 +22,7 @@ from botpool.engine.budget import SharedBudget
 from botpool.engine.doctor import Subject
 from botpool.engine.doctor.platforms import Uncounted
 from botpool.engine.replica import Identity, Replica
-from botpool.settings import Settings
+from botpool.settings import CoolifySettings, DockerSettings, Settings
 from botpool.store.data_dir import DataDir
 from botpool.store.database import Database
 from botpool.store.migrations import check_schema
@@ -103,41 +101,56 @@ def backends_of(
             start_s=process.start_s,
         )
     ]
-    if docker.host or any(pool.backend == DockerBackend.name for pool in settings.pools.values()):
-        backends.append(
-            DockerBackend(
-                DockerConfig(
-                    installation_id=installed.installation_id,
-                    folder=installed.data_dir.root / "docker",
-                    host=docker.host,
-                    network=docker.network,
-                    pids_limit=docker.pids_limit,
-                    shm_mb=docker.shm_mb,
-                    stop_grace_s=docker.stop_grace_s,
-                )
-            )
-        )
+    if docker.host or any(pool.backend == "docker" for pool in settings.pools.values()):
+        backends.append(_docker(docker, installed))
     if coolify.url and coolify.token and coolify.project_uuid and coolify.server_uuid:
-        config = CoolifyConfig(
-            url=coolify.url,
-            token=coolify.token.get_secret_value(),
-            project_uuid=coolify.project_uuid,
-            server_uuid=coolify.server_uuid,
-            environment_name=coolify.environment_name,
-            destination_uuid=coolify.destination_uuid,
-            concurrent_deployments=coolify.concurrent_deployments,
-            status_lag_s=coolify.status_lag_s,
-            installation_id=installed.installation_id,
-        )
-        budget: Budget = Uncounted()
-        if database is not None:
-            budget = SharedBudget(
-                database=database,
-                backend=CoolifyBackend.name,
-                requests_per_minute=coolify.requests_per_minute,
-            )
-        backends.append(CoolifyBackend(config, budget))
+        backends.append(_coolify(coolify, installed, database))
     return {backend.name: backend for backend in backends}
+
+
+def _docker(docker: DockerSettings, installed: Installed) -> Backend:
+    # Here, as below: who has no such platform does not wait for its client at every start.
+    from botpool.backends.docker import DockerBackend, DockerConfig
+
+    return DockerBackend(
+        DockerConfig(
+            installation_id=installed.installation_id,
+            folder=installed.data_dir.root / "docker",
+            host=docker.host,
+            network=docker.network,
+            pids_limit=docker.pids_limit,
+            shm_mb=docker.shm_mb,
+            stop_grace_s=docker.stop_grace_s,
+        )
+    )
+
+
+def _coolify(coolify: CoolifySettings, installed: Installed, database: Database | None) -> Backend:
+    from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
+
+    assert coolify.url
+    assert coolify.token
+    assert coolify.project_uuid
+    assert coolify.server_uuid
+    config = CoolifyConfig(
+        url=coolify.url,
+        token=coolify.token.get_secret_value(),
+        project_uuid=coolify.project_uuid,
+        server_uuid=coolify.server_uuid,
+        environment_name=coolify.environment_name,
+        destination_uuid=coolify.destination_uuid,
+        concurrent_deployments=coolify.concurrent_deployments,
+        status_lag_s=coolify.status_lag_s,
+        installation_id=installed.installation_id,
+    )
+    budget: Budget = Uncounted()
+    if database is not None:
+        budget = SharedBudget(
+            database=database,
+            backend=CoolifyBackend.name,
+            requests_per_minute=coolify.requests_per_minute,
+        )
+    return CoolifyBackend(config, budget)
 
 
 @asynccontextmanager

@@ -163,6 +163,15 @@ def test_help_imports_nothing_heavy() -> None:
     assert "demo" in done.stdout
 
 
+def test_serving_imports_no_client_of_a_platform_that_is_not_set_up() -> None:
+    program = (
+        "import sys; import botpool.cli.running; "
+        "sys.exit(', '.join({'aiodocker', 'aiohttp', 'httpx'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     "command",
     [
