@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from components import missing
 from postgres import TestPostgres
 
 FAILED, USED_WRONGLY = 1, 2
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 PASSWORD = "hunter2"
 IDENTITY = {"BOTPOOL_INSTALLATION__ID": "tests", "BOTPOOL_INSTALLATION__SECRET": "a secret"}
 

@@ -16,7 +16,7 @@ from clock import Clock
 from replicas import TEAMS, Stage, pool, wish
 
 PASSWORD, SECRET, INSTALLATION = "hunter2", "a secret of these tests", "doctors"
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 Captured = pytest.CaptureFixture[str]
 CONFIG = """
 [pools.google-meet]
