@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import psycopg
+import stamina
 
 from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
@@ -68,8 +69,12 @@ def execute(url: str, *statements: str) -> None:
             connection.execute(statement)
 
 
+@stamina.retry(on=psycopg.errors.DeadlockDetected, attempts=5)
 def fill_pool(url: str, *, slots: int) -> None:
-    """A pool of that many idle slots that were used before, and nothing else."""
+    """A pool of that many idle slots that were used before, and nothing else.
+
+    A server's loops may read these tables in another order; each statement can be done again.
+    """
     execute(
         url,
         "TRUNCATE bots, bot_pool_slots, bot_pool_queue, assignments, history, bot_heartbeats, "

@@ -15,7 +15,7 @@ from typing import Self
 from components import missing
 
 _REQUEST = re.compile(r'"GET /v2/\S+/(?:blobs|manifests)/(?P<what>\S+) HTTP/1.1" 200 ')
-_READY_S = 30.0
+_READY_S = 60.0
 _CONFIG = """\
 version: 0.1
 log: {{accesslog: {{disabled: false}}}}

@@ -64,8 +64,8 @@ BOTPOOL = Path(sys.executable).with_name("botpool")
 SECRET = "a secret of the tests"
 INSTALLATION = "http-tests"
 PROGRAM = ("sleep", "3600")
-READY_S = 30.0
-STOP_S = 20.0
+READY_S = 120.0
+STOP_S = 60.0
 TABLES = (
     "pools",
     "bots",

@@ -26,7 +26,7 @@ from botpool.backends.process import ProcessBackend, locks
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
 
 COMMAND = str(Path(sys.executable).with_name("botpool"))
-READY_S = 30.0
+READY_S = 120.0
 FINAL = frozenset({"DONE", "FAILED", "CANCELLED"})
 T = TypeVar("T", bound=Sized)
 

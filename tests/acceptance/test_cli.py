@@ -122,7 +122,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 def test_a_bot_is_sent_and_followed_to_its_end(up: Up) -> None:
-    data = '{"joinSeconds": 0.1, "staySeconds": 0.5}'
+    data = '{"joinSeconds": 0.1, "staySeconds": 3}'
     done = up("bot", "create", MEETING, "--name", "Scribe", "--data", data, "--wait")
     assert (done.code, re.fullmatch(r"Bot \d+ DONE\n", done.out) is not None) == (0, True)
     assert "IN_CALL in pool-google-meet-" in done.err

@@ -161,7 +161,7 @@ async def test_a_control_plane_killed_in_the_middle_of_a_pull_causes_no_second_p
     registry.gate.hold()
     dying = begin_start(docker_harness, container_id, wanted.environment)
     try:
-        await eventually(registry.gate.waiting.is_set, within_s=30)
+        await eventually(registry.gate.waiting.is_set, within_s=60)
     finally:
         dying.send_signal(signal.SIGKILL)
         dying.wait()
@@ -194,7 +194,7 @@ async def test_a_second_puller_on_a_machine_waits_for_the_first(
             return any("->" in line and inode in line for line in locks)
 
         try:
-            await eventually(waits, within_s=30)
+            await eventually(waits, within_s=60)
         finally:
             fcntl.flock(first, fcntl.LOCK_UN)
             assert await asyncio.to_thread(second.wait, 30) == 0
@@ -210,7 +210,7 @@ async def test_a_bot_that_is_stopped_while_its_image_comes_never_runs(
     starting = asyncio.create_task(
         backend.start(order(docker_harness, container_id, FIRST), timeout_s=60)
     )
-    await eventually(registry.gate.waiting.is_set, within_s=30)
+    await eventually(registry.gate.waiting.is_set, within_s=60)
     await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
     assert (await look(backend, container_id)).state is ContainerState.STOPPED
     registry.gate.release()
