@@ -91,17 +91,22 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
         limit: Annotated[int, Query(ge=1, le=500), WrittenPlainly] = 50,
         cursor: Annotated[str | None, Query(pattern=CURSOR)] = None,
     ) -> schemas.BotPage:
-        """Bots, newest first. Follow `nextCursor` for more."""
-        bots = await replica.reading.bots(
+        """Bots, newest first. Follow `nextCursor` for more.
+
+        A search looks through 100,000 bots at a time: a page of it may be short, or empty, and
+        still have a `nextCursor`.
+        """
+        page = await replica.reading.bots(
             status=status,
             platform=platform,
             search=search,
             before=BotId(int(cursor)) if cursor else None,
-            limit=limit + 1,
+            limit=limit,
         )
-        shown = [schemas.Bot.of(bot) for bot in bots[:limit]]
-        more = str(bots[limit - 1].id) if len(bots) > limit else None
-        return schemas.BotPage(bots=shown, next_cursor=more)
+        return schemas.BotPage(
+            bots=[schemas.Bot.of(bot) for bot in page.bots],
+            next_cursor=None if page.before is None else str(page.before),
+        )
 
     @routes.get("/bots/{id}", response_model=schemas.BotAnswer, responses=_ERRORS)
     async def get_bot(replica: Service, _: User, bot_id: BotPath) -> Response:

@@ -131,10 +131,15 @@ def list_(
         return
     from botpool.cli import tables
 
+    more = answer.body["nextCursor"]
     if answer.body["bots"]:
         output.show(tables.bots(answer.body["bots"], answer.at))
-        if more := answer.body["nextCursor"]:
+        if more:
             output.show(f"Older ones: --cursor {more}")
+    elif more:
+        output.show(f"No bot so far is like that. Search on: --cursor {more}")
+    elif status or platform or search or cursor:
+        output.show("No bot is like that.")
     else:
         output.show("No bots. Send one with 'botpool bot create <meeting link>'.")
 

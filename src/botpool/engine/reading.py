@@ -1,6 +1,6 @@
 """The reading side: what users and operators ask for. Changes nothing."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from botpool.backends.protocol import Backend
@@ -16,6 +16,21 @@ from botpool.store.rows import to_assignment, to_bot, to_pool, to_slot
 _QUEUE_SHOWN = 1000
 _HISTORY_SHOWN = 500
 _ASSIGNMENTS_SHOWN = 200
+_SEARCHED = 100_000
+"""How many bots a search looks through before it answers: some 0.2 s."""
+_NO_ID = BotId(2**63 - 1)
+"""Above every bot's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotPage:
+    """Bots, newest first. What is `before` follows; None: nothing does.
+
+    A search may find less than a page in the part that it has looked through.
+    """
+
+    bots: Sequence[Bot]
+    before: BotId | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,18 +47,32 @@ class Reading:
         search: str | None,
         before: BotId | None,
         limit: int,
-    ) -> list[Bot]:
+    ) -> BotPage:
+        since, rest = BotId(0), None
+        if search is not None:
+            before, since, rest = await self._to_search(before)
         rows = await self.database.fetch(
             "list_bots",
             {
-                "status": status,
+                "statuses": [*BotStatus] if status is None else [status],
                 "platform": platform,
                 "search": search,
-                "before": before,
-                "limit": limit,
+                "before": _NO_ID if before is None else before,
+                "since": since,
+                "limit": limit + 1,
             },
         )
-        return [to_bot(row) for row in rows]
+        bots = [to_bot(row) for row in rows[:limit]]
+        return BotPage(bots=bots, before=bots[-1].id if len(rows) > limit else rest)
+
+    async def _to_search(self, before: BotId | None) -> tuple[BotId, BotId, BotId | None]:
+        """The part to look through, as `before` and `since`, and where the next one begins."""
+        bounds = await self.database.fetch_one("find_bot_bounds", {})
+        assert bounds is not None, "an aggregate has always a row"
+        oldest, newest = bounds["oldest"] or 0, bounds["newest"] or 0
+        end = newest + 1 if before is None else min(before, newest + 1)
+        begin = end - _SEARCHED
+        return BotId(end), BotId(begin), BotId(begin) if begin > oldest else None
 
     async def bot_history(self, bot_id: BotId) -> list[HistoryRow]:
         rows = await self.database.fetch("list_bot_history", {"bot_id": bot_id})

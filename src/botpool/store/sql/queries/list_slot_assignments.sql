@@ -1,5 +1,6 @@
 -- Who was in a slot, newest first. An assignment whose deployment failed says so itself, whatever
--- became of its bot later; otherwise a bot's end belongs to the last of its assignments.
+-- became of its bot later; otherwise a bot's end belongs to the last of its assignments. A range with
+-- equal ends, for the reason that list_slot_history gives.
 SELECT
     a.id AS assignment_id, a.bot_id, b.status AS bot_status, a.assigned_at AS claimed_at,
     a.running_at AS started_at,
@@ -12,6 +13,6 @@ SELECT
          WHEN b.assignment_id = a.id THEN b.failure_reason END AS failure_reason
 FROM assignments a
 JOIN bots b ON b.id = a.bot_id
-WHERE a.slot_id = %(slot_id)s
-ORDER BY a.id DESC
+WHERE a.slot_id BETWEEN %(slot_id)s AND %(slot_id)s
+ORDER BY a.slot_id DESC, a.id DESC
 LIMIT %(limit)s
