@@ -1,8 +1,6 @@
 """The stream over HTTP: keys that end, servers that end, clients that do not read."""
 
 import asyncio
-import hashlib
-import hmac
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -16,6 +14,7 @@ from server import Installation, Server, installation
 from sse import PATIENCE_S, Event, opened
 
 from postgres import TestPostgres
+from sessions import COOKIE, session
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -91,14 +90,10 @@ async def test_a_key_that_ends_ends_its_stream(installed: Installation, server: 
     key_id, revoked = await new_key(installed, server)
     kept_id, kept = await new_key(installed, server)
     # The dashboard's cookie, with a session that is nearly over.
-    body = f"{kept_id}.{int(time.time()) + 3}"
-    signature = hmac.new(
-        installed.secret.encode(), f"botpool session {body}".encode(), hashlib.sha256
-    ).hexdigest()
-    session = {"Cookie": f"botpool_session={body}.{signature}"}
+    nearly_over = session(installed.secret, kept_id, ends_at=time.time() + 3)
     async with (
         opened(server.url, bearer(revoked)) as by_key,
-        opened(server.url, session) as by_cookie,
+        opened(server.url, {"Cookie": f"{COOKIE}={nearly_over}"}) as by_cookie,
         opened(server.url, {"X-API-Key": kept}) as lasting,
     ):
         async with installed.client(server) as admin:

@@ -108,11 +108,19 @@ class Imagined:
         answer = self.answers.get(f"{request.method} {path}", self.answers.get(path))
         if answer is None:
             return _problem(404, f"There is no {path}.")
+        if request.query_params.get("follow") == "true":
+            return StreamingResponse(_followed(answer))
         return Response(answer) if isinstance(answer, str) else JSONResponse(answer)
 
     def _refused(self, path: str) -> Response | None:
         refusal = self.refusals.get(path) or self.refusals.get("")
         return _problem(*refusal) if refusal else None
+
+
+async def _followed(output: str) -> AsyncIterator[str]:
+    """The output of a bot that runs: so far, and then nothing for now."""
+    yield output
+    await asyncio.Event().wait()
 
 
 def _problem(status: int, detail: str) -> Response:

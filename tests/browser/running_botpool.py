@@ -1,9 +1,11 @@
 """A real `botpool up`, as a person would start it, that a test can stop and start again."""
 
+import json
 import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,6 +13,8 @@ from subprocess import PIPE, Popen
 from typing import Any
 
 import httpx
+
+from sessions import session
 
 STOP_TIMEOUT_S = 60.0
 SMALL_AND_QUICK = {
@@ -70,6 +74,11 @@ class RunningBotpool:
 
     def revoke(self, key_id: int) -> None:
         self._delete(f"/v1/keys/{key_id}")
+
+    def session_that_is_over(self, key_id: int) -> str:
+        """The cookie of a session that was good until a moment ago."""
+        secret = json.loads((self._data_dir / "installation.json").read_text())["secret"]
+        return session(secret, key_id, ends_at=time.time() - 1)
 
     @property
     def address(self) -> str:

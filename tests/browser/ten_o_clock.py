@@ -2,11 +2,14 @@
 
 import math
 import random
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from answers import ago, bot, entry, minute, pool, slot
 from imagined import Imagined
 
+CONTAINER = "k8wgs0kcw4o8gwc0s4ckosww"
 NAMES = ("Minutes", "Notetaker", "Recorder", "Transcript", "Standup")
 
 
@@ -33,8 +36,10 @@ def ten_o_clock(imagined: Imagined, *, zoom_slots: int = 66) -> None:
         queue={"queue": waiting},
         bots={"bots": [_bot(chance, 1240 - n) for n in range(25)], "nextCursor": "1190"},
     )
-    for each, peak in (("google-meet", 18), ("teams", 5), ("zoom", 26)):
-        imagined.answers[f"pools/{each}/activity"] = {"minutes": _hour(chance, peak)}
+    for each, peak, depth in (("google-meet", 18, len(waiting)), ("teams", 5, 0), ("zoom", 26, 0)):
+        mine = Counter(slot["status"] for slot in slots if slot["platform"] == each)
+        minutes = _hour(chance, peak, mine, depth)
+        imagined.answers[f"pools/{each}/activity"] = {"minutes": minutes}
 
     imagined.answers.update(_one_bot())
     imagined.answers.update(_one_slot(chance, slots[0]))
@@ -62,7 +67,7 @@ def _one_bot() -> dict[str, Any]:
         ("bot.status", "DEPLOYING", "JOINING_CALL", 1247, "seen running"),
         ("bot.status", "JOINING_CALL", "IN_CALL", 1239, "reported by its agent"),
     ]
-    life = {"slotName": "pool-google-meet-001", "containerId": "k8wgs0kcw4o8gwc0s4ckosww"}
+    life = {"slotName": "pool-google-meet-001", "containerId": CONTAINER}
     times = {"createdAt": ago(1292), "startedAt": ago(1247), "lastHeartbeatAt": ago(3)}
     shown = bot(
         1101, "IN_CALL", platform="google-meet", botDisplayName="Notetaker", **life, **times
@@ -76,7 +81,7 @@ def _one_bot() -> dict[str, Any]:
                 for name, since, until in phases
             ]
         },
-        "bots/1101/events": {"events": [_event(*move) | {"botId": None} for move in moves]},
+        "bots/1101/events": {"events": [_event(*move) for move in moves]},
         "bots/1101/logs": (
             "[agent] bot 1101 of pool-google-meet-001\n"
             "[agent] heartbeat every 10000 ms\n"
@@ -87,8 +92,10 @@ def _one_bot() -> dict[str, Any]:
     }
 
 
-def _event(kind: str, old: str | None, new: str, since: float, reason: str) -> dict[str, Any]:
-    place = {"slotName": "pool-google-meet-001", "botId": 1101, "data": None}
+def _event(
+    kind: str, old: str | None, new: str, since: float, reason: str, bot_id: int | None = None
+) -> dict[str, Any]:
+    place = {"slotName": "pool-google-meet-001", "botId": bot_id, "data": None}
     return {"at": ago(since), "kind": kind, "from": old, "to": new, "reason": reason, **place}
 
 
@@ -115,12 +122,14 @@ def _one_slot(chance: random.Random, slot: dict[str, Any]) -> dict[str, Any]:
     present = {**assignments[0], "assignmentId": 901, "botId": 1101, "botStatus": "IN_CALL"}
     present |= {"claimedAt": ago(1271), "startedAt": ago(1247), "endedAt": None, "releasedAt": None}
     moves = [
-        ("slot.status", "deploying", "busy", 1247, "seen running"),
-        ("slot.phase", "waiting_for_image", "waiting_for_start", 1259, "its image is there"),
-        ("slot.status", "idle", "deploying", 1271, "assigned"),
-        ("slot.status", "releasing", "idle", 1290, "stop confirmed"),
-        ("slot.status", "busy", "releasing", 1300, "its bot is done"),
+        ("slot.status", "deploying", "busy", 1247, "seen running", 1101),
+        ("slot.phase", "waiting_for_image", "waiting_for_start", 1259, "its image is there", 1101),
+        ("slot.status", "idle", "deploying", 1271, "assigned", 1101),
+        ("slot.status", "releasing", "idle", 1290, "stop confirmed", 1080),
+        ("slot.status", "busy", "releasing", 1300, "its bot is done", 1080),
     ]
+    times = {"lastAssignedAt": ago(1271), "lastUsedAt": ago(1271), "lastReleasedAt": ago(1290)}
+    slot.update(times, createdAt=ago(ends + 60), containerId=CONTAINER)
     return {
         "slots/1": {"slot": slot},
         "slots/1/assignments": {"assignments": [present, *assignments]},
@@ -197,19 +206,28 @@ def _bot(chance: random.Random, number: int) -> dict[str, Any]:
     )
 
 
-def _hour(chance: random.Random, peak: int) -> list[dict[str, Any]]:
+def _hour(
+    chance: random.Random, peak: int, now: Mapping[str, int], waiting: int
+) -> list[dict[str, Any]]:
+    """An hour that ends as things stand now."""
     made = []
     for before in range(59, -1, -1):
         rush = sum(math.exp(-(((before - at) / 2.2) ** 2)) for at in (1, 30, 55))
         arrivals = int(peak * rush * chance.uniform(0.6, 1) + chance.random() * peak / 8)
-        busy = int(peak * 0.8 + peak * 0.5 * math.exp(-(((before - 1) / 9) ** 2)))
+        busy = int(now["busy"] * (0.6 + 0.4 * math.exp(-((before / 9) ** 2))))
+        deploying = min(sum(now.values()) - busy, int(now["deploying"] * rush))
+        earlier = {
+            "busy": busy,
+            "deploying": deploying,
+            "idle": sum(now.values()) - busy - deploying,
+        }
         typical = 19_000 + 5_000 * rush + chance.random() * 2_000 if arrivals else None
         made.append(
             minute(
                 before,
                 arrivals=arrivals,
-                queueDepth=max(0, int(7 * rush) - 2 if peak == 18 else 0),
-                slots={"busy": busy, "deploying": arrivals // 2, "idle": max(0, peak - busy // 2)},
+                queueDepth=max(0, int(waiting * rush) - 2) if before else waiting,
+                slots=earlier if before else dict(now),
                 timeToRunningP50Ms=typical and int(typical),
                 timeToRunningP95Ms=typical and int(typical * chance.uniform(1.4, 2.1)),
             )

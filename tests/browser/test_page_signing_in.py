@@ -1,8 +1,12 @@
 """From a key to a session, and back: the page of a Botpool that runs."""
 
+import re
+
 from playwright.sync_api import expect
 from running_botpool import RunningBotpool
 from visits import Visits
+
+from sessions import COOKIE
 
 
 def test_the_key_leaves_the_address_and_becomes_a_session(
@@ -85,3 +89,30 @@ def test_an_expired_key_is_told_and_another_goes_on_where_it_was(
     expect(page.locator("#live")).to_have_text("Live")
     expect(page.get_by_role("heading", name="Slots")).to_be_visible()
     assert page.evaluate("window.kept"), "without a reload"
+
+
+def test_a_session_that_is_over_is_renewed_above_what_somebody_is_doing(
+    visits: Visits, botpool: RunningBotpool
+) -> None:
+    visits.expect_complaint("401")
+    key_id, secret = botpool.new_key("operator")
+    page = visits.live(botpool.url, f"#key={secret}")
+    page.get_by_role("button", name="Send a bot").click()
+    sending = page.get_by_role("dialog", name="Send a bot")
+    sending.get_by_label("Meeting link").fill("https://zoom.us/j/half-written")
+    ended = {"name": COOKIE, "value": botpool.session_that_is_over(key_id), "url": botpool.url}
+    page.context.add_cookies([ended])
+    sending.get_by_role("button", name="Send").click()
+    signing_in = page.get_by_role("dialog", name="Your key, please")
+    expect(signing_in).to_contain_text("The session has ended. Enter a key to go on.")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("API key")).to_be_focused()
+    page.keyboard.type(secret)
+    page.keyboard.press("Enter")
+    expect(page.locator("#live")).to_have_text("Live")
+    expect(sending.get_by_role("alert")).to_have_text(
+        "The session had ended, so nothing was done. Try again."
+    )
+    sending.get_by_role("button", name="Send").click()
+    expect(page.locator(".toast")).to_contain_text(re.compile(r"Bot \d+: "))

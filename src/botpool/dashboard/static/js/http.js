@@ -22,7 +22,10 @@ export async function open(path, options = {}) {
   });
   keepTime(answer);
   if (answer.ok) return answer;
-  if (answer.status === 401) dispatchEvent(new Event("botpool:refused"));
+  if (answer.status === 401) {
+    dispatchEvent(new Event("botpool:refused"));
+    throw new Trouble(401, "The session had ended, so nothing was done. Try again.");
+  }
   const problem = await answer.json().catch(() => ({}));
   throw new Trouble(answer.status, problem.detail ?? `it said ${answer.status}.`, problem.errors);
 }

@@ -1,9 +1,11 @@
 /** The key, entered once or taken from the address, and exchanged for a cookie that no script can
- * read. Without a session the page waits here, and goes on where it was. */
+ * read. Without a session the page waits here, and goes on where it was. The key is asked for above
+ * everything, also above a dialog that somebody is filling in: it is still there afterwards. */
 import { Trouble, ask } from "./http.js";
 
 const find = (id) => document.getElementById(id);
-const [form, text, input] = ["sign-in", "sign-in-text", "key"].map(find);
+const [dialog, text, input] = ["sign-in", "sign-in-text", "key"].map(find);
+const form = dialog.firstElementChild;
 const NOT_VALID = "This key is not valid. It may be mistyped, or revoked.";
 const ENDED = "The session has ended. Enter a key to go on.";
 
@@ -28,7 +30,7 @@ export async function open() {
 
 export function opened() {
   wasOpen = true;
-  form.hidden = true;
+  dialog.close();
 }
 
 /** The server knows no session: resolves when somebody has entered a key. */
@@ -38,7 +40,7 @@ export function enterKey() {
   text.classList.toggle("trouble", Boolean(key) || wasOpen);
   key = null;
   wasOpen = false;
-  form.hidden = false;
+  if (!dialog.open) dialog.showModal();
   input.focus();
   return new Promise((resolve) => {
     entered = resolve;
@@ -57,12 +59,15 @@ form.addEventListener("submit", (event) => {
   entered();
 });
 
+/** Without a key there is nowhere else to go. */
+dialog.addEventListener("cancel", (event) => event.preventDefault());
+
 /** Somebody pasted the whole address, with its key, into an open page. */
 export function readAddress() {
   const found = keyFromAddress();
   if (!found) return false;
   key = found;
-  if (form.hidden)
+  if (!dialog.open)
     open()
       .catch(() => {})
       .then(() => location.reload());

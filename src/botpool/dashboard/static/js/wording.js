@@ -57,7 +57,7 @@ export function hostOf(link) {
 /** A request to paste into a shell, for a bot of this pool. */
 export function commandFor(platform) {
   return `curl ${new URL("v1/bots", document.baseURI)} \\
-  -H "Authorization: Bearer $BOTPOOL_KEY" \\
+  -H "Authorization: Bearer $BOTPOOL_API_KEY" \\
   -H 'Content-Type: application/json' \\
   -d '{"platform": "${platform}", "meetingUrl": "https://meet.example.org/demo"}'`;
 }

@@ -24,8 +24,9 @@ export function open(place, { query }) {
     search: query.get("search") ?? "",
   };
   const cursors = [null];
-  let bots = [];
+  let bots = null;
   let next = null;
+  let searchedTo = null;
 
   const rows = table("Bots", [
     "Bot",
@@ -94,25 +95,34 @@ export function open(place, { query }) {
     rows.element.scrollIntoView({ block: "nearest" });
   }
 
+  /** A search answers in parts: it is asked on until the page is full, and shows what it has. */
   let asked = 0;
   async function load() {
     const mine = ++asked;
-    const wanted = Object.entries({ ...chosen, limit: PAGE, cursor: cursors.at(-1) }).filter(
-      ([, value]) => value,
-    );
+    const found = [];
+    let cursor = cursors.at(-1);
     try {
-      const answer = await ask(`v1/bots?${new URLSearchParams(wanted)}`);
-      if (mine !== asked) return; // an older question, answered late
-      bots = answer.bots;
-      next = answer.nextCursor;
-      show(now());
+      do {
+        const answer = await ask(`v1/bots?${wanted(PAGE - found.length, cursor)}`);
+        if (mine !== asked) return; // an older question, answered late
+        found.push(...answer.bots);
+        cursor = answer.nextCursor;
+        searchedTo = found.length < PAGE ? cursor : null;
+        [bots, next] = [found, cursor];
+        show(now());
+      } while (searchedTo);
     } catch (error) {
       if (error.status > 0) announce(error.message, "bad");
     }
   }
+  const wanted = (limit, cursor) =>
+    new URLSearchParams(
+      Object.entries({ ...chosen, limit, cursor }).filter(([, value]) => value),
+    );
   const refresh = throttled(load, REFRESH_MS);
 
   function show(at) {
+    if (!bots) return;
     rows.show(
       bots,
       (bot) => bot.id,
@@ -132,13 +142,13 @@ export function open(place, { query }) {
     );
     showEmpty();
     newer.disabled = cursors.length === 1;
-    older.disabled = !next;
-    newer.parentElement.hidden = newer.disabled && older.disabled;
-    write(where, `Page ${cursors.length}`);
+    older.disabled = !next || Boolean(searchedTo);
+    newer.parentElement.hidden = newer.disabled && !next;
+    write(where, searchedTo ? `Searching before bot ${searchedTo} …` : `Page ${cursors.length}`);
   }
 
   function showEmpty() {
-    empty.hidden = bots.length > 0;
+    empty.hidden = bots.length > 0 || Boolean(searchedTo);
     if (bots.length || empty.dataset.for === JSON.stringify(chosen)) return;
     empty.dataset.for = JSON.stringify(chosen);
     const narrowed = Object.values(chosen).some(Boolean);
@@ -167,7 +177,7 @@ export function open(place, { query }) {
   function changed(changes) {
     const moves = changes.filter((change) => change.kind === "bot.status");
     for (const { botId, to, slotName } of moves) {
-      const bot = bots.find((each) => each.id === botId);
+      const bot = bots?.find((each) => each.id === botId);
       if (bot) Object.assign(bot, { status: to }, slotName && { slotName });
     }
     if (moves.length === 0) return;
@@ -176,10 +186,12 @@ export function open(place, { query }) {
   }
 
   function close() {
+    asked++;
     clearTimeout(typing);
     refresh.stop();
   }
 
+  empty.hidden = rows.element.hidden = newer.parentElement.hidden = true;
   load();
   return { refresh, changed, tick: show, close };
 }

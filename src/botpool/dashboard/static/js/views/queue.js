@@ -31,7 +31,7 @@ export function open(place, { query }) {
   const filter = make("div", { class: "filters" });
   place.append(make("div", { class: "heading" }, heading, filter), note, empty, rows.element);
   let platform = query.get("platform") ?? "";
-  let entries = [];
+  let entries = null;
 
   filter.append(
     choice(
@@ -55,6 +55,7 @@ export function open(place, { query }) {
   }, REFRESH_MS);
 
   function show(at) {
+    if (!entries) return;
     const more = entries.length - SHOWN;
     empty.hidden = entries.length > 0;
     write(
@@ -80,6 +81,7 @@ export function open(place, { query }) {
     );
   }
 
+  empty.hidden = rows.element.hidden = true;
   refresh();
   return {
     refresh,
