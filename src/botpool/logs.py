@@ -1,17 +1,32 @@
 """How log lines look: for people on a terminal, as JSON everywhere else."""
 
+import io
 import logging
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import structlog
 from structlog.typing import Processor
 
 
+class _StandardError(io.TextIOBase):
+    """Standard error as it is at the moment: a progress bar stands in for it while it is shown, and
+    keeps lines and bar apart."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        return sys.stderr.isatty()
+
+
 def configure(*, stream: TextIO | None = None, for_people: bool | None = None) -> None:
     """Log to standard error, in the form that fits who reads it."""
-    stream = stream or sys.stderr
+    stream = stream or cast("TextIO", _StandardError())
     structlog.configure(
         processors=processors(
             for_people=stream.isatty() if for_people is None else for_people,

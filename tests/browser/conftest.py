@@ -44,16 +44,17 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def imagined() -> Iterator[Imagined]:
-    with imagined_botpool() as imagined:
-        yield imagined
-
-
-@pytest.fixture
 def visits(browser: Browser) -> Iterator[Visits]:
     visits = Visits(browser)
     yield visits
     visits.end()
+
+
+@pytest.fixture
+def imagined(visits: Visits) -> Iterator[Imagined]:
+    with imagined_botpool() as imagined:
+        yield imagined
+        visits.leave()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -23,7 +23,8 @@ ALIVE_S = 5
 
 
 class Imagined:
-    """`answers` by path below /v1; `refusals` by path too, or for every path under ''."""
+    """`answers` by path below /v1, or what makes one of a query; `refusals` by path too, or for
+    every path under ''."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {}
@@ -106,6 +107,8 @@ class Imagined:
         if path == "session":
             return JSONResponse({"name": "a test", "scope": "admin"})
         answer = self.answers.get(f"{request.method} {path}", self.answers.get(path))
+        if callable(answer):
+            answer = answer(request.query_params)
         if answer is None:
             return _problem(404, f"There is no {path}.")
         if request.query_params.get("follow") == "true":

@@ -46,7 +46,9 @@ def test_a_bot_is_sent_followed_and_asked_to_leave(visits: Visits, page: Page) -
     dialog = page.get_by_role("dialog", name="Send a bot")
     dialog.get_by_label("Meeting link").fill("https://unknown.example.org/room")
     dialog.get_by_role("button", name="Send").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("name it in 'platform'")
+    expect(dialog.get_by_role("alert")).to_contain_text(
+        "The pool cannot be read from this link. Choose one."
+    )
     dialog.get_by_label("Pool").select_option("teams")
     dialog.get_by_text("Priority, waiting, data").click()
     dialog.get_by_label("botData").fill(f'{{"joinSeconds": 0, "staySeconds": {LONG_S}}}')
@@ -58,7 +60,7 @@ def test_a_bot_is_sent_followed_and_asked_to_leave(visits: Visits, page: Page) -
     expect(life.locator(".phases li").last).to_contain_text(re.compile(r"in call.* s …"))
     expect(page.get_by_role("log", name="Output of its container")).to_contain_text("in call")
     page.get_by_role("button", name="Ask to leave").click()
-    dialog = page.get_by_role("dialog", name="Ask to leave?")
+    dialog = page.get_by_role("dialog", name=re.compile(r"Ask bot \d+ to leave\?"))
     expect(dialog).to_contain_text("is told to leave with its next heartbeat")
     dialog.get_by_role("button", name="Ask to leave").click()
     expect(page.locator(".heading .pill")).to_have_text("done")
@@ -79,7 +81,7 @@ def test_a_slot_is_cordoned_released_and_deleted(
     page.get_by_role("button", name="Cordon", exact=True).click()
     expect(heading.locator(".badge")).to_have_text("cordoned")
     page.get_by_role("button", name="Release").click()
-    dialog = page.get_by_role("dialog", name="Release?")
+    dialog = page.get_by_role("dialog", name="Release pool-google-meet-001?")
     expect(dialog).to_contain_text(f"Takes the slot away from bot {bot}, which fails")
     expect(dialog.get_by_role("button", name="Not now")).to_be_focused()
     dialog.get_by_role("button", name="Release").click()
@@ -95,7 +97,7 @@ def test_a_slot_is_cordoned_released_and_deleted(
 def test_a_pool_is_drained_and_opened(page: Page) -> None:
     pool = page.get_by_role("article", name="teams")
     pool.get_by_role("button", name="Drain").click()
-    dialog = page.get_by_role("dialog", name="Drain?")
+    dialog = page.get_by_role("dialog", name="Drain teams?")
     expect(dialog).to_contain_text("admits nobody new")
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()

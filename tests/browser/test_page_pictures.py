@@ -83,7 +83,8 @@ def test_every_view_fits_and_is_kept_as_a_picture(
     visits.end()
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
 def test_every_view_can_be_read_by_everybody(
     browser: Browser, morning: Imagined, axe: str, width: int, scheme: Scheme
 ) -> None:

@@ -83,9 +83,11 @@ def test_the_queue_in_its_order(visits: Visits, imagined: Imagined) -> None:
     rows = page.get_by_role("table", name="Queue").locator("tbody tr")
     expect(rows.first).to_have_text(re.compile(r"1bot 1zoom1001 min \d+ s2 h 59 min\u2013Cancel"))
     expect(rows.last).to_have_text(re.compile(r"2bot 2zoom501 min \d+ s\d sabout 42 sCancel"))
+    expect(rows.first.locator(".left")).to_have_class("left")
     expect(rows.last.locator(".left")).to_have_class("left soon")
+    expect(rows.last.locator(".left")).to_have_attribute("title", re.compile("no slot .* in time"))
     rows.last.get_by_role("button", name="Cancel").click()
-    dialog = page.get_by_role("dialog", name="Cancel?")
+    dialog = page.get_by_role("dialog", name="Cancel bot 2?")
     expect(dialog).to_contain_text("Bot 2 has not joined yet.")
     tell(imagined, queue=[entry(1)])
     dialog.get_by_role("button", name="Cancel").click()
@@ -112,11 +114,27 @@ def test_bots_are_filtered_searched_and_paged(visits: Visits, imagined: Imagined
     assert imagined.count("GET bots?limit=50&cursor=99951") == 1
     page.get_by_label("Status").select_option("FAILED")
     imagined.answers["bots"] = {"bots": [], "nextCursor": None}
-    page.get_by_label("Search").fill("stand up")
+    with page.expect_request("**/v1/bots?status=FAILED&search=stand+up&limit=50"):
+        page.get_by_label("Search").fill("stand up")
     expect(page.get_by_text("No bot is like that.")).to_be_visible()
-    assert imagined.asked[-1] == "GET bots?status=FAILED&search=stand+up&limit=50"
     page.reload()
     expect(page.get_by_label("Search")).to_have_value("stand up")
+
+
+def test_a_search_goes_on_until_its_page_is_full(visits: Visits, imagined: Imagined) -> None:
+    tell(imagined, pools=[pool("zoom")])
+    parts = {
+        None: {"bots": [bot(300_000, "DONE")], "nextCursor": "200001"},
+        "200001": {"bots": [], "nextCursor": "100001"},
+        "100001": {"bots": [bot(7, "DONE")], "nextCursor": None},
+    }
+    imagined.answers["bots"] = lambda query: parts[query.get("cursor")]
+    page = visits.live(imagined.url, "#/bots?search=far+back")
+    rows = page.get_by_role("table", name="Bots").locator("tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.last).to_contain_text("bot 7")
+    expect(page.get_by_role("navigation", name="Pages")).to_be_hidden()
+    assert imagined.asked[-1] == "GET bots?search=far+back&limit=49&cursor=100001"
 
 
 def test_a_bot_or_slot_that_is_not_there(visits: Visits, imagined: Imagined) -> None:
@@ -193,7 +211,7 @@ def test_what_is_done_is_shown_and_what_is_refused_is_told(
     expect(page.locator(".toast")).to_contain_text("pool-zoom-001: busy")
     imagined.refusals["slots/1/recover"] = (503, "The database does not answer.")
     page.get_by_role("button", name="Recover").click()
-    dialog = page.get_by_role("dialog", name="Recover?")
+    dialog = page.get_by_role("dialog", name="Recover pool-zoom-001?")
     expect(dialog).to_contain_text("Bot 1 is tried again if it is still deploying")
     dialog.get_by_role("button", name="Recover").click()
     expect(dialog.get_by_role("alert")).to_have_text("The database does not answer.")

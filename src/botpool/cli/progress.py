@@ -1,5 +1,6 @@
 """Bars for what takes longer than a moment: on a terminal only, and gone when it is done."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -32,6 +33,11 @@ def bar(console: Console, what: str, *, shown: bool = True) -> Iterator[Bar]:
         TimeElapsedColumn(),
     )
     with Progress(
-        *columns, console=console, transient=True, disable=not (shown and console.is_terminal)
+        *columns,
+        console=console,
+        transient=True,
+        disable=not (shown and console.is_terminal),
+        # Lines that are logged meanwhile go above it; where they go to a file, they go on doing so.
+        redirect_stderr=sys.stderr.isatty(),
     ) as progress:
         yield Bar(progress, what)

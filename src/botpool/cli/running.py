@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 from rich.console import Console
 
@@ -24,6 +24,12 @@ _console = Console()
 async def run(settings: Settings, *, friendly: bool) -> None:
     """Serve until a signal. `friendly` is `botpool up`: it greets, and it takes its bots along."""
     _cancel_when_interrupted()
+    await _serve(settings, friendly=friendly)
+    if friendly:
+        _console.print(f"Stopped. What happened is kept in {settings.data_dir}.", markup=False)
+
+
+async def _serve(settings: Settings, *, friendly: bool) -> None:
     with bound_socket(settings.server.host, settings.server.port) as listener:
         async with _installed(settings, friendly=friendly) as installed:
             public_url = public_url_of(settings, listener)
@@ -69,7 +75,7 @@ async def _installed(settings: Settings, *, friendly: bool) -> AsyncIterator[Ins
         identity = data_dir.installation()
         embedded = EmbeddedPostgres(data_dir)
         # Registered first: an interrupted start may have left a server running.
-        stack.callback(embedded.stop)
+        stack.enter_context(_stopped_at_the_end(embedded, shown=friendly))
         with bar(_console, "Starting PostgreSQL", shown=friendly) as shown:
             url = embedded.start()
             migrate(
@@ -82,6 +88,15 @@ async def _installed(settings: Settings, *, friendly: bool) -> AsyncIterator[Ins
             secret=secret.get_secret_value() if secret else identity.secret,
             data_dir=data_dir,
         )
+
+
+@contextlib.contextmanager
+def _stopped_at_the_end(embedded: EmbeddedPostgres, *, shown: bool) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with bar(_console, "Stopping PostgreSQL", shown=shown):
+            embedded.stop()
 
 
 async def _first_key(data_dir: DataDir, replica: Replica) -> str:

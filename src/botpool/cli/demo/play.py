@@ -52,11 +52,12 @@ def play(
 ) -> Iterator[Scene]:
     """Scene after scene. One that is not `over` is the last when time is up."""
     began = time.monotonic()
-    parts = {_send(client, part): part for part in cast}
-    while True:
+    parts: dict[int, Part] = {}
+
+    def look() -> Scene:
         slots, queue, bots = client.slots(), client.queue(), client.bots(limit=500)
-        scene = Scene(
-            parts=parts,
+        return Scene(
+            parts={**parts},
             bots=sorted(bots.body["bots"], key=lambda bot: bot["id"]),
             slots=slots.body["slots"],
             queue=queue.body["queue"],
@@ -64,6 +65,15 @@ def play(
             elapsed_s=time.monotonic() - began,
             counted=count() if count else None,
         )
+
+    looked = began
+    for part in cast:
+        parts[_send(client, part)] = part
+        if time.monotonic() - looked > _LOOK_S:
+            yield look()
+            looked = time.monotonic()
+    while True:
+        scene = look()
         yield scene
         if scene.over or scene.elapsed_s > _LIMIT_S:
             return

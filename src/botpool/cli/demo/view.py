@@ -129,7 +129,9 @@ def progress(scene: Scene) -> RenderableType:
     ended = sum(bot["status"] in FINAL for bot in scene.bots)
     line = Table.grid(padding=(0, 1, 0, 0))
     line.add_row(
-        "Ended:", ProgressBar(total=len(scene.parts), completed=ended, width=_BAR), f"{ended}"
+        "Ended:",
+        ProgressBar(total=len(scene.parts), completed=ended, width=_BAR),
+        f"{ended} of {len(scene.parts)}",
     )
     return line
 

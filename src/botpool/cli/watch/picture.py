@@ -51,6 +51,8 @@ def board(picture: Picture, *, width: int, height: int) -> RenderableType:
     lines += [_legend(), Text()]
     room = max(height - len(lines), 0)
     lines += [change_line(each) for each in picture.changes[-room:]] if room else []
+    if not picture.changes:
+        lines.append(Text("Changes appear here as they happen. Ctrl-C ends.", style="dim"))
     for line in lines:
         line.truncate(width, overflow="ellipsis")
     return Group(*lines[:height])

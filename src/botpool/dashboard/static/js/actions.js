@@ -1,4 +1,4 @@
-/** What people can do here. Each says what it will do; what hurts a bot asks first. */
+/** What people can do here. Each says what it will do; what hurts a bot asks its question first. */
 import { inDialog } from "./dialogs.js";
 import { make } from "./dom.js";
 import { ask } from "./http.js";
@@ -16,6 +16,8 @@ export function botActions(bot) {
   return [
     {
       verb: early ? "Cancel" : "Ask to leave",
+      question: early ? `Cancel bot ${bot.id}?` : `Ask bot ${bot.id} to leave?`,
+      answer: early ? "Cancel the bot" : "Ask to leave",
       does: early
         ? `Bot ${bot.id} has not joined yet. It is cancelled, and its place goes to the next.`
         : `Bot ${bot.id} is told to leave with its next heartbeat. ` +
@@ -47,6 +49,7 @@ export function slotActions(slot) {
     },
     {
       verb: "Recover",
+      question: `Recover ${name}?`,
       does: occupied
         ? `Resets the slot now. Bot ${bot} is tried again if it is still deploying; ` +
           "if it runs, it fails."
@@ -58,6 +61,7 @@ export function slotActions(slot) {
     },
     {
       verb: "Release",
+      question: `Release ${name}?`,
       does:
         `Takes the slot away from bot ${bot}, which fails with the code “operator”. ` +
         "Its container is stopped.",
@@ -68,6 +72,7 @@ export function slotActions(slot) {
     },
     {
       verb: "Delete",
+      question: `Delete ${name}?`,
       does: occupied
         ? `Deletes the slot and its container. Bot ${bot} fails.`
         : "Deletes the slot and its container. The pool makes another when it needs one, " +
@@ -85,6 +90,7 @@ export function poolActions(pool) {
   return [
     {
       verb: drained ? "Undrain" : "Drain",
+      question: `Drain ${platform}?`,
       does: drained
         ? "Opens the pool again: its slots are uncordoned and take bots."
         : `Cordons all slots of ${platform} and admits nobody new: requests are refused ` +
@@ -116,9 +122,9 @@ async function perform(action, after) {
     answer = await action.work();
   };
   if (action.hurts) {
-    const content = make("p", { text: action.does });
-    const title = `${action.verb}?`;
-    if (!(await inDialog({ title, content, verb: action.verb, hurts: true, work }))) return;
+    const { question, does, verb, answer: yes = verb } = action;
+    const content = make("p", { text: does });
+    if (!(await inDialog({ title: question, content, verb: yes, hurts: true, work }))) return;
   } else {
     try {
       await work();

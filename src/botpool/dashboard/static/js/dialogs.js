@@ -32,7 +32,7 @@ export function inDialog({ title, content, verb, hurts = false, work }) {
         done = true;
         dialog.close();
       } catch (error) {
-        trouble.textContent = told(error);
+        trouble.textContent = error.message;
         confirm.disabled = false;
       }
     }
@@ -44,9 +44,4 @@ export function inDialog({ title, content, verb, hurts = false, work }) {
     dialog.showModal();
     if (hurts) cancel.focus();
   });
-}
-
-function told(error) {
-  const fields = error.fields?.map(({ field, message }) => `${field}: ${message}`) ?? [];
-  return fields.length ? fields.join(" · ") : error.message;
 }

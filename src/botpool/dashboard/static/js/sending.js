@@ -12,6 +12,13 @@ const EXAMPLES = {
   zoom: "https://zoom.us/j/1234567890",
 };
 
+const LABELS = {
+  meetingUrl: "Meeting link",
+  botDisplayName: "Name in the meeting",
+  priority: "Priority",
+  queueTimeoutMs: "Wait for a slot at most",
+};
+
 export async function sendBot(platform = "") {
   // One for the whole dialog: pressing twice, or again after a lost answer, sends one bot.
   const once = Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
@@ -24,7 +31,8 @@ export async function sendBot(platform = "") {
     verb: "Send",
     async work(form) {
       const headers = { "Idempotency-Key": once };
-      answer = await ask("v1/bots", { method: "POST", headers, body: written(new FormData(form)) });
+      const body = written(new FormData(form));
+      answer = await ask("v1/bots", { method: "POST", headers, body }).catch(inWordsOfTheForm);
     },
   });
   if (!sent) return;
@@ -106,6 +114,16 @@ function written(form) {
     ...(wait && { queueTimeoutMs: Number(wait) * 1000 }),
     ...(data && { botData: parsed(data) }),
   };
+}
+
+/** The fields of a request by the names that the form has for them. */
+function inWordsOfTheForm(error) {
+  const told = error.fields?.map(({ field, message }) =>
+    field === "platform"
+      ? "The pool cannot be read from this link. Choose one."
+      : `${LABELS[field] ?? field}: ${message}`,
+  );
+  throw told?.length ? new Error(told.join(" · ")) : error;
 }
 
 function parsed(text) {

@@ -4,7 +4,7 @@ import { hourCharts } from "../charts/hour.js";
 import { assign, follow, make, measure, write } from "../dom.js";
 import { sendBot } from "../sending.js";
 import { SLOT_STATES } from "../states.js";
-import { commandFor, duration, measured, percent } from "../wording.js";
+import { NONE, commandFor, duration, measured, percent } from "../wording.js";
 import { countSlots } from "../world.js";
 import { tileGrid } from "./tiles.js";
 
@@ -87,10 +87,8 @@ export function poolCard(platform, onAction) {
     write(field.used, `${used} of ${pool.maxSize}`);
     showWaiting(now);
     write(field.warm, percent(pool.warmHitRatio));
-    write(
-      field.running,
-      `${measured(pool.timeToRunningP50Ms)} / ${measured(pool.timeToRunningP95Ms)}`,
-    );
+    const times = [pool.timeToRunningP50Ms, pool.timeToRunningP95Ms];
+    write(field.running, times[0] === null ? NONE : times.map(measured).join(" / "));
     showBar(counts, pool.maxSize);
   }
 

@@ -91,15 +91,19 @@ export function open(place, { query }) {
   };
 }
 
-/** The time left, and how much of it is gone. */
-function left({ queuedAt, timeoutAt }, at) {
+/** The time left, and how much of it is gone; red where it is short, or shorter than the estimate. */
+function left({ queuedAt, timeoutAt, estimatedWaitMs }, at) {
   const [from, to] = [Date.parse(queuedAt), Date.parse(timeoutAt)];
   const share = Math.min(1, Math.max(0, (to - at) / (to - from)));
+  const late = estimatedWaitMs !== null && estimatedWaitMs > to - at;
   const bar = make("i");
   measure(bar, "width", `${Math.round(share * 100)}%`);
   return make(
     "span",
-    { class: share < 0.2 ? "left soon" : "left" },
+    {
+      class: late || share < 0.2 ? "left soon" : "left",
+      title: late && "By its estimate, no slot will be free in time.",
+    },
     make("span", { text: duration(to - at) }),
     make("span", { class: "gauge", "aria-hidden": "true" }, bar),
   );
