@@ -83,8 +83,15 @@ def test_every_view_fits_and_is_kept_as_a_picture(
     visits.end()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 1280),
+        ("dark", 390),
+        pytest.param("light", 390, marks=pytest.mark.long),
+        pytest.param("dark", 1280, marks=pytest.mark.long),
+    ],
+)
 def test_every_view_can_be_read_by_everybody(
     browser: Browser, morning: Imagined, axe: str, width: int, scheme: Scheme
 ) -> None:
