@@ -14,6 +14,9 @@ from typing import Any
 
 import httpx
 
+from botpool.store.data_dir import DataDir
+from botpool.store.embedded import EmbeddedPostgres
+
 from sessions import session
 
 STOP_TIMEOUT_S = 60.0
@@ -79,6 +82,13 @@ class RunningBotpool:
         """The cookie of a session that was good until a moment ago."""
         secret = json.loads((self._data_dir / "installation.json").read_text())["secret"]
         return session(secret, key_id, ends_at=time.time() - 1)
+
+    @property
+    def database_url(self) -> str:
+        """Of its embedded PostgreSQL."""
+        url = EmbeddedPostgres(DataDir(self._data_dir)).attach()
+        assert url is not None, "it does not run"
+        return url
 
     @property
     def address(self) -> str:

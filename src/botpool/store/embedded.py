@@ -126,7 +126,7 @@ class EmbeddedPostgres:
             ]
         )
         if made.returncode != 0:
-            reason = (made.stderr.strip() or "initdb failed").splitlines()[-1]
+            reason = _complaint(made.stderr)
             raise DatabaseUnavailable(f"the embedded PostgreSQL cannot be made: {reason}")
         draft.rename(self._pgdata)
 
@@ -162,9 +162,10 @@ class EmbeddedPostgres:
                 if postmaster := self._await_ready(self._child, deadline):
                     return postmaster
                 # Backends of a killed server need a moment to notice that it is gone.
-                dying = "shared memory block" in log.read_text(errors="replace")
+                said = log.read_text(errors="replace")
+                dying = "shared memory block" in said
                 if not dying or time.monotonic() > deadline:
-                    problem = f"the embedded PostgreSQL does not start: {_last_complaint(log)}"
+                    problem = f"the embedded PostgreSQL does not start: {_complaint(said)}"
                     raise DatabaseUnavailable(f"{problem} (see {log})")
                 os.truncate(descriptor, 0)
                 time.sleep(RETRY_S)
@@ -241,9 +242,9 @@ def _ensure_database(postmaster: Postmaster) -> None:
             raise DatabaseUnavailable(str(error).strip().splitlines()[0]) from None
 
 
-def _last_complaint(log: Path) -> str:
+def _complaint(said: str) -> str:
     """The last line that says why, without its date: the very last one only says that it ended."""
-    lines = log.read_text(errors="replace").strip().splitlines() or ["it left no word"]
+    lines = said.strip().splitlines() or ["it left no word"]
     for line in reversed(lines):
         for severity in ("FATAL:", "PANIC:"):
             if severity in line:
