@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from answers import pool, tell
 from imagined import Imagined, imagined_botpool
 from playwright.sync_api import Browser, Page, expect
 from ten_o_clock import ten_o_clock
@@ -109,6 +110,29 @@ def test_every_view_can_be_read_by_everybody(
     serious["send"] = page.evaluate(RUN_AXE)
     assert not any(serious.values()), json.dumps(serious, indent=2)
     visits.end()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_page_in_trouble_can_be_read_by_everybody(
+    visits: Visits, imagined: Imagined, axe: str, width: int, scheme: Scheme
+) -> None:
+    """Nothing yet, not live, and the question for a key."""
+    visits.expect_complaint("503")
+    visits.expect_complaint("401")
+    tell(imagined, pools=[pool("zoom"), pool("teams", drained=True)])
+    page = visits.live(imagined.url, width=width, scheme=scheme)
+    page.evaluate(f"{axe}; 0")
+    serious = {"nothing yet": page.evaluate(RUN_AXE)}
+    imagined.refusals[""] = (503, "The database does not answer.")
+    imagined.cut()
+    expect(page.get_by_role("alert")).to_contain_text("The database does not answer.")
+    serious["not live"] = page.evaluate(RUN_AXE)
+    imagined.refusals[""] = (401, "The key is no longer valid.")
+    expect(page.get_by_role("dialog", name="Your key, please")).to_be_visible()
+    serious["no key"] = page.evaluate(RUN_AXE)
+    assert not any(serious.values()), json.dumps(serious, indent=2)
 
 
 def test_the_switch_beats_the_system(browser: Browser, morning: Imagined) -> None:
