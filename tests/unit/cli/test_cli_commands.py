@@ -185,3 +185,19 @@ def test_serving_imports_no_client_of_a_platform_that_is_not_set_up() -> None:
 def test_every_help_teaches_with_an_example(command: list[str], capsys: Captured) -> None:
     assert main([*command, "--help"]) == 0
     assert f"\n  botpool {' '.join(command)}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more", "said"),
+    [
+        ([], None, "No bots. Send one with 'botpool bot create <meeting link>'."),
+        (["--status", "FAILED"], None, "No bot is like that."),
+        (["--search", "x"], "100001", "No bot so far is like that. Search on: --cursor 100001"),
+    ],
+)
+def test_an_empty_list_says_what_to_do(
+    capsys: Captured, arguments: list[str], more: str | None, said: str
+) -> None:
+    with answered_by(lambda _: httpx.Response(200, json={"bots": [], "nextCursor": more})):
+        assert botpool("bot", "list", *arguments) == 0
+    assert capsys.readouterr().out == f"{said}\n"
