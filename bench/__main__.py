@@ -42,6 +42,10 @@ def main() -> int:
     if unknown := set(asked.measures) - set(MEASURES):
         parser.error(f"no such measure: {', '.join(sorted(unknown))}")
     names = asked.measures or (QUICK if asked.small else MEASURES)
+    try:
+        measures = {name: import_module(f"bench.measures.{name}") for name in names}
+    except ModuleNotFoundError as error:
+        parser.error(f"{error.name} is not installed; 'make bench' installs what is compared")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     console = Console()
     before, began = conditions(), time.monotonic()
@@ -50,9 +54,9 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="botpool-bench-") as folder,
         prepared(Path(folder), small=asked.small) as ground,
     ):
-        for name in names:
+        for name, module in measures.items():
             console.print(f"{name} …")
-            figures += import_module(f"bench.measures.{name}").measure(ground)
+            figures += module.measure(ground)
     _show(console, figures)
     if asked.small:
         alarming = [figure.name for figure in figures if figure.is_alarming]

@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from botpool.cli import bots, doctor, emulate, keys, pools, serving, slots
+from botpool.cli import benching, bots, doctor, emulate, keys, pools, serving, slots
 from botpool.cli.watch import watch
 
 # Plain help: to import what draws boxes takes longer than everything else that help does.
@@ -43,6 +43,7 @@ app = _group(
     migrate=serving.migrate,
     doctor=doctor.doctor,
     demo=serving.demo,
+    bench=benching.bench,
     watch=watch,
     queue=pools.queue,
     recover=pools.recover,

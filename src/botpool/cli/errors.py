@@ -27,6 +27,13 @@ class UsedWrongly(BotpoolError):
         return f"{self.argument}: {self.problem}"
 
 
+class NoSource(BotpoolError):
+    """The package alone is not enough for this."""
+
+    def __str__(self) -> str:
+        return "The bench is part of Botpool's source: run 'make bench' in a checkout of it."
+
+
 @dataclass(eq=False)
 class NoKey(BotpoolError):
     detail: str

@@ -1,6 +1,7 @@
 """What commands ask of the server, and what they print."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import httpx
 import pytest
 from answering import answered_by, bot, botpool
 
-from botpool.cli import main, shapes
+from botpool.cli import benching, main, shapes
 
 Captured = pytest.CaptureFixture[str]
 MEETING = "https://meet.google.com/abc-defg-hij"
@@ -161,6 +162,22 @@ def test_help_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert "demo" in done.stdout
+
+
+def test_the_bench_runs_from_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda _, arguments: ran.append(arguments[1:]))
+    monkeypatch.setattr(os, "chdir", lambda _: None)
+    assert main(["bench", "--small", "growth"]) == 0
+    assert ran == [["-m", "bench", "--small", "growth"]]
+
+
+def test_the_package_alone_has_no_bench(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, capsys: Captured
+) -> None:
+    monkeypatch.setattr(benching, "_CHECKOUT", tmp_path)
+    assert main(["bench"]) == 1
+    assert "'make bench' in a checkout" in capsys.readouterr().err
 
 
 def test_serving_imports_no_client_of_a_platform_that_is_not_set_up() -> None:
