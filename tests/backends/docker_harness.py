@@ -5,7 +5,7 @@ import json
 import secrets
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -56,13 +56,14 @@ class Witnesses:
 
 
 class Line:
-    """A socket that leads to the daemon's, until it is cut."""
+    """A socket that leads to the daemon's, until it is cut, or deaf: then answers are lost."""
 
     def __init__(self, path: Path, target: str) -> None:
         self.host = f"unix://{path}"
         self._path = path
         self._target = target
         self._is_cut = False
+        self._deafened = 0
         self._writers: set[asyncio.StreamWriter] = set()
         self._ended = asyncio.Event()
         self._server: asyncio.Server | None = None
@@ -77,13 +78,25 @@ class Line:
         there_reader, there = await asyncio.open_unix_connection(self._target)
         ends = {writer, there}
         self._writers |= ends
+        born = self._deafened
         try:
-            await asyncio.gather(_pump(reader, there), _pump(there_reader, writer))
+            await asyncio.gather(
+                _pump(reader, there),
+                _pump(there_reader, writer, is_deaf=lambda: self._deafened > born),
+            )
         finally:
             self._writers -= ends
             for end in ends:
                 end.close()
             self._ended.set()
+
+    @property
+    def connections(self) -> int:
+        return len(self._writers) // 2
+
+    def deafen(self) -> None:
+        """On the connections that there are now nothing comes back any more, and none ends."""
+        self._deafened += 1
 
     @contextmanager
     def cut(self) -> Iterator[None]:
@@ -103,9 +116,15 @@ class Line:
             await self._ended.wait()
 
 
-async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+async def _pump(
+    source: asyncio.StreamReader,
+    target: asyncio.StreamWriter,
+    is_deaf: Callable[[], bool] = lambda: False,
+) -> None:
     with suppress(ConnectionError):
         while data := await source.read(65_536):
+            if is_deaf():
+                continue
             target.write(data)
             await target.drain()
         target.write_eof()
@@ -117,19 +136,19 @@ class DockerHarness:
     def __init__(self, dockerd: Dockerd, folder: Path) -> None:
         self.dockerd = dockerd
         self._folder = folder
-        self._line = Line(folder / "d.sock", dockerd.host.removeprefix("unix://"))
+        self.line = Line(folder / "d.sock", dockerd.host.removeprefix("unix://"))
         self._mark = secrets.token_hex(4)
         self._witnesses = Witnesses()
         self._open: list[DockerBackend] = []
 
     async def open(self) -> None:
-        await self._line.open()
+        await self.line.open()
 
     def config(self, installation: str = "one") -> DockerConfig:
         return DockerConfig(
             installation_id=self.installation(installation),
             folder=self._folder / "docker",
-            host=self._line.host,
+            host=self.line.host,
             network="host",
             shm_mb=16,
             stop_grace_s=1,
@@ -177,7 +196,7 @@ class DockerHarness:
             await dying.start(order, timeout_s=TIMEOUT_S)
 
     def outage(self) -> AbstractContextManager[None]:
-        return self._line.cut()
+        return self.line.cut()
 
     def containers(self, installation: str = "one") -> list[dict[str, object]]:
         return self.dockerd.containers(installation=self.installation(installation))
@@ -185,7 +204,7 @@ class DockerHarness:
     async def clear(self) -> None:
         for backend in self._open:
             await backend.close()
-        await self._line.close()
+        await self.line.close()
         for installation in ("one", "two"):
             self.dockerd.remove_containers(installation=self.installation(installation))
         self._witnesses.close()

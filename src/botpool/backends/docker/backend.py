@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 
 from botpool.backends.docker import logs, looking, making, starting, stopping, watch
 from botpool.backends.docker.config import DockerConfig
@@ -93,8 +93,11 @@ class DockerBackend:
                 bot = (await daemon.place(container_id)).bot(assignment_id)
         except ContainerGone:
             return
-        if bot is not None:
-            async for chunk in logs.read(self._connection, bot, tail=tail, follow=follow):
+        if bot is None:
+            return
+        output = logs.read(self._config.host, bot, tail=tail, follow=follow)
+        async with aclosing(output):
+            async for chunk in output:
                 yield chunk
 
     def changes(self) -> AsyncIterator[ContainerId]:
