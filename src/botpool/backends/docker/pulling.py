@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -20,6 +20,7 @@ from botpool.backends.docker import refusals
 from botpool.backends.docker.config import DockerConfig
 from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendUnavailable, BudgetSpent
+from botpool.domain.ids import AssignmentId
 
 _POLL_S = 0.05
 _LEFT_FOR_THE_START_S = 2.0
@@ -31,6 +32,11 @@ _AGAIN_S = 1.0
 class _Pull:
     process: subprocess.Popen[bytes]
     output: IO[bytes]
+    wanted_by: set[AssignmentId] = field(default_factory=set)
+    """Only they are told why it failed: of what others want later it says nothing."""
+
+    def is_left_over(self, assignment_id: AssignmentId) -> bool:
+        return self.process.poll() is not None and assignment_id not in self.wanted_by
 
     def problem(self) -> str | None:
         """Why it failed; None if it did not. Only once it has ended."""
@@ -47,11 +53,14 @@ class Pulls:
         self._config = config
         self._under_way: dict[str, _Pull] = {}
 
-    async def pulled(self, spec: ContainerSpec, *, within_s: float) -> None:
+    async def pulled(
+        self, spec: ContainerSpec, assignment_id: AssignmentId, *, within_s: float
+    ) -> None:
         """Return when the image has come, raise why it does not, or `BudgetSpent`: call again."""
         pull = self._under_way.get(spec.image)
-        if pull is None:
+        if pull is None or pull.is_left_over(assignment_id):
             pull = self._under_way[spec.image] = self._begin(spec.image)
+        pull.wanted_by.add(assignment_id)
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + within_s - _LEFT_FOR_THE_START_S
         while pull.process.poll() is None:

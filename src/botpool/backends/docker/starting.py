@@ -55,7 +55,7 @@ async def _make(daemon: Daemon, pulls: Pulls, place: Place, order: StartOrder) -
         await daemon.create(pending, name=pending.name_beside(place.id))
         return
     if await stands_alone(daemon, place, place.newest):
-        await pulls.pulled(spec, within_s=daemon.remaining_s())
+        await pulls.pulled(spec, order.assignment_id, within_s=daemon.remaining_s())
 
 
 async def _remove_twins(daemon: Daemon, place: Place, own: Container) -> None:
