@@ -41,14 +41,25 @@ def prepare(daemon: Dockerd) -> None:
     daemon.ask("DELETE", f"/containers/{probe}")
 
 
-def publish(daemon: Dockerd, registry: Registry, tag: str, program: Path, *, mb: int = 4) -> str:
+def publish(
+    daemon: Dockerd,
+    registry: Registry,
+    tag: str,
+    program: Path,
+    *,
+    mb: int = 4,
+    is_hollow: bool = False,
+) -> str:
     """Put an image of that program, so many megabytes large, into the registry and nowhere else.
 
-    All tags share the interpreter's layer, which the daemon keeps; the rest must be pulled.
+    All tags share the interpreter's layer, which the daemon keeps; the rest must be pulled. A
+    hollow one needs room on a disk, and hardly any on the way.
     """
     image = f"{registry.address}/bot:{tag}"
-    files = {"/bot/bot.py": program.read_bytes(), "/bot/ballast": os.urandom(mb * 1024 * 1024)}
+    size = mb * 1024 * 1024
+    ballast = bytes(size) if is_hollow else os.urandom(size)
+    files = {"/bot/bot.py": program.read_bytes(), "/bot/ballast": ballast}
     daemon.load(archive([image], [PYTHON, "/bot/bot.py"], files))
-    daemon.push(image)
+    daemon.push(image, registry.credentials)
     daemon.forget_image(image)
     return image

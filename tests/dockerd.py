@@ -4,6 +4,7 @@ It has no bridge and touches no firewall: containers use the machine's own netwo
 run (no root, no cgroups, a container without rights) the tests that need it say so at the end.
 """
 
+import base64
 import contextlib
 import http.client
 import json
@@ -122,8 +123,9 @@ class Dockerd:
         assert status == 200, said
         assert b'"error"' not in said, said
 
-    def push(self, image: str) -> None:
-        headers = {"X-Registry-Auth": "e30="}
+    def push(self, image: str, credentials: Mapping[str, str] | None = None) -> None:
+        told = base64.urlsafe_b64encode(json.dumps(credentials or {}).encode()).decode()
+        headers = {"X-Registry-Auth": told}
         status, said = self.request("POST", f"/images/{quote(image)}/push", headers=headers)
         assert status == 200, said
         assert b'"error"' not in said, said

@@ -1,5 +1,6 @@
 """Debian's Docker registry on this machine, whose log says what was pulled; it can be held up."""
 
+import base64
 import contextlib
 import re
 import shutil
@@ -22,12 +23,20 @@ log: {{accesslog: {{disabled: false}}}}
 storage: {{filesystem: {{rootdirectory: "{data}"}}}}
 http: {{addr: "127.0.0.1:{port}"}}
 """
+_PRIVATE = """\
+auth: {{htpasswd: {{realm: test, path: "{path}"}}}}
+"""
+USER, PASSWORD = "bot", "sesame"
+_HASHED = "bot:$2b$05$abcdefghijklmnopqrstuuKcS.CYWVYVaLiiCKrrc0A5s3mGesJ9O"
+"""As `htpasswd -B` writes it."""
 
 
 class Registry:
     """Reached through a gate that is open, unless a test shuts it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_private: bool = False) -> None:
+        """A private one lets in nobody but `USER`."""
+        self.credentials = {"username": USER, "password": PASSWORD} if is_private else None
         program = shutil.which("docker-registry")
         if program is None:
             missing("Docker's registry", "install the package docker-registry")
@@ -35,6 +44,11 @@ class Registry:
         port = _free_port()
         config = self.directory / "config.yml"
         config.write_text(_CONFIG.format(data=self.directory / "data", port=port))
+        if is_private:
+            known = self.directory / "htpasswd"
+            known.write_text(_HASHED)
+            with config.open("a") as more:
+                more.write(_PRIVATE.format(path=known))
         self._log = self.directory / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -115,6 +129,11 @@ class Gate:
                     time.sleep(len(data) / self.bytes_per_s)
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
+
+
+def encoded(user: str, password: str) -> str:
+    """As `docker login` writes it down."""
+    return base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
 def _free_port() -> int:

@@ -14,7 +14,7 @@ import aiodocker
 import aiohttp
 
 from botpool.backends.docker.connection import connect
-from botpool.backends.docker.credentials import credentials_for
+from botpool.backends.docker.credentials import credentials_for, full_name
 from botpool.domain.errors import BackendError
 
 _LONGEST_S = 2 * 3600.0
@@ -28,7 +28,8 @@ async def pull(image: str, host: str | None) -> None:
         except aiodocker.DockerError as error:
             if error.status not in (400, 404):
                 raise
-            async for _ in docker.images.pull(image, auth=credentials_for(image), stream=True):
+            credentials = credentials_for(image)
+            async for _ in docker.images.pull(full_name(image), auth=credentials, stream=True):
                 pass
 
 

@@ -1,0 +1,93 @@
+"""A registry that wants to know who asks, as those of companies do."""
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docker_harness import DockerHarness
+from harness import SPEC, TIMEOUT_S, eventually, order
+
+from botpool.domain.errors import BackendRefused
+from botpool.domain.ids import AssignmentId
+
+from docker_host import publish
+from dockerd import Dockerd
+from registry import PASSWORD, USER, Registry, encoded
+
+FIRST = AssignmentId(11)
+PROGRAM = Path(__file__).with_name("container_program.py")
+HELPER = f"""\
+#!/bin/sh
+read -r registry
+[ "$1" = get ] && [ "$registry" = "$KNOWN" ] || {{ echo "credentials not found"; exit 1; }}
+echo '{{"ServerURL": "'"$KNOWN"'", "Username": "{USER}", "Secret": "{PASSWORD}"}}'
+"""
+
+
+@pytest.fixture(scope="module")
+def private() -> Iterator[Registry]:
+    with Registry(is_private=True) as registry:
+        yield registry
+
+
+@pytest.fixture
+def image(dockerd: Dockerd, private: Registry) -> str:
+    return publish(dockerd, private, secrets.token_hex(4), PROGRAM, mb=1)
+
+
+@pytest.fixture(autouse=True)
+def helpers(tmp_path: Path, private: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that knows this registry, on the path as `docker-credential-known`."""
+    program = tmp_path / "bin" / "docker-credential-known"
+    program.parent.mkdir()
+    program.write_text(HELPER)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("KNOWN", private.address)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+
+
+def log_in(folder: Path, config: Any) -> None:
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+async def start(harness: DockerHarness, image: str) -> None:
+    backend = await harness.control_plane()
+    container_id = await backend.ensure(replace(SPEC, image=image), timeout_s=TIMEOUT_S)
+    await backend.start(order(harness, container_id, FIRST), timeout_s=60)
+
+
+async def test_what_docker_login_wrote_opens_the_registry(
+    docker_harness: DockerHarness, private: Registry, image: str, tmp_path: Path
+) -> None:
+    log_in(tmp_path, {"auths": {private.address: {"auth": encoded(USER, PASSWORD)}}})
+    await start(docker_harness, image)
+    await eventually(lambda: docker_harness.runs(FIRST))
+
+
+async def test_a_credential_helper_opens_the_registry(
+    docker_harness: DockerHarness, private: Registry, image: str, tmp_path: Path
+) -> None:
+    log_in(tmp_path, {"credHelpers": {private.address: "known"}, "auths": {private.address: {}}})
+    await start(docker_harness, image)
+    await eventually(lambda: docker_harness.runs(FIRST))
+
+
+@pytest.mark.parametrize("password", [None, "guess"])
+async def test_whom_the_registry_does_not_know_it_refuses(
+    docker_harness: DockerHarness,
+    private: Registry,
+    image: str,
+    tmp_path: Path,
+    password: str | None,
+) -> None:
+    if password is not None:
+        log_in(tmp_path, {"auths": {private.address: {"auth": encoded(USER, password)}}})
+    with pytest.raises(BackendRefused, match=r"^pools\.teams\.image: "):
+        await start(docker_harness, image)
+    assert not docker_harness.runs(FIRST)
