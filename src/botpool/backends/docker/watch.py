@@ -19,6 +19,8 @@ _TELLING = ["die", "destroy"]
 """Not a start: whether a bot has come up its agent says. One that ends before is tried again."""
 _HUNG_UP = (DockerError, aiohttp.ClientError, OSError)
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.2, 5.0
+_LISTEN_S = 600.0
+"""Then it is asked anew: of a line that went dead without a word nobody would ever hear."""
 
 
 async def hints(
@@ -48,7 +50,7 @@ async def _listen(
     heard: Any = events.channel.subscribe()
     label = f"{places.INSTALLATION}={config.installation_id}"
     filters = json.dumps({"type": ["container"], "event": _TELLING, "label": [label]})
-    listening = asyncio.create_task(events.run(filters=filters))
+    listening = asyncio.create_task(asyncio.wait_for(events.run(filters=filters), _LISTEN_S))
     try:
         for container_id in await missed() if missed else ():
             yield container_id
