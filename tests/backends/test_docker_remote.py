@@ -1,57 +1,60 @@
-"""A daemon that is reached over TLS, and whose disk is full."""
+"""A daemon that is reached by TCP and TLS, as far-away ones are; its disk is small."""
 
 import secrets
-import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from harness import SPEC, TIMEOUT_S
+from authority import Authority
+from docker_harness import Witnesses
+from harness import SPEC, TIMEOUT_S, eventually, look, output, seen_down
 
 from botpool.backends.docker import DockerBackend, DockerConfig
 from botpool.backends.protocol import StartOrder
-from botpool.domain.errors import BackendError, BackendRefused
-from botpool.domain.ids import AssignmentId
+from botpool.domain.errors import BackendRefused, BackendUnavailable
+from botpool.domain.ids import AssignmentId, ContainerId
+from botpool.domain.observation import ContainerState
 
 from components import missing
-from docker_host import COMPONENT, publish
+from docker_host import COMPONENT, prepare, publish
 from dockerd import CannotRun, Dockerd
 from registry import Registry
 
-CERTIFICATE = Path(__file__).parents[1] / "unit" / "agent" / "localhost.pem"
-"""Its own authority, for servers and clients alike."""
-DISK_MB = 12
-"""Room for a daemon, and not for an interpreter."""
+FIRST = AssignmentId(11)
+DISK_MB = 64
+"""Room for one image, and not for a second one of that size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
     host: str
     certificates: Path
+    """Those of a user."""
 
 
 @pytest.fixture(scope="module")
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remote]:
     folder = tmp_path_factory.mktemp("remote")
-    certificates, disk = folder / "certificates", folder / "disk"
-    certificates.mkdir()
-    for name in ("ca.pem", "cert.pem", "key.pem"):
-        shutil.copy(CERTIFICATE, certificates / name)
+    authority = Authority(folder / "authority")
+    its_own = authority.issue(folder / "daemon")
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         host = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    names = {"cacert": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
+    options = [f"--tls{option}={its_own / name}" for option, name in names.items()]
+    disk = folder / "disk"
     with ExitStack() as stack:
         mount_small(disk)
         stack.callback(subprocess.run, ["umount", "-l", str(disk)], check=False)
-        options = [f"--tls{name}={CERTIFICATE}" for name in ("cacert", "cert", "key")]
         try:
-            stack.enter_context(Dockerd("--host", host, "--tlsverify", *options, data=disk))
+            daemon = Dockerd("--host", host, "--tlsverify", *options, data=disk)
+            prepare(stack.enter_context(daemon))
         except CannotRun as reason:
             missing(COMPONENT, str(reason))
-        yield Remote(host=host, certificates=certificates)
+        yield Remote(host=host, certificates=authority.issue(folder / "user"))
 
 
 def mount_small(disk: Path) -> None:
@@ -64,49 +67,100 @@ def mount_small(disk: Path) -> None:
         missing(COMPONENT, f"a small disk cannot be mounted: {mounted.stderr.decode().strip()}")
 
 
-def backend_of(remote: Remote, folder: Path) -> DockerBackend:
-    return DockerBackend(
+@pytest.fixture
+async def backend(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[DockerBackend]:
+    """Told of its daemon by the environment alone, as Docker's own command is."""
+    monkeypatch.setenv("DOCKER_HOST", remote.host)
+    trust(monkeypatch, remote.certificates)
+    backend = DockerBackend(
         DockerConfig(
             installation_id=f"remote-{secrets.token_hex(4)}",
-            folder=folder,
-            host=remote.host,
+            folder=tmp_path / "docker",
             network="host",
+            shm_mb=16,
+            stop_grace_s=1,
         )
+    )
+    yield backend
+    await backend.close()
+
+
+def trust(monkeypatch: pytest.MonkeyPatch, certificates: Path) -> None:
+    monkeypatch.setenv("DOCKER_TLS_VERIFY", "1")
+    monkeypatch.setenv("DOCKER_CERT_PATH", str(certificates))
+
+
+def order(container_id: ContainerId, **environment: str) -> StartOrder:
+    return StartOrder(
+        container_id=container_id,
+        assignment_id=FIRST,
+        correlation_id="remote",
+        environment=environment,
     )
 
 
-async def test_a_full_disk_of_a_daemon_reached_by_tls_is_the_reason(
-    remote: Remote,
-    dockerd: Dockerd,
-    registry: Registry,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_bot_runs_and_ends_at_a_daemon_reached_by_tls(backend: DockerBackend) -> None:
+    assert (await backend.check(timeout_s=TIMEOUT_S)).ok
+    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    with closing(Witnesses()) as witnesses:
+        told = {"PROGRAM": "print 3", "ASSIGNMENT": str(FIRST), "WITNESS": witnesses.url}
+        await backend.start(order(container_id, **told), timeout_s=TIMEOUT_S)
+        await eventually(lambda: witnesses.heard[str(FIRST)], within_s=60)
+    assert (await look(backend, container_id)).state is ContainerState.RUNNING
+    await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
+    await seen_down(backend, container_id)
+    assert await output(backend, container_id, FIRST) == b"line 1\nline 2\nline 3\n"
+    await backend.delete(container_id, timeout_s=TIMEOUT_S)
+
+
+async def test_a_full_disk_is_the_reason(
+    backend: DockerBackend, dockerd: Dockerd, registry: Registry
 ) -> None:
     program = Path(__file__).with_name("container_program.py")
-    image = publish(dockerd, registry, secrets.token_hex(4), program, mb=1)
-    monkeypatch.setenv("DOCKER_TLS_VERIFY", "1")
-    monkeypatch.setenv("DOCKER_CERT_PATH", str(remote.certificates))
-    backend = backend_of(remote, tmp_path)
-    try:
-        assert (await backend.check(timeout_s=TIMEOUT_S)).ok
-        container_id = await backend.ensure(replace(SPEC, image=image), timeout_s=TIMEOUT_S)
-        order = StartOrder(
-            container_id=container_id,
-            assignment_id=AssignmentId(1),
-            correlation_id="full",
-            environment={},
-        )
-        with pytest.raises(BackendRefused, match="Docker's disk is full"):
-            await backend.start(order, timeout_s=60)
-        await backend.delete(container_id, timeout_s=TIMEOUT_S)
-    finally:
-        await backend.close()
+    tag = secrets.token_hex(4)
+    image = publish(dockerd, registry, tag, program, mb=DISK_MB, is_hollow=True)
+    container_id = await backend.ensure(replace(SPEC, image=image), timeout_s=TIMEOUT_S)
+    with pytest.raises(BackendRefused, match="Docker's disk is full"):
+        await backend.start(order(container_id), timeout_s=60)
+    await backend.delete(container_id, timeout_s=TIMEOUT_S)
 
 
-async def test_without_its_certificates_nothing_is_believed(remote: Remote, tmp_path: Path) -> None:
-    backend = backend_of(remote, tmp_path)
-    try:
-        with pytest.raises(BackendError):
-            await backend.check(timeout_s=TIMEOUT_S)
-    finally:
-        await backend.close()
+async def test_without_certificates_nothing_is_believed(
+    backend: DockerBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DOCKER_TLS_VERIFY")
+    with pytest.raises(BackendUnavailable, match="HTTPS"):
+        await backend.check(timeout_s=TIMEOUT_S)
+
+
+@pytest.mark.parametrize("whose", ["of another authority's user", "of another authority"])
+async def test_only_certificates_of_one_authority_meet(
+    backend: DockerBackend,
+    remote: Remote,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    whose: str,
+) -> None:
+    """The daemon believes no stranger, and we believe no daemon that a stranger speaks for."""
+    strangers = Authority(tmp_path / "authority").issue(tmp_path / "strangers")
+    known = remote.certificates
+    swapped = ("cert.pem", "key.pem") if whose.endswith("user") else ("ca.pem",)
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    for name in ("ca.pem", "cert.pem", "key.pem"):
+        source = strangers if name in swapped else known
+        (mixed / name).write_bytes((source / name).read_bytes())
+    trust(monkeypatch, mixed)
+    with pytest.raises(BackendUnavailable, match="certificate"):
+        await backend.check(timeout_s=TIMEOUT_S)
+
+
+async def test_certificates_that_are_not_there_are_named(
+    backend: DockerBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trust(monkeypatch, tmp_path / "nowhere")
+    health = await backend.check(timeout_s=TIMEOUT_S)
+    assert not health.ok
+    assert "DOCKER_CERT_PATH" in health.detail

@@ -1,5 +1,6 @@
 """The client of one daemon, made when it is first needed and kept until `close`."""
 
+import os
 from contextlib import suppress
 
 import aiodocker
@@ -30,12 +31,20 @@ class Connection:
 
 
 def connect(host: str | None) -> aiodocker.Docker:
-    """`DOCKER_HOST`, `DOCKER_TLS_VERIFY`, `DOCKER_CERT_PATH` and contexts are the client's."""
+    """`DOCKER_TLS_VERIFY`, `DOCKER_CERT_PATH`, contexts and the socket are the client's.
+
+    It lets the context of `docker context use` win over `DOCKER_HOST`; Docker's command does not.
+    """
+    if host is None and not os.environ.get("DOCKER_CONTEXT"):
+        host = os.environ.get("DOCKER_HOST") or None
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
     try:
         return aiodocker.Docker(url=host, timeout=timeout)
     except AssertionError:
         problem = "there is no daemon's socket here; name one, such as unix:///run/docker.sock"
         raise BackendUnavailable(f"backends.docker.host (DOCKER_HOST): {problem}") from None
-    except (ValueError, OSError, aiodocker.DockerError) as error:
+    except OSError as error:
+        problem = f"ca.pem, cert.pem or key.pem in DOCKER_CERT_PATH cannot be read: {error}"
+        raise BackendRefused("backends.docker.host", problem) from error
+    except (ValueError, aiodocker.DockerError) as error:
         raise BackendRefused("backends.docker.host", f"cannot be used: {error}") from error
