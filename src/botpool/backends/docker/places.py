@@ -202,6 +202,5 @@ def read(listed: Mapping[str, Any]) -> Container | None:
             state=listed["State"],
         )
     except (KeyError, ValueError, TypeError) as error:
-        raise BackendUnavailable(
-            f"a container with our label cannot be read ({error!r})"
-        ) from error
+        problem = f"the container {listed['Id'][:12]} has our label and not our others ({error!r})"
+        raise BackendUnavailable(f"{problem}. Remove it if it is not Botpool's") from error

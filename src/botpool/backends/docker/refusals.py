@@ -6,9 +6,11 @@ from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendError, BackendRefused, BackendUnavailable
 
 _HOST = "backends.docker.host"
-_NOT_THERE = ("manifest unknown", "not found", "does not exist", "access denied", "unauthorized")
-_NO_CREDENTIALS = ("no basic auth credentials", "authentication required", "denied:")
+_NOT_THERE = ("manifest unknown", "not found", "does not exist", "no matching manifest")
+_NO_ACCESS = ("access denied", "denied:", "unauthorized", "403 forbidden")
+_NO_CREDENTIALS = ("no basic auth credentials", "authentication required")
 _NOT_A_NAME = ("invalid reference format", "invalid repository name", "invalid tag format")
+_NO_PULL = _NOT_THERE + _NO_ACCESS + _NO_CREDENTIALS + _NOT_A_NAME
 _CANNOT_RUN = ("oci runtime", "failed to create task", "no command specified", "exec format error")
 
 
@@ -23,7 +25,7 @@ def not_pulled(said: str, spec: ContainerSpec) -> BackendError:
     words = said.lower()
     if full := no_space(said):
         return full
-    if any(word in words for word in _NOT_THERE + _NO_CREDENTIALS + _NOT_A_NAME):
+    if any(word in words for word in _NO_PULL):
         return BackendRefused(
             f"pools.{spec.platform}.image", f"{spec.image} cannot be pulled. Docker says “{said}”"
         )

@@ -1,0 +1,164 @@
+"""What may stand at a daemon for one slot after crashes and crossings, and what becomes of it."""
+
+import time
+from dataclasses import replace
+from unittest import mock
+
+import pytest
+from aiodocker.docker import DockerContainer
+from docker_harness import DockerHarness
+from harness import SPEC, TIMEOUT_S, look, order, running, seen_down
+
+from botpool.backends.docker.connection import Connection
+from botpool.backends.docker.daemon import Crossed, Daemon
+from botpool.backends.docker.places import Draft, Kind
+from botpool.backends.docker.vacancy import IMAGE as VACANT
+from botpool.domain.errors import (
+    BackendRefused,
+    BackendUnavailable,
+    StartSuperseded,
+    StillRunning,
+)
+from botpool.domain.ids import AssignmentId, ContainerId
+from botpool.domain.observation import ContainerState
+
+FIRST, SECOND = AssignmentId(11), AssignmentId(12)
+
+
+def put(harness: DockerHarness, container_id: ContainerId, kind: Kind, number: int) -> None:
+    """What a control plane made for that assignment before it died."""
+    draft = Draft(kind=kind, assignment_id=AssignmentId(number), spec=SPEC)
+    body = {
+        "Image": SPEC.image if kind is Kind.BOT else VACANT,
+        "Cmd": ["x"],
+        "Labels": dict(draft.labels(harness.installation())),
+    }
+    name = f"{container_id}.left.{kind}.{number}"
+    harness.dockerd.ask("POST", "/containers/create", body, name=name)
+
+
+def standing(harness: DockerHarness) -> list[tuple[str, str]]:
+    """Kind and assignment of each."""
+    labels = [each["Labels"] for each in harness.containers()]
+    return sorted((each["botpool.kind"], each["botpool.assignment"]) for each in labels)
+
+
+async def test_a_start_that_meets_its_own_stop_takes_back_what_it_made(
+    docker_harness: DockerHarness,
+) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    put(docker_harness, container_id, Kind.BOT, FIRST)
+    put(docker_harness, container_id, Kind.VACANT, FIRST)
+    with pytest.raises(StartSuperseded, match="was stopped"):
+        await backend.start(order(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S)
+    assert ("bot", str(FIRST)) not in standing(docker_harness)
+
+
+async def test_a_stop_before_the_start_leaves_one_mark_and_nothing_else(
+    docker_harness: DockerHarness,
+) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    put(docker_harness, container_id, Kind.BOT, FIRST)
+    await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
+    assert standing(docker_harness) == [("vacant", str(FIRST))]
+
+
+async def test_what_was_stopped_stays_so_when_the_pool_changes(
+    docker_harness: DockerHarness,
+) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
+    await backend.ensure(replace(SPEC, memory_mb=64), timeout_s=TIMEOUT_S)
+    with pytest.raises(StartSuperseded, match="was stopped"):
+        await backend.start(order(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S)
+
+
+async def test_a_late_stop_leaves_the_next_bot_alone(docker_harness: DockerHarness) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await running(docker_harness, backend, SECOND)
+    await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
+    assert (await look(backend, container_id)).state is ContainerState.RUNNING
+    assert standing(docker_harness) == [("bot", str(SECOND))]
+
+
+async def test_a_late_start_finds_the_next_bot_and_goes(docker_harness: DockerHarness) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await running(docker_harness, backend, SECOND, "exit 0")
+    await seen_down(backend, container_id)
+    with pytest.raises(StartSuperseded, match="serves assignment 12 now"):
+        await backend.start(order(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S)
+    assert standing(docker_harness) == [("bot", str(SECOND))]
+
+
+@pytest.mark.parametrize("behaviour", ["run", "exit 0"])
+async def test_a_twin_never_runs(docker_harness: DockerHarness, behaviour: str) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await running(docker_harness, backend, FIRST, behaviour)
+    if behaviour != "run":
+        await seen_down(backend, container_id)
+    put(docker_harness, container_id, Kind.BOT, FIRST)
+    expected = ContainerState.RUNNING if behaviour == "run" else ContainerState.EXITED
+    assert (await look(backend, container_id)).state is expected
+    await backend.start(order(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S)
+    assert standing(docker_harness) == [("bot", str(FIRST))]
+    assert len(docker_harness.runs(FIRST)) == 1
+
+
+async def test_what_is_paused_has_not_ended(docker_harness: DockerHarness) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await running(docker_harness, backend, FIRST)
+    docker_harness.dockerd.ask("POST", f"/containers/{container_id}/pause")
+    assert (await look(backend, container_id)).state is ContainerState.RUNNING
+    with pytest.raises(StartSuperseded, match="assignment 11 runs in it"):
+        await backend.start(order(docker_harness, container_id, SECOND), timeout_s=TIMEOUT_S)
+    docker_harness.dockerd.ask("POST", f"/containers/{container_id}/unpause")
+
+
+async def test_nothing_is_handed_out_that_does_not_end(docker_harness: DockerHarness) -> None:
+    backend = await docker_harness.control_plane()
+    await running(docker_harness, backend, FIRST)
+    with (
+        mock.patch.object(DockerContainer, "stop", mock.AsyncMock()),
+        pytest.raises(StillRunning),
+    ):
+        await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+
+
+async def test_what_is_replaced_under_our_eyes_is_no_evidence(
+    docker_harness: DockerHarness,
+) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await running(docker_harness, backend, FIRST, "exit 0")
+    await seen_down(backend, container_id)
+    with mock.patch.object(Daemon, "details", mock.AsyncMock(side_effect=Crossed)):
+        assert (await look(backend, container_id)).state is ContainerState.UNKNOWN
+
+
+async def test_who_was_frozen_in_a_call_sends_nothing_more(docker_harness: DockerHarness) -> None:
+    config = docker_harness.config()
+    late = Daemon(
+        connection=Connection(config), config=config, call="start", ends_at=time.monotonic()
+    )
+    with pytest.raises(BackendUnavailable, match="start did not end in time"):
+        await late.places()
+    assert docker_harness.line.connections == 0
+
+
+async def test_a_daemon_that_hangs_is_no_evidence(docker_harness: DockerHarness) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await running(docker_harness, backend, FIRST)
+    docker_harness.line.deafen()
+    with pytest.raises(BackendUnavailable, match="look did not end within"):
+        await backend.look([container_id], timeout_s=0.2)
+
+
+@pytest.mark.parametrize("name", ["a.b", "-a", "a/b", ""])
+async def test_a_name_that_docker_would_not_take_is_refused(
+    docker_harness: DockerHarness, name: str
+) -> None:
+    backend = await docker_harness.control_plane()
+    with pytest.raises(BackendRefused, match="cannot name a container"):
+        await backend.ensure(replace(SPEC, name=name), timeout_s=TIMEOUT_S)
