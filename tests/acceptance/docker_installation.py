@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from addressed import AddressedInstallation, reserved_port
+from addressed import AddressedInstallation, Body, reached, reserved_port
 
+from bot_image import PYTHON, archive
 from docker_host import publish
 from dockerd import Dockerd
 from registry import Registry
@@ -28,6 +29,13 @@ class DockerInstallation(AddressedInstallation):
     def running(self) -> set[str]:
         found = [each for each in self.containers() if each["State"] == "running"]
         return {name.lstrip("/") for each in found for name in each["Names"]}
+
+    async def in_call(self, *bots: Body) -> None:
+        async def all_in_call() -> bool:
+            seen = [await self.bot(bot["id"]) for bot in bots]
+            return all(bot["status"] == "IN_CALL" for bot in seen)
+
+        await reached("bots in their calls", all_in_call, within_s=150)
 
     async def clear(self) -> None:
         for server in self.servers:
@@ -70,6 +78,13 @@ def pool(platform: str, image: str, max_size: int, **more: object) -> dict[str, 
     """The settings of one pool."""
     fields = {"backend": "docker", "image": image, "max_size": max_size, **more}
     return {f"pools.{platform}.{name}": str(value) for name, value in fields.items()}
+
+
+def loaded(dockerd: Dockerd) -> str:
+    """A bot's image that the daemon has already."""
+    files = {"/bot/bot.py": BOT.read_bytes()}
+    dockerd.load(archive(["demo:1"], [PYTHON, "/bot/bot.py"], files))
+    return "demo:1"
 
 
 def published(dockerd: Dockerd, registry: Registry, *, mb: int = 4) -> str:

@@ -39,14 +39,6 @@ async def installed(
         yield installed
 
 
-async def in_call(installed: DockerInstallation, *bots: dict[str, Any]) -> None:
-    async def all_in_call() -> bool:
-        seen = [await installed.bot(bot["id"]) for bot in bots]
-        return all(bot["status"] == "IN_CALL" for bot in seen)
-
-    await reached("bots in their calls", all_in_call, within_s=150)
-
-
 async def ending(installed: DockerInstallation, bot: dict[str, Any]) -> dict[str, Any]:
     async def is_final() -> bool:
         return (await installed.bot(bot["id"]))["endedAt"] is not None
@@ -67,7 +59,7 @@ async def test_what_happens_to_a_container_is_the_reason_of_its_bots_end(
     (hungry,) = await installed.send(1, STAYS | {"hungry": True})
     (missing,) = await installed.send(1, SHORT, "missing")
     (unreachable,) = await installed.send(1, SHORT, "unreachable")
-    await in_call(installed, killed, removed)
+    await installed.in_call(killed, removed)
     daemon = installed.dockerd
     daemon.ask("POST", f"/containers/{await container_of(installed, killed)}/kill")
     daemon.ask("DELETE", f"/containers/{await container_of(installed, removed)}", force=1)
@@ -94,7 +86,7 @@ async def test_a_daemon_that_is_killed_and_restarted_under_load(
     installed: DockerInstallation,
 ) -> None:
     running = await installed.send(3, STAYS)
-    await in_call(installed, *running)
+    await installed.in_call(*running)
     waiting = await installed.send(3, SHORT)
     installed.dockerd.kill()
     try:
