@@ -81,9 +81,12 @@ class Dockerd:
             time.sleep(0.05)
 
     def kill(self) -> None:
+        """The kernel ends its containerd with it; a daemon that finds it dying does not start."""
         assert self._process is not None
+        helpers = psutil.Process(self._process.pid).children()
         self._process.kill()
         self._process.wait()
+        psutil.wait_procs(helpers, timeout=READY_S)
 
     def answers(self) -> bool:
         with contextlib.suppress(OSError, http.client.HTTPException):

@@ -1,17 +1,17 @@
 """The conformance suite's view of Docker: a real daemon, and a line to it that can be cut."""
 
-import asyncio
 import json
 import secrets
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from unittest import mock
 
 from aiodocker.docker import DockerContainer
+from docker_line import Line
 from harness import SPEC, TIMEOUT_S, Traits, Witness
 
 from botpool.backends.docker import DockerBackend, DockerConfig
@@ -53,81 +53,6 @@ class Witnesses:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
-
-
-class Line:
-    """A socket that leads to the daemon's, until it is cut, or deaf: then answers are lost."""
-
-    def __init__(self, path: Path, target: str) -> None:
-        self.host = f"unix://{path}"
-        self._path = path
-        self._target = target
-        self._is_cut = False
-        self._deafened = 0
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._ended = asyncio.Event()
-        self._server: asyncio.Server | None = None
-
-    async def open(self) -> None:
-        self._server = await asyncio.start_unix_server(self._serve, self._path)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._is_cut:
-            writer.transport.abort()
-            return
-        there_reader, there = await asyncio.open_unix_connection(self._target)
-        ends = {writer, there}
-        self._writers |= ends
-        born = self._deafened
-        try:
-            await asyncio.gather(
-                _pump(reader, there),
-                _pump(there_reader, writer, is_deaf=lambda: self._deafened > born),
-            )
-        finally:
-            self._writers -= ends
-            for end in ends:
-                end.close()
-            self._ended.set()
-
-    @property
-    def connections(self) -> int:
-        return len(self._writers) // 2
-
-    def deafen(self) -> None:
-        """On the connections that there are now nothing comes back any more, and none ends."""
-        self._deafened += 1
-
-    @contextmanager
-    def cut(self) -> Iterator[None]:
-        self._is_cut = True
-        for writer in self._writers:
-            writer.transport.abort()
-        yield
-        self._is_cut = False
-
-    async def close(self) -> None:
-        assert self._server is not None
-        self._server.close()
-        while self._writers:
-            self._ended.clear()
-            for writer in self._writers:
-                writer.transport.abort()
-            await self._ended.wait()
-
-
-async def _pump(
-    source: asyncio.StreamReader,
-    target: asyncio.StreamWriter,
-    is_deaf: Callable[[], bool] = lambda: False,
-) -> None:
-    with suppress(ConnectionError):
-        while data := await source.read(65_536):
-            if is_deaf():
-                continue
-            target.write(data)
-            await target.drain()
-        target.write_eof()
 
 
 class DockerHarness:

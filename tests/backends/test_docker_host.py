@@ -33,6 +33,7 @@ async def test_a_container_has_its_limits_and_the_slots_name(
     assert limits["PidsLimit"] == docker_harness.config().pids_limit
     assert limits["ShmSize"] == docker_harness.config().shm_mb * 1024 * 1024
     assert limits["RestartPolicy"]["Name"] == "no"
+    assert limits["NetworkMode"] == docker_harness.config().network
 
 
 async def test_a_changed_image_or_limit_is_taken_by_the_next_bot(
@@ -73,6 +74,7 @@ async def test_a_bot_that_is_stopped_has_time_to_say_goodbye(
     await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
     observation = await seen_down(backend, container_id)
     assert (observation.exit_code, observation.detail) == (143, "killed by SIGTERM")
+    assert observation.assignment_id == FIRST
 
 
 async def test_a_network_that_is_not_there_names_its_setting(

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import signal
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from botpool.backends.docker import places, refusals
 from botpool.backends.docker.connection import connect
 from botpool.backends.docker.credentials import credentials_for, full_name
 from botpool.backends.docker.looking import ending
+from botpool.backends.docker.places import Kind
 from botpool.domain.errors import BackendRefused, BackendUnavailable, BotpoolError
+from botpool.domain.ids import AssignmentId, ContainerId
 
 HUB = "https://index.docker.io/v1/"
 TOLD = {"username": "bot", "password": "open:sesame"}
@@ -92,12 +95,38 @@ def test_an_end_is_told_in_words(details: dict[str, Any], said: str) -> None:
     assert ending(details, memory_mb=2048).startswith(said)
 
 
+def listed(state: str) -> dict[str, Any]:
+    """As Docker shows one that has our mark, and nothing else of ours."""
+    labels = {places.INSTALLATION: "one", places.SLOT: SPEC.name}
+    return {"Id": "0123456789abcdef", "Names": ["/x"], "Labels": labels, "State": state}
+
+
 def test_what_has_our_label_and_cannot_be_read_is_named() -> None:
     """It is not passed over: that would be to say that the place is free."""
-    labels = {places.INSTALLATION: "one", places.SLOT: SPEC.name}
-    listed = {"Id": "0123456789abcdef", "Names": ["/x"], "Labels": labels, "State": "running"}
     with pytest.raises(BackendUnavailable, match="container 0123456789ab has our label"):
-        places.read(listed)
+        places.read(listed("running"))
+
+
+def test_what_docker_is_removing_stands_for_nothing() -> None:
+    assert places.read(listed("removing")) is None
+
+
+def test_the_greatest_assignment_decides_and_of_one_what_came_last() -> None:
+    """A pull comes before its bot, and a bot before the mark that it was stopped."""
+    order = [(9, Kind.VACANT), (10, Kind.PENDING), (10, Kind.BOT), (10, Kind.VACANT)]
+    containers = [
+        places.Container(
+            docker_id=f"{number}-{kind}",
+            name="x",
+            kind=kind,
+            assignment_id=AssignmentId(number),
+            spec=SPEC,
+            state="created",
+        )
+        for number, kind in order
+    ]
+    for shuffled in permutations(containers):
+        assert places.place_of(ContainerId("x"), shuffled).containers == containers
 
 
 @pytest.mark.parametrize(

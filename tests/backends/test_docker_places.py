@@ -2,13 +2,16 @@
 
 import time
 from dataclasses import replace
+from typing import Any
 from unittest import mock
 
 import pytest
+from aiodocker import DockerError
 from aiodocker.docker import DockerContainer
 from docker_harness import DockerHarness
 from harness import SPEC, TIMEOUT_S, look, order, running, seen_down
 
+from botpool.backends.docker import places
 from botpool.backends.docker.connection import Connection
 from botpool.backends.docker.daemon import Crossed, Daemon
 from botpool.backends.docker.places import Draft, Kind
@@ -153,6 +156,64 @@ async def test_a_daemon_that_hangs_is_no_evidence(docker_harness: DockerHarness)
     docker_harness.line.deafen()
     with pytest.raises(BackendUnavailable, match="look did not end within"):
         await backend.look([container_id], timeout_s=0.2)
+
+
+async def test_half_an_answer_is_no_evidence(docker_harness: DockerHarness) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await running(docker_harness, backend, FIRST)
+    with docker_harness.line.broken_off(), pytest.raises(BackendUnavailable):
+        await look(backend, container_id)
+    with docker_harness.line.broken_off(), pytest.raises(BackendUnavailable):
+        await backend.list_owned(timeout_s=TIMEOUT_S)
+    assert (await look(backend, container_id)).state is ContainerState.RUNNING
+
+
+async def test_what_runs_is_not_removed_even_if_it_looks_as_if_it_had_ended(
+    docker_harness: DockerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await running(docker_harness, backend, FIRST)
+    read = places.read
+
+    def mistaken(listed: Any) -> places.Container | None:
+        return read({**listed, "State": listed["State"].replace("running", "exited")})
+
+    with monkeypatch.context() as patch:
+        patch.setattr(places, "read", mistaken)
+        with pytest.raises(BackendUnavailable, match="start did not end within"):
+            await backend.start(order(docker_harness, container_id, SECOND), timeout_s=1)
+    assert (await look(backend, container_id)).assignment_id == FIRST
+    assert not docker_harness.runs(SECOND)
+
+
+@pytest.mark.parametrize(
+    ("step", "status", "said"),
+    [
+        ("start", 404, "No such container: abc"),
+        ("start", 409, "container is marked for removal and cannot be started"),
+        ("rename", 400, "Renaming a container with the same name as its current name"),
+        ("rename", 409, "Conflict. The container name is already in use"),
+        ("delete", 409, "removal of container abc is already in progress"),
+    ],
+)
+async def test_a_step_that_crosses_anothers_is_made_again(
+    docker_harness: DockerHarness, step: str, status: int, said: str
+) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    taken = getattr(DockerContainer, step)
+    crossed = []
+
+    async def crosses_once(container: DockerContainer, *arguments: Any, **options: Any) -> Any:
+        if not crossed:
+            crossed.append(container)
+            raise DockerError(status, said)
+        return await taken(container, *arguments, **options)
+
+    with mock.patch.object(DockerContainer, step, crosses_once):
+        await backend.start(order(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S)
+    assert crossed
+    assert standing(docker_harness) == [("bot", str(FIRST))]
 
 
 @pytest.mark.parametrize("name", ["a.b", "-a", "a/b", ""])
