@@ -32,7 +32,9 @@ async def installed(
         pool("google-meet", image, 3, memory_mb=SMALL_MB)
         | pool("missing", f"{registry.address}/nobodys:1", 1)
         | pool("unreachable", f"127.0.0.1:{reserved_port()}/bot:1", 1)
-        | {"deploy.wait_timeout_s": "3", "deploy.poll_interval_s": "2"}
+        | {"deploy.wait_timeout_s": "3"}
+        # No look comes by itself: what is known of an end the daemon's events have told.
+        | {"deploy.poll_interval_s": "600", "recovery.interval_s": "600"}
     )
     async with installed_on(dockerd, database_url, tmp_path, **settings) as installed:
         await installed.serve()

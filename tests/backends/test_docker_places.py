@@ -68,6 +68,18 @@ async def test_a_stop_before_the_start_leaves_one_mark_and_nothing_else(
     assert standing(docker_harness) == [("vacant", str(FIRST))]
 
 
+async def test_a_late_stop_takes_away_what_a_late_start_could_still_hit(
+    docker_harness: DockerHarness,
+) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    put(docker_harness, container_id, Kind.BOT, FIRST)
+    put(docker_harness, container_id, Kind.PENDING, SECOND)
+    await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
+    assert ("bot", str(FIRST)) not in standing(docker_harness)
+    assert ("pending", str(SECOND)) in standing(docker_harness)
+
+
 async def test_what_was_stopped_stays_so_when_the_pool_changes(
     docker_harness: DockerHarness,
 ) -> None:
