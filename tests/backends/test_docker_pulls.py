@@ -121,6 +121,8 @@ async def test_a_bot_that_is_stopped_while_its_image_comes_never_runs(
         backend.start(order(docker_harness, container_id, FIRST), timeout_s=60)
     )
     await eventually(registry.gate.waiting.is_set, within_s=60)
+    (mark,) = docker_harness.containers()
+    assert mark["Names"] == [f"/{container_id}"]
     await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
     assert (await look(backend, container_id)).state is ContainerState.STOPPED
     registry.gate.release()
