@@ -9,6 +9,7 @@ from docker_harness import DockerHarness
 from harness import eventually, look, output, running, seen_down
 
 from botpool.backends.docker import DockerBackend
+from botpool.domain.errors import BackendUnavailable
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
 
@@ -29,6 +30,7 @@ async def test_output_is_kept_until_the_next_bot(docker_harness: DockerHarness) 
     assert await output(backend, container_id, SECOND) == b"line 1\n"
 
 
+@pytest.mark.long
 async def test_followers_do_not_keep_a_control_plane_from_its_work(
     docker_harness: DockerHarness,
 ) -> None:
@@ -67,6 +69,15 @@ async def test_who_stops_following_leaves_nothing_open(
             waiting.cancel()
             await asyncio.wait({waiting})
     await eventually(lambda: docker_harness.line.connections <= before)
+
+
+async def test_a_break_is_not_passed_off_as_the_end(docker_harness: DockerHarness) -> None:
+    backend = await docker_harness.control_plane()
+    container_id = await running(docker_harness, backend, FIRST, "print 1")
+    async with aclosing(followed(backend, container_id)) as parts:
+        assert await anext(parts) == b"line 1\n"
+        with docker_harness.outage(), pytest.raises(BackendUnavailable, match="logs: "):
+            await anext(parts)
 
 
 def followed(backend: DockerBackend, container_id: ContainerId) -> AsyncGenerator[bytes, None]:

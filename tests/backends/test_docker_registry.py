@@ -70,6 +70,7 @@ async def test_what_docker_login_wrote_opens_the_registry(
     await eventually(lambda: docker_harness.runs(FIRST))
 
 
+@pytest.mark.long
 async def test_a_credential_helper_opens_the_registry(
     docker_harness: DockerHarness, private: Registry, image: str, tmp_path: Path
 ) -> None:
@@ -78,7 +79,7 @@ async def test_a_credential_helper_opens_the_registry(
     await eventually(lambda: docker_harness.runs(FIRST))
 
 
-@pytest.mark.parametrize("password", [None, "guess"])
+@pytest.mark.parametrize("password", [None, pytest.param("guess", marks=pytest.mark.long)])
 async def test_whom_the_registry_does_not_know_it_refuses(
     docker_harness: DockerHarness,
     private: Registry,

@@ -135,25 +135,29 @@ async def test_without_certificates_nothing_is_believed(
         await backend.check(timeout_s=TIMEOUT_S)
 
 
-@pytest.mark.parametrize("whose", ["of another authority's user", "of another authority"])
+@pytest.mark.parametrize(
+    ("strangers", "said"),
+    [
+        # Docker hangs up, and its reason may be lost on the way.
+        (("cert.pem", "key.pem"), None),
+        (("ca.pem",), "certificate verify failed"),
+    ],
+)
 async def test_only_certificates_of_one_authority_meet(
     backend: DockerBackend,
     remote: Remote,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    whose: str,
+    strangers: tuple[str, ...],
+    said: str | None,
 ) -> None:
     """The daemon believes no stranger, and we believe no daemon that a stranger speaks for."""
-    strangers = Authority(tmp_path / "authority").issue(tmp_path / "strangers")
-    known = remote.certificates
-    swapped = ("cert.pem", "key.pem") if whose.endswith("user") else ("ca.pem",)
-    mixed = tmp_path / "mixed"
-    mixed.mkdir()
-    for name in ("ca.pem", "cert.pem", "key.pem"):
-        source = strangers if name in swapped else known
-        (mixed / name).write_bytes((source / name).read_bytes())
+    mixed = Authority(tmp_path / "authority").issue(tmp_path / "certificates")
+    for path in remote.certificates.iterdir():
+        if path.name not in strangers:
+            (mixed / path.name).write_bytes(path.read_bytes())
     trust(monkeypatch, mixed)
-    with pytest.raises(BackendUnavailable, match="certificate"):
+    with pytest.raises(BackendUnavailable, match=said):
         await backend.check(timeout_s=TIMEOUT_S)
 
 
