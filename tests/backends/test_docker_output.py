@@ -28,6 +28,8 @@ async def test_output_is_kept_until_the_next_bot(docker_harness: DockerHarness) 
     await running(docker_harness, backend, SECOND, "print 1")
     assert await output(backend, container_id, FIRST) == b""
     assert await output(backend, container_id, SECOND) == b"line 1\n"
+    await backend.delete(container_id, timeout_s=10)
+    assert await output(backend, container_id, SECOND) == b""
 
 
 @pytest.mark.long

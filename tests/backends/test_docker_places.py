@@ -108,7 +108,7 @@ async def test_a_late_start_finds_the_next_bot_and_goes(docker_harness: DockerHa
     assert standing(docker_harness) == [("bot", str(SECOND))]
 
 
-@pytest.mark.parametrize("behaviour", ["run", "exit 0"])
+@pytest.mark.parametrize("behaviour", [pytest.param("run", marks=pytest.mark.long), "exit 0"])
 async def test_a_twin_never_runs(docker_harness: DockerHarness, behaviour: str) -> None:
     backend = await docker_harness.control_plane()
     container_id = await running(docker_harness, backend, FIRST, behaviour)
@@ -193,7 +193,7 @@ async def test_what_runs_is_not_removed_even_if_it_looks_as_if_it_had_ended(
     with monkeypatch.context() as patch:
         patch.setattr(places, "read", mistaken)
         with pytest.raises(BackendUnavailable, match="start did not end within"):
-            await backend.start(order(docker_harness, container_id, SECOND), timeout_s=1)
+            await backend.start(order(docker_harness, container_id, SECOND), timeout_s=0.5)
     assert (await look(backend, container_id)).assignment_id == FIRST
     assert not docker_harness.runs(SECOND)
 

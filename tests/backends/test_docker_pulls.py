@@ -35,6 +35,7 @@ def pulled_spec(image: str) -> ContainerSpec:
     return replace(SPEC, image=image)
 
 
+@pytest.mark.long
 async def test_what_is_no_name_of_an_image_is_refused_by_its_setting(
     docker_harness: DockerHarness,
 ) -> None:
@@ -44,6 +45,7 @@ async def test_what_is_no_name_of_an_image_is_refused_by_its_setting(
         await backend.start(order(docker_harness, container_id, FIRST), timeout_s=60)
 
 
+@pytest.mark.long
 async def test_an_image_that_is_taken_away_at_the_last_moment_is_pulled(
     docker_harness: DockerHarness, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +133,7 @@ async def test_a_bot_that_is_stopped_while_its_image_comes_never_runs(
     assert not docker_harness.runs(FIRST)
 
 
+@pytest.mark.long
 async def test_why_a_pull_failed_long_ago_is_not_the_reason_of_the_next_bot(
     docker_harness: DockerHarness, registry: Registry
 ) -> None:
