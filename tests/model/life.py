@@ -23,6 +23,8 @@ from replicas import MEET, TEAMS, pool
 T = TypeVar("T")
 POLICY = Policy()
 MAXIMA = {MEET: 2, TEAMS: 1}
+OUTAGE_S = 30
+"""So long without a sign of any replica is an outage of our own."""
 DIED = object()
 """The answer of a replica that died."""
 
@@ -78,6 +80,8 @@ class Life(RuleBasedStateMachine):
         for container in self.platform.containers.values():
             if container.state in (ContainerState.EXITED, ContainerState.ERROR):
                 self.fell(container.assignment_id)
+        self.reference.refused |= self.platform.refused
+        self.platform.refused.clear()
         self.sight = sight = self.theatre.look()
         for transaction in sight.transactions:
             self.reference.follow(transaction)
@@ -100,6 +104,8 @@ class Life(RuleBasedStateMachine):
             left -= part
             self.reference.now += part
             self.theatre.move_clock(self.reference.now)
+            if part > OUTAGE_S:
+                self.reference.outage_ended_at = self.reference.now
             if alive:
                 self.theatre.run(_one(self.living[-1], lambda r: r.recovery.say_alive()))
 

@@ -4,34 +4,29 @@ How calls must be answered is asked of the reference before they are made. At th
 works again: then every bot must come to its end.
 """
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
+from doings import all_of, or_error, pull, until_held, working
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from life import DIED, Life
 from reference import FINAL, Bot
-from world import Living
 
 from botpool.domain.errors import (
     BackendRefused,
     BackendUnavailable,
     IdempotencyConflict,
     NoSlot,
-    NotFound,
     PoolDrained,
 )
-from botpool.domain.ids import BotId
+from botpool.domain.ids import BotId, ContainerId
 from botpool.domain.observation import ContainerState
 from botpool.domain.records import IdempotencyKey
 from botpool.domain.states import BotStatus
-from botpool.engine.replica import Replica
 
 from replicas import MEET, TEAMS, key, wish
 
-T = TypeVar("T")
 POOLS = st.sampled_from([MEET, MEET, MEET, TEAMS])
 PRIORITIES = st.sampled_from([50, 100, 100, 150])
 TIMEOUTS = st.sampled_from([300, 300, 20, 0])
@@ -44,8 +39,19 @@ REPORTS = ["JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "CALL_ENDED", "DONE", "
 LEVERS = ["cordon", "uncordon", "release", "recover", "delete", "delete by force"]
 WORK = ["step", "step", "step", "look", "look", "poll", "recover", "clean", "describe"]
 CALLS = ["ensure", "start", "look", "stop", "delete", "list_owned"]
-HELD = ["start", "look", "answer of ensure", "answer of start", "answer of look", "answer of stop"]
-"""Where a paused replica's call may be: a late start or look does no harm at any platform."""
+PAUSES = [
+    ("step", "start"),
+    ("step", "answer of ensure"),
+    ("step", "answer of start"),
+    ("step", "answer of stop"),
+    ("step", "answer of look"),
+    ("look", "look"),
+    ("look", "answer of look"),
+    ("recover", "answer of look"),
+]
+"""At what a replica may pause, and where its call is then: late, none of these does any harm."""
+MEANWHILE = ["nothing", "deploys", "runs", "is released"]
+"""How far the next tenant of a slot has come when a paused replica goes on."""
 STATES = [ContainerState.RUNNING] * 3 + [
     ContainerState.STARTING,
     ContainerState.ERROR,
@@ -75,7 +81,7 @@ class Machine(Life):
                 self.keys[name] = (body, answer.bot.id)
             return
         answer = self.do(
-            lambda r: _or_error(r.admission.admit(wish(platform), key(name, body))), repeat=True
+            lambda r: or_error(r.admission.admit(wish(platform), key(name, body))), repeat=True
         )
         if known[0] == body:
             assert (answer.bot.id, answer.replayed) == (known[1], True)
@@ -90,7 +96,7 @@ class Machine(Life):
         expected, before = self.reference.admission(wanted), len(self.sight.bots)
         self.reference.asked_for = wanted
         answer = self.do(
-            lambda r: _or_error(r.admission.admit(request, asked)), repeat=asked is not None
+            lambda r: or_error(r.admission.admit(request, asked)), repeat=asked is not None
         )
         self.reference.asked_for = None
         if self.died:
@@ -148,6 +154,11 @@ class Machine(Life):
         assert orders.should_exit == (not live)
         assert orders.should_leave == (not live or bot.stop_asked)
 
+    def _all_report_done(self) -> None:
+        for run in self.platform.started:
+            if self.reference.is_live(run[1], run[0]):
+                self._report(*run, "DONE")
+
     def _report(self, assignment: Any, number: Any, _: Any, status: str) -> None:
         taken = self.reference.takes(number, assignment, status)
         if self.hear(assignment, number):
@@ -165,7 +176,7 @@ class Machine(Life):
         bot = self.reference.bots.get(slot["assigned_bot_id"])
         if bot is not None:
             bot.operated = bot.operated or lever in ("release", "recover", "delete by force")
-        done = self.do(lambda r: _or_error(_pull(r, lever, slot["id"])), repeat=True)
+        done = self.do(lambda r: or_error(pull(r, lever, slot["id"])), repeat=True)
         after = self.reference.slots.get(slot["slot_name"])
         if lever in ("cordon", "uncordon"):
             assert after is not None
@@ -191,7 +202,7 @@ class Machine(Life):
 
     @rule(which=WHICH, work=st.sampled_from(WORK))
     def work(self, which: int, work: str) -> None:
-        done = self.do(_working(work), which=which)
+        done = self.do(working(work), which=which)
         if work == "poll" and done is not DIED:
             assert not self.sight.unserved, self.sight.unserved
 
@@ -199,7 +210,13 @@ class Machine(Life):
     def settle(self) -> None:
         for _ in range(4):
             self.do(None)
-            self.do(_working("look"))
+            self.do(working("look"))
+
+    @rule()
+    def nobody_lives_for_an_hour(self) -> None:
+        """And the first thing done after it is a pass."""
+        self.pass_time(3600, alive=False)
+        self.do(working("recover"))
 
     @rule(seconds=st.sampled_from([1, 21, 61, 280, 310, 930, 7 * 3600]), alive=st.booleans())
     def time_passes(self, seconds: int, alive: bool) -> None:
@@ -215,25 +232,52 @@ class Machine(Life):
         fate.dies_in, fate.dies_after = steps, after
 
     @precondition(lambda self: self.paused is None)
-    @rule(call=st.sampled_from(HELD), work=st.sampled_from(["step", "step", "look", "recover"]))
-    def a_replica_pauses(self, call: str, work: str) -> None:
+    @rule(
+        pause=st.sampled_from(PAUSES),
+        before=st.sampled_from(["nothing", "agents report their end", "containers end"]),
+    )
+    def a_replica_pauses(self, pause: tuple[str, str], before: str) -> None:
+        """With what it was just about to act on."""
+        if before == "agents report their end":
+            self._all_report_done()
+        elif before == "containers end":
+            for container in self._running():
+                self._container_ends(container, vanishes=False)
+        work, call = pause
         paused = self.living.pop(0)
         paused.fate.dies_in = None
         self.living.append(self.new_replica())
         gate = self.platform.hold(call)
-        if tasks := self.theatre.run(_until_held(paused, work, gate[0])):
+        if tasks := self.theatre.run(until_held(paused, work, gate[0])):
             self.paused = (paused, tasks, gate[1])
         self.platform.release(call)
         self.see()
 
     @precondition(lambda self: self.paused is not None)
-    @rule()
-    def the_paused_replica_goes_on(self) -> None:
+    @rule(meanwhile=st.sampled_from(MEANWHILE))
+    def the_paused_replica_goes_on(self, meanwhile: str) -> None:
+        """At once, or when its lease has run out and its slot has the next tenant."""
+        if meanwhile != "nothing":
+            self._next_tenant_comes(meanwhile)
+        self._go_on()
+
+    def _next_tenant_comes(self, as_far_as: str) -> None:
+        self.pass_time(61, alive=True)
+        self._all_report_done()
+        self.settle()
+        self._admit(MEET, 100, 300)
+        self.do(None)
+        if as_far_as != "deploys":
+            self.do(working("look"))
+        if as_far_as == "is released":
+            self._all_report_done()
+
+    def _go_on(self) -> None:
         assert self.paused is not None
         paused, tasks, go_on = self.paused
         self.paused = None
         go_on.set()
-        self.theatre.run(_all(tasks))
+        self.theatre.run(all_of(tasks))
         paused.bury()
         self.see()
 
@@ -254,8 +298,13 @@ class Machine(Life):
     @precondition(lambda self: self.platform.running)
     @rule(which=WHICH, vanishes=st.booleans())
     def a_container_ends(self, which: int, vanishes: bool) -> None:
-        running = [each for each, c in self.platform.containers.items() if c.state == "running"]
-        container = running[which % len(running)]
+        running = self._running()
+        self._container_ends(running[which % len(running)], vanishes=vanishes)
+
+    def _running(self) -> list[ContainerId]:
+        return [each for each, c in self.platform.containers.items() if c.state == "running"]
+
+    def _container_ends(self, container: ContainerId, *, vanishes: bool) -> None:
         self.fell(self.platform.containers[container].assignment_id)
         if vanishes:
             self.platform.lose(container)
@@ -278,18 +327,16 @@ class Machine(Life):
         if sys.exc_info()[0] is not None:
             return  # It has gone wrong already.
         if self.paused:
-            self.the_paused_replica_goes_on()
+            self._go_on()
         self.platform.heal()
         for each in self.living:
             each.fate.dies_in = None
         for _ in range(40):
             self.pass_time(61, alive=True)
-            for run in self.platform.started:
-                if self.reference.is_live(run[1], run[0]):
-                    self._report(*run, "DONE")
+            self._all_report_done()
             self.settle()
             for work in ("poll", "recover"):
-                self.do(_working(work))
+                self.do(working(work))
             if self._rests():
                 break
         assert self._rests(), (self.sight.bots, self.sight.slots)
@@ -298,7 +345,7 @@ class Machine(Life):
     def _is_tidy(self) -> None:
         for _ in range(2):
             self.pass_time(601, alive=False)
-            self.do(_working("clean by force"))
+            self.do(working("clean by force"))
         kept = {slot["container_id"] or slot["slot_name"] for slot in self.sight.slots}
         for container_id, container in self.platform.containers.items():
             # One whose making was never answered waits under its slot's name.
@@ -308,62 +355,3 @@ class Machine(Life):
     def _rests(self) -> bool:
         ended = all(bot["status"] in FINAL for bot in self.sight.bots)
         return ended and all(slot["status"] == "idle" for slot in self.sight.slots)
-
-
-def _working(work: str) -> Callable[[Replica], Awaitable[Any]] | None:
-    """What loops do; None: the steps that are due."""
-    return {
-        "step": None,
-        "look": lambda r: r.looker.look("process"),
-        "poll": lambda r: r.queue_keeper.keep(),
-        "recover": lambda r: r.recovery.recover(),
-        "clean": lambda r: r.cleanup.clean(all_strays=False),
-        "clean by force": lambda r: r.cleanup.clean(all_strays=True),
-        "describe": lambda r: r.describer.describe_due(),
-    }[work]
-
-
-async def _pull(replica: Replica, lever: str, slot_id: Any) -> object:
-    levers, reason = replica.levers, f"{lever} by test"
-    match lever:
-        case "cordon" | "uncordon":
-            await replica.pools.cordon(slot_id, cordoned=lever == "cordon", reason=reason)
-        case "release":
-            await levers.release(slot_id, reason=reason)
-        case "recover":
-            await levers.recover(slot_id, reason=reason)
-        case "delete":
-            return await replica.pools.remove(slot_id, reason=reason)
-        case _:
-            await levers.delete(slot_id, reason=reason)
-    return None
-
-
-async def _or_error(work: Awaitable[T]) -> T | Exception:
-    try:
-        return await work
-    except (PoolDrained, NoSlot, IdempotencyConflict, NotFound) as error:
-        return error
-
-
-async def _until_held(living: Living, work: str, held: asyncio.Event) -> list[asyncio.Task[Any]]:
-    """Do the work until a call of it is held; what then waits. Nothing: it met no such call."""
-    replica = living.replica
-    tasks: list[asyncio.Task[Any]]
-    if work == "step":
-        await replica.stepper.make_due_steps()
-        tasks = list(replica.stepper.under_way)
-    elif work == "look":
-        tasks = [asyncio.create_task(replica.looker.look("process"))]
-    else:
-        tasks = [asyncio.create_task(replica.recovery.recover())]
-    waits = asyncio.create_task(held.wait())
-    while not held.is_set() and not all(task.done() for task in tasks):
-        open_tasks = [task for task in tasks if not task.done()]
-        await asyncio.wait([waits, *open_tasks], return_when=asyncio.FIRST_COMPLETED)
-    waits.cancel()
-    return tasks if held.is_set() else []
-
-
-async def _all(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    await asyncio.gather(*tasks)

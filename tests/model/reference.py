@@ -14,6 +14,8 @@ RUNNING = ["JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "LEAVING", "CALL_ENDED"
 ATTEMPTS = 2
 FRESH_S = 300.0
 LONGEST_S = 6 * 3600.0
+STUCK_S = 900.0
+"""Before that nobody gives a deployment up because of the time it takes."""
 SHORTEST_RETRY_S = 60.0
 
 SLOT_MOVES = {
@@ -53,8 +55,9 @@ class Bot:
     stop_asked: bool = False
     operated: bool = False
     """An operator took its slot."""
+    assigned_at: float = 0.0
     fell: bool = False
-    """Its container ended by itself."""
+    """The container of its present assignment ended by itself."""
     agent_called: bool = False
     said: set[str] = field(default_factory=set)
     ran_at: float = 0.0
@@ -78,6 +81,10 @@ class Pool:
 class Reference:
     def __init__(self, pools: dict[str, Pool]) -> None:
         self.now = 0.0
+        self.outage_ended_at = 0.0
+        """No replica lived before that: nobody could have heard an agent."""
+        self.refused: set[object] = set()
+        """Slots whose container the platform would not make, assignments it would not start."""
         self.pools = pools
         self.bots: dict[int, Bot] = {}
         self.slots: dict[str, Slot] = {}
@@ -155,6 +162,7 @@ class Reference:
             bot = self.bots[move.bot or 0]
             assert move.old == bot.status, (move, bot)
             bot.status, bot.deadline, bot.assignment = "DEPLOYING", None, move.assignment
+            bot.assigned_at, bot.fell = self.now, False
             bot.attempts += 1
             assert bot.attempts <= ATTEMPTS, (move, bot)
 
@@ -186,10 +194,11 @@ class Reference:
 
     def _has_reason(self, bot: Bot, move: Move) -> bool:
         """Nothing alive is killed: an end has its cause in the world."""
+        silent_s = self.now - max(bot.heard_at, self.outage_ended_at)
         reasons = {
             "queue_timeout": bot.deadline is not None and self.now >= bot.deadline,
             "deploy_failed": bot.status == "DEPLOYING" and bot.attempts == ATTEMPTS,
-            "heartbeat_lost": self.now - bot.heard_at > FRESH_S and bot.status in RUNNING,
+            "heartbeat_lost": silent_s > FRESH_S and bot.status in RUNNING,
             "container_exited": bot.fell and bot.status in RUNNING,
             "max_duration": self.now - bot.ran_at >= LONGEST_S and bot.status in RUNNING,
             "meeting_failed": "FAILED" in bot.said,
@@ -200,6 +209,13 @@ class Reference:
         return (
             bot.stop_asked if move.new == "CANCELLED" else bool(bot.said & {"DONE", "CALL_ENDED"})
         )
+
+    def _has_failed_to_deploy(self, bot: Bot, move: Move) -> bool:
+        """Is there a cause, of this bot's own, to give its deployment up?"""
+        refusals = self.refused & {move.slot, move.assignment}
+        self.refused -= refusals
+        slow = self.now - bot.assigned_at >= STUCK_S
+        return bot.fell or bot.operated or slow or bool(refusals)
 
     def _move_slot(self, move: Move) -> None:
         assert move.slot is not None
@@ -213,6 +229,9 @@ class Reference:
             assert move.bot is not None
             assert self.bots[move.bot].platform == platform, "a bot in another pool's slot"
             slot.bot = move.bot
+        elif move.new == "releasing":
+            bot = self.bots[slot.bot or 0]
+            assert bot.status in FINAL or self._has_failed_to_deploy(bot, move), (move, bot)
         elif move.new in ("idle", "error", "deleting"):
             slot.bot = None
         slot.status = move.new

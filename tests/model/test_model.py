@@ -1,16 +1,56 @@
 """The model: random lives of a Botpool, each step of them checked against the reference."""
 
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from unittest import mock
+
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from machine import Machine
 from theatre import Theatre
 
+from botpool.domain.recovery import Patient
+
+from planting import changed
+
 STEPS = 40
 LIVES = 22
 """Always the same ones."""
 MANY = 1_500
 """Others each time; Hypothesis prints what plays a failure again."""
+
+BUGS: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
+    "a slot is freed without a fence": lambda: changed(
+        "free_slots",
+        {"s.assignment_id = f.assignment_id AND s.version = f.version AND": ""},
+    ),
+    "a deployment fails without a fence": lambda: changed(
+        "fail_deployment",
+        {"AND assignment_id = %(assignment_id)s\nAND version = %(version)s": ""},
+    ),
+    "silence has no limit": lambda: mock.patch.object(Patient, "is_silent", new=True),
+}
+
+
+def live(url: str, lives: int, *, fixed: bool, phases: tuple[Phase, ...]) -> int:
+    """Live so many lives; how many steps of them were checked."""
+    with Theatre(url) as theatre:
+        Machine.theatre = theatre
+        run_state_machine_as_test(
+            Machine,
+            settings=settings(
+                max_examples=lives,
+                stateful_step_count=STEPS,
+                derandomize=fixed,
+                database=None,
+                deadline=None,
+                print_blob=True,
+                phases=phases,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    return theatre.steps
 
 
 @pytest.mark.parametrize(
@@ -23,20 +63,15 @@ MANY = 1_500
 def test_whatever_is_done_in_whatever_order(
     database_url: str, capsys: pytest.CaptureFixture[str], lives: int
 ) -> None:
-    with Theatre(database_url) as theatre:
-        Machine.theatre = theatre
-        run_state_machine_as_test(
-            Machine,
-            settings=settings(
-                max_examples=lives,
-                stateful_step_count=STEPS,
-                derandomize=lives == LIVES,
-                database=None,
-                deadline=None,
-                print_blob=True,
-                phases=(Phase.generate, Phase.shrink),
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
+    phases = (Phase.generate, Phase.shrink)
+    steps = live(database_url, lives, fixed=lives == LIVES, phases=phases)
     with capsys.disabled():
-        print(f"\n{theatre.steps} checked steps in {lives} lives")  # noqa: T201
+        print(f"\n{steps} checked steps in {lives} lives")  # noqa: T201
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_bug_that_was_planted_ends_a_life(database_url: str, bug: str) -> None:
+    with BUGS[bug](), pytest.raises(AssertionError):
+        live(database_url, MANY, fixed=True, phases=(Phase.generate,))

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from botpool.backends.protocol import StartOrder
+from botpool.domain.errors import BackendRefused
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
@@ -100,6 +101,15 @@ class Platform(ScriptedBackend):
         """Every run there was, in order: those whose agents may call, also long after their end."""
         self.haunted: set[ContainerId] = set()
         """Containers that run because the world, and not Botpool, started them."""
+        self.refused: set[object] = set()
+        """What it would not make (by the slot's name) or start (by the assignment)."""
+
+    async def _called(self, call: str, about: object) -> None:
+        try:
+            await super()._called(call, about)
+        except BackendRefused:
+            self.refused.add(about)
+            raise
 
     async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
         before = {

@@ -5,8 +5,9 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from causes import Causes
 from conductor import Conductor
-from installation import Installation, Unreachable
+from installation import BRISK, Installation, Unreachable
 from simulated_platform import Platform, Run
 
 from botpool.domain.errors import (
@@ -36,6 +37,7 @@ class Cast:
         self.conductor = conductor
         self.accepted: list[BotId] = []
         self.joined: dict[BotId, list[AssignmentId]] = defaultdict(list)
+        self.causes = Causes(BRISK)
         self.violations: list[str] = []
         self.installation: Installation
         self.platform: Platform
@@ -59,7 +61,9 @@ class Cast:
         ends_at = self.conductor.now + self.chance.uniform(0.5, 4.0)
         await self._insist(lambda r: r.agents.report(me, bot, BotStatus.IN_CALL, None))
         while self.conductor.now < ends_at:
+            sent_at = self.conductor.now
             orders = await self._insist(lambda r: r.agents.heartbeat(me, bot))
+            self.causes.beat_at[bot] = sent_at
             if orders.should_exit:
                 return
             if orders.should_leave:
@@ -70,6 +74,7 @@ class Cast:
                 await asyncio.sleep(3600)
             await asyncio.sleep(BEAT_S)
         ending = BotStatus.FAILED if character == "refused" else BotStatus.DONE
+        self.causes.said[bot].add(ending)
         for _ in range(self.chance.choice((1, 1, 2))):
             await self._insist(lambda r: r.agents.report(me, bot, ending, None))
 
@@ -104,6 +109,7 @@ class Cast:
             self.accepted.append(admitted[0].bot.id)
             if self.chance.random() < 0.25:
                 await asyncio.sleep(self.chance.uniform(0.0, 12.0))
+                self.causes.stop_asked.add(admitted[0].bot.id)
                 await self._insist(lambda r: r.stopping.stop(admitted[0].bot.id))
 
     # Operators
@@ -132,7 +138,9 @@ class Cast:
             for cordoned in (True, False):
                 await self._cordon(slot, cordoned=cordoned)
                 await asyncio.sleep(self.chance.uniform(0.0, 10.0))
-        elif pull == "release":
+            return
+        self.causes.operated = True
+        if pull == "release":
             await self._insist(lambda r: r.levers.release(slot, reason="released"))
         elif pull == "recover":
             await self._insist(lambda r: r.levers.recover(slot, reason="recovered"))

@@ -1,29 +1,14 @@
 """Bugs put in by hand, to see that the schedules find them."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest import mock
 
 from botpool.domain.observation import ContainerState
 from botpool.engine.release import Releaser
-from botpool.store import database
-from botpool.store.statements import sent_text
 
-
-@contextmanager
-def _changed(name: str, changes: Mapping[str, str]) -> Iterator[None]:
-    """One statement, with some of its words replaced."""
-    text = sent_text(name)
-    for words, others in changes.items():
-        assert words in text, f"{name}.sql does not say {words!r} any more"
-        text = text.replace(words, others)
-
-    def read(wanted: str) -> str:
-        return text if wanted == name else sent_text(wanted)
-
-    with mock.patch.object(database, "sent_text", read):
-        yield
+from planting import changed
 
 
 @contextmanager
@@ -35,19 +20,38 @@ def _released_before_the_stop() -> Iterator[None]:
         yield
 
 
-BUGS: Mapping[str, Callable[[], Any]] = {
-    "a slot is freed without a fence": lambda: _changed(
+def _counted_outside_the_lock() -> AbstractContextManager[None]:
+    return changed("lock_pool", {"pg_advisory_xact_lock(1651471472, hashtext(%(platform)s))": "1"})
+
+
+@contextmanager
+def _grown_beyond_the_maximum() -> Iterator[None]:
+    """As above, where numbers are no guard: each transaction takes some that no other can."""
+    numbers = "SELECT 10 * pg_current_xact_id()::text::integer + generate_series(1, pool.max_size)"
+    with (
+        _counted_outside_the_lock(),
+        changed("grow_pool", {"generate_series(1, pool.max_size)": f"LATERAL ({numbers})"}),
+    ):
+        yield
+
+
+BUGS: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
+    "a slot is freed without a fence": lambda: changed(
         "free_slots",
         {"s.assignment_id = f.assignment_id AND s.version = f.version AND": ""},
     ),
-    "a pool's slots are counted outside its lock": lambda: _changed(
-        "lock_pool", {"pg_advisory_xact_lock(1651471472, hashtext(%(platform)s))": "1"}
+    "a pool's slots are counted outside its lock": _counted_outside_the_lock,
+    "a pool's slots are counted outside its lock, and numbers are no limit": (
+        _grown_beyond_the_maximum
     ),
     "a slot is released before its container has stopped": _released_before_the_stop,
-    "an end reaches whoever came after": lambda: _changed(
+    "an end reaches whoever came after": lambda: changed(
         "end_bots",
         {
-            "s.assignment_id = e.assignment_id": "s.assignment_id >= e.assignment_id",
+            "JOIN bot_pool_slots s ON s.assignment_id = e.assignment_id": (
+                "JOIN assignments was ON was.id = e.assignment_id "
+                "JOIN bot_pool_slots s ON s.id = was.slot_id"
+            ),
             "(e.version IS NULL OR s.version = e.version)": "true",
         },
     ),

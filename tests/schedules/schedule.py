@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 from cast import Cast
+from causes import ENDS
 from conductor import Conductor, VirtualLoop
 from installation import Installation
 from simulated_database import Server, Trouble
@@ -27,6 +28,7 @@ STALLS_AT = (
     None,
     "free_slots",
     "free_slots",
+    "enqueue_bots",
     "record_start",
     "record_container",
     "end_bot",
@@ -110,14 +112,16 @@ class _Stage:
             answer_lost=chance.choice((0.0, 0.0, 0.1)),
             start_fails=chance.choice((0.0, 0.0, 0.2)),
         )
-        platform = cast.platform = Platform(self._conductor, manners, cast.live)
+        maximum = chance.choice((1, 1, 2, 3))
+        platform = Platform(self._conductor, manners, cast.live, maximum=maximum)
+        cast.platform = platform
         self._server.after_release = lambda: self._see_nobody_running(platform)
         cast.installation = Installation(
             self._server,
             self._conductor,
             platform,
             trouble,
-            pools=[pool(chance.choice((1, 1, 2, 3)))],
+            pools=[pool(maximum)],
             concurrent_starts=chance.choice((None, None, 1)),
         )
         for _ in range(chance.choice((2, 2, 3))):
@@ -203,3 +207,7 @@ class _Stage:
         lost = [bot for bot in cast.accepted if bot not in statuses]
         if lost:
             outcome.violations.append(f"accepted, and lost: {lost}")
+        now, down_at = self._conductor.now, cast.platform.down_at
+        for end in self._server.rows(ENDS):
+            if not cast.causes.explain(end, now=now, down_at=down_at):
+                outcome.violations.append(f"ended without a cause: {end}")

@@ -59,15 +59,23 @@ class Manners:
 
 
 class Platform:
-    def __init__(self, conductor: Conductor, manners: Manners, live: Callable[[Run], Any]) -> None:
-        """`live`: what an agent does, from its container's start to its end."""
+    def __init__(
+        self, conductor: Conductor, manners: Manners, live: Callable[[Run], Any], *, maximum: int
+    ) -> None:
+        """`live`: what an agent does, from its container's start to its end.
+
+        `maximum`: how many containers may be up at once.
+        """
         self.conductor = conductor
         self.manners = manners
         self.containers: dict[ContainerId, Container] = {}
         self.violations: list[str] = []
+        self.down_at: dict[BotId, float] = {}
+        """When a bot's container first ended, whatever ended it."""
         self.lines: list[Line] = []
         self.arriving: set[asyncio.Task[None]] = set()
         self._live = live
+        self._maximum = maximum
         self._made = 0
 
     @property
@@ -101,6 +109,8 @@ class Platform:
         bot_id = json.loads(order.environment["BOT_DATA"])["id"]
         if container.state in _UP:
             self._violated(f"{container.name} started for {bot_id} while it runs for another")
+        if len(self.up) >= self._maximum:
+            self._violated(f"{len(self.up)} of {self._maximum} run when {bot_id} is started")
         if any(other.run and other.run.bot_id == bot_id for other in self.up):
             self._violated(f"bot {bot_id} started in a second container")
         container.started.add(order.assignment_id)
@@ -128,8 +138,10 @@ class Platform:
     def exit(self, container_id: ContainerId, state: ContainerState) -> None:
         """The run is over, whatever ended it."""
         container = self.containers[container_id]
-        if container.run is not None and container.run.task is not None:
-            container.run.task.cancel()
+        if container.run is not None:
+            self.down_at.setdefault(container.run.bot_id, self.conductor.now)
+            if container.run.task is not None:
+                container.run.task.cancel()
         container.state = state
         self._hint(container_id)
 
