@@ -63,9 +63,9 @@ class Cast:
         while self.conductor.now < ends_at:
             sent_at = self.conductor.now
             orders = await self._insist(lambda r: r.agents.heartbeat(me, bot))
-            self.causes.beat_at[bot] = sent_at
             if orders.should_exit:
                 return
+            self.causes.beat_at[bot] = sent_at
             if orders.should_leave:
                 break
             if character == "crashes":

@@ -10,7 +10,7 @@ from botpool.domain.states import BotStatus
 
 ENDS = """
 SELECT
-    id, status, failure_code, attempts, queue_timeout_ms / 1000.0 AS patience_s,
+    id, status, failure_code, attempts, queue_timeout_ms / 1000.0::float8 AS patience_s,
     extract(epoch FROM botpool_now() - ended_at)::float8 AS ended_ago_s,
     extract(epoch FROM ended_at - created_at)::float8 AS age_s,
     extract(epoch FROM ended_at - started_at)::float8 AS ran_s
@@ -18,6 +18,9 @@ FROM bots
 WHERE ended_at IS NOT NULL
 ORDER BY id
 """
+
+
+_SAME_S = 0.01
 
 
 class Causes:
@@ -31,7 +34,7 @@ class Causes:
         self.operated = False
         """An operator pulled a lever on some slot."""
         self.beat_at: dict[BotId, float] = {}
-        """When the last heartbeat that was answered had been sent."""
+        """When the last heartbeat that was taken had been sent."""
 
     def explain(
         self, end: Mapping[str, Any], *, now: float, down_at: Mapping[BotId, float]
@@ -41,12 +44,13 @@ class Causes:
         `down_at`: when a container of the bot had first ended, whatever ended it.
         """
         bot, policy = end["id"], self._policy
-        ended_at = now - end["ended_ago_s"]
+        # Time is in ticks: what differs by less is the same moment, written with other digits.
+        ended_at = now - end["ended_ago_s"] + _SAME_S
         silent_s = ended_at - self.beat_at.get(bot, 0.0)
         causes = {
             "DONE": BotStatus.DONE in self.said[bot],
             "CANCELLED": bot in self.stop_asked,
-            "queue_timeout": end["age_s"] >= end["patience_s"],
+            "queue_timeout": end["age_s"] + _SAME_S >= end["patience_s"],
             "deploy_failed": end["attempts"] == policy.deploy_attempts,
             "heartbeat_lost": silent_s > policy.recovery.heartbeat_freshness_s,
             "container_exited": down_at.get(bot, ended_at + 1) <= ended_at,
