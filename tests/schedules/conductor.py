@@ -7,6 +7,7 @@ gives the same schedule, step by step.
 """
 
 import asyncio
+import itertools
 import math
 import random
 import selectors
@@ -104,6 +105,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self, conductor: Conductor) -> None:
         super().__init__(_Pause(conductor))
         self._conductor = conductor
+        self.numbers = itertools.count()
+        """Of its tasks, in the order of their making."""
         self.failures: list[Mapping[str, Any]] = []
         """What nobody waited for, and failed."""
         self.set_exception_handler(lambda _, context: self.failures.append(context))

@@ -72,9 +72,20 @@ class Living:
             task.cancel()
 
 
-def _in_its_home(loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
+class _NumberedTask(asyncio.Task[Any]):
+    """Sets of tasks keep an order that the seed decides, and not the places they have in memory."""
+
+    def __init__(self, work: Any, *, loop: VirtualLoop, **options: Any) -> None:
+        self._number = next(loop.numbers)
+        super().__init__(work, loop=loop, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+def _in_its_home(loop: VirtualLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
     """A task belongs to the replica whose work made it."""
-    task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **more)
+    task = _NumberedTask(work, loop=loop, **more)
     context = more.get("context")
     home = context.get(_home) if context else _home.get()
     if home is not None:
