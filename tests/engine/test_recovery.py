@@ -7,6 +7,7 @@ import pytest
 from patients import LONG, alive, beat, busy, deployed
 
 from botpool.domain.errors import BackendUnavailable
+from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
@@ -190,6 +191,22 @@ async def test_what_moved_meanwhile_is_left_alone(stage: Stage, act: str) -> Non
         await stage.end(other, bot)
     go_on.set()
     assert await late == Recovered()
+
+
+async def test_who_is_heard_while_the_platform_is_asked_is_not_silent(stage: Stage) -> None:
+    """A heartbeat raises no version: it is a fence of its own."""
+    replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
+    bot = await busy(stage, replica)
+    await alive(stage, replica, 310)
+    come, go_on = stage.backend.hold("look")
+    late = asyncio.create_task(replica.recovery.recover())
+    await come.wait()
+    assignment = AssignmentId(stage.slot_of(bot)["assignment_id"])
+    orders = await other.agents.heartbeat(assignment, bot)
+    go_on.set()
+    assert await late == Recovered()
+    assert not orders.should_exit
+    assert stage.statuses(bot) == ["JOINING_CALL"]
 
 
 async def test_many_heartbeats_are_one_statement(stage: Stage) -> None:

@@ -98,6 +98,7 @@ ENDED = {
     "failure_reasons": each(None),
     "reasons": each("test"),
     "hold_leases": each(False),
+    "unheard_since": each(None),
 }
 LEASED = {"owner": "test", "lease_s": 20, "limit": TOGETHER, "backends": ["process"]}
 BEATS = {"assignment_ids": ids(1), "bot_ids": ids(1)}

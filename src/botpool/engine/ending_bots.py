@@ -8,6 +8,7 @@ second finds a slot that is already released.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from botpool.domain.decisions import Ending
@@ -31,6 +32,7 @@ class _End:
     version: int | None
     ending: Ending
     holds_lease: bool
+    unheard_since: datetime | None
 
 
 class EndingBots:
@@ -49,6 +51,7 @@ class EndingBots:
         *,
         version: int | None,
         holds_lease: bool,
+        unheard_since: datetime | None,
     ) -> bool:
         """False: nothing was changed."""
         row = await self._ends.ask(
@@ -57,6 +60,7 @@ class EndingBots:
                 version=version,
                 ending=ending,
                 holds_lease=holds_lease,
+                unheard_since=unheard_since,
             )
         )
         if row is None:
@@ -85,6 +89,7 @@ class EndingBots:
                 ],
                 "reasons": [ending.reason for ending in endings],
                 "hold_leases": [end.holds_lease for end in ends],
+                "unheard_since": [end.unheard_since for end in ends],
             },
         )
         if rows:

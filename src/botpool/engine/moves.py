@@ -7,6 +7,7 @@ finds neither the version nor the status it needs. Late: the same.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from botpool.backends.protocol import ContainerSpec
 from botpool.domain.decisions import Ending
@@ -194,13 +195,19 @@ class Moves:
         *,
         version: int | None = None,
         holds_lease: bool = False,
+        unheard_since: datetime | None = None,
     ) -> bool:
         """End the bot of an assignment and begin its slot's release. False: nothing was changed.
 
         `holds_lease`: the caller is the worker of the slot's lease, and gives it back with this.
+        `unheard_since`: it ends for its silence, unless a heartbeat came at that time or later.
         """
         return await self.ending_bots.end(
-            assignment_id, ending, version=version, holds_lease=holds_lease
+            assignment_id,
+            ending,
+            version=version,
+            holds_lease=holds_lease,
+            unheard_since=unheard_since,
         )
 
     async def condemn(

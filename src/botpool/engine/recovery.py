@@ -243,7 +243,9 @@ class Recovery:
             reason=f"No heartbeat for more than {limit_s:g} s.",
             failure_code=FailureCode.HEARTBEAT_LOST,
         )
-        if not await self.moves.end_bot(slot.assignment_id, ending, version=slot.version):
+        if not await self.moves.end_bot(
+            slot.assignment_id, ending, version=slot.version, unheard_since=slot.now
+        ):
             return False
         journal.heartbeat_lost(
             slot_id=slot.slot_id,

@@ -1,6 +1,7 @@
 -- Bots in slots come to their end, and their slots to their release. Slots are locked before bots,
 -- in the order of their ids. With a version a write is fenced by a look; without, the assignment
--- alone is the fence. No row: nothing was changed.
+-- alone is the fence. Who is ended for its silence must not have been heard since that was seen:
+-- heartbeats raise no version. No row: nothing was changed.
 WITH held AS MATERIALIZED (
     SELECT
         s.id, s.platform, s.slot_name, s.status, s.assigned_bot_id, s.assignment_id,
@@ -8,10 +9,21 @@ WITH held AS MATERIALIZED (
     FROM unnest(
         %(assignment_ids)s::bigint[], %(versions)s::bigint[], %(statuses)s::text[],
         %(failure_codes)s::text[], %(failure_reasons)s::text[], %(reasons)s::text[],
-        %(hold_leases)s::boolean[]
-    ) AS e (assignment_id, version, new_status, failure_code, failure_reason, reason, holds_lease)
+        %(hold_leases)s::boolean[], %(unheard_since)s::timestamptz[]
+    ) AS e (
+        assignment_id, version, new_status, failure_code, failure_reason, reason, holds_lease,
+        unheard_since)
     JOIN bot_pool_slots s ON s.assignment_id = e.assignment_id
-    WHERE s.status IN ('deploying', 'busy') AND (e.version IS NULL OR s.version = e.version)
+    WHERE s.status IN ('deploying', 'busy')
+      AND (e.version IS NULL OR s.version = e.version)
+      AND (
+          e.unheard_since IS NULL
+          OR NOT EXISTS (
+              SELECT
+              FROM bot_heartbeats h
+              WHERE h.bot_id = s.assigned_bot_id
+                AND h.assignment_id = s.assignment_id
+                AND h.last_at >= e.unheard_since))
     ORDER BY s.id
     FOR UPDATE OF s
 ), former AS MATERIALIZED (
