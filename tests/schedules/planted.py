@@ -36,16 +36,12 @@ def _grown_beyond_the_maximum() -> Iterator[None]:
 
 
 BUGS: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
-    "a slot is freed without a fence": lambda: changed(
-        "free_slots",
-        {"s.assignment_id = f.assignment_id AND s.version = f.version AND": ""},
-    ),
     "a pool's slots are counted outside its lock": _counted_outside_the_lock,
     "a pool's slots are counted outside its lock, and numbers are no limit": (
         _grown_beyond_the_maximum
     ),
     "a slot is released before its container has stopped": _released_before_the_stop,
-    "an end reaches whoever came after": lambda: changed(
+    "an end without a fence reaches whoever came after": lambda: changed(
         "end_bots",
         {
             "JOIN bot_pool_slots s ON s.assignment_id = e.assignment_id": (

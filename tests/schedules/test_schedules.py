@@ -20,7 +20,7 @@ THOUSAND = 1000
 MANY = 10_000
 EASY = {
     "a slot is released before its container has stopped",
-    "an end reaches whoever came after",
+    "an end without a fence reaches whoever came after",
 }
 """Bugs that the first schedules find already."""
 
