@@ -64,6 +64,9 @@ async def until_held(living: Living, work: str, held: asyncio.Event) -> list[asy
         open_tasks = [task for task in tasks if not task.done()]
         await asyncio.wait([waits, *open_tasks], return_when=asyncio.FIRST_COMPLETED)
     waits.cancel()
+    # One is held; the others come to their end, so that nobody looks on in the middle of a write.
+    while len(pending := [task for task in tasks if not task.done()]) > 1:
+        await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
     return tasks if held.is_set() else []
 
 
