@@ -17,6 +17,7 @@ from rich.table import Table
 from bench import page
 from bench.figures import Figure
 from bench.ground import conditions, prepared
+from botpool.cli.progress import bar
 
 RESULTS = Path(__file__).with_name("results.json")
 MEASURES = (
@@ -53,9 +54,11 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="botpool-bench-") as folder,
         prepared(Path(folder), small=asked.small) as ground,
+        bar(console, "Measuring") as shown,
     ):
-        for name, module in measures.items():
+        for done, (name, module) in enumerate(measures.items()):
             console.print(f"{name} …")
+            shown.tell(done, len(measures), f"Measuring {name}")
             figures += module.measure(ground)
     _show(console, figures)
     if asked.small:

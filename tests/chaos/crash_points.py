@@ -27,6 +27,7 @@ from typing import Any, Self, TypeVar
 import uvloop
 
 from botpool import app, logs
+from botpool.backends import docker
 from botpool.backends.docker import DockerBackend
 from botpool.backends.docker.daemon import Daemon
 from botpool.backends.process import ProcessBackend
@@ -150,7 +151,7 @@ def watched_database(fuse: Fuse) -> type[Database]:
 
 
 def set_fuse(fuse: Fuse) -> None:
-    """Put watched parts where `app` and the backend find the product's own."""
+    """Put watched parts where `app` and the backends find the product's own."""
     calls = {name: fuse.round_call(name, getattr(ProcessBackend, name)) for name in BACKEND_CALLS}
     vars(app).update(
         Database=watched_database(fuse),
@@ -158,8 +159,8 @@ def set_fuse(fuse: Fuse) -> None:
     )
     # Inside `start`: the launcher is a process, and nobody has heard its answer yet.
     vars(process_backend).update(launch=fuse.round_function("launch", launch))
-    docker = {name: fuse.round_call(name, getattr(DockerBackend, name)) for name in BACKEND_CALLS}
-    vars(app).update(DockerBackend=type("WatchedDocker", (DockerBackend,), docker))
+    calls = {name: fuse.round_call(name, getattr(DockerBackend, name)) for name in BACKEND_CALLS}
+    vars(docker).update(DockerBackend=type("WatchedDocker", (DockerBackend,), calls))
     # The same at Docker, and the steps before it.
     for step, request in DOCKER_REQUESTS.items():
         setattr(Daemon, request, fuse.round_call(step, getattr(Daemon, request)))
