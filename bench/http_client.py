@@ -23,8 +23,8 @@ class Client:
         self._host, self._port = urlsplit(address).hostname, urlsplit(address).port
         self._key = key
         self._count = connections
-        self._free: asyncio.LifoQueue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = (
-            asyncio.LifoQueue()
+        self._free: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = (
+            asyncio.Queue()
         )
 
     @classmethod

@@ -87,7 +87,8 @@ async def _unloaded(server: Server) -> float:
 
 
 async def _at_random(server: Server, posts: int, seconds: float) -> list[Answer]:
-    moments = sorted(random.Random(1).uniform(0, seconds) for _ in range(posts))
+    chance = random.Random(1)
+    moments = [chance.uniform(0, seconds) for _ in range(posts)]
     async with Client.connected(server.address, server.key, 256) as client:
         began = time.perf_counter()
 
