@@ -37,7 +37,9 @@ QUICK = ("claim_release", "lone_caller")
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--small", action="store_true", help="a minute; fails below half a goal")
+    parser.add_argument(
+        "--small", action="store_true", help="half a minute; fails far below a goal"
+    )
     parser.add_argument("measures", nargs="*", help=f"some of: {', '.join(MEASURES)}")
     asked = parser.parse_args()
     if unknown := set(asked.measures) - set(MEASURES):

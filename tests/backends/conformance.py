@@ -243,7 +243,7 @@ class StopConformance:
 
         async def stop_soon(number: int) -> None:
             await asyncio.sleep(chance.random() * 0.08)
-            # One that a start is always ahead of may use up its time: what counts is how it ends.
+            # It may use up its time: what counts is how it ends.
             await backend.stop(container_id, AssignmentId(number), timeout_s=10)
 
         for number in range(100, 125):

@@ -17,7 +17,8 @@ def bench(
         list[str] | None, typer.Argument(metavar="MEASURE", help="Only these; else all.")
     ] = None,
     small: Annotated[
-        bool, typer.Option("--small", help="A minute; fails when a ratio is far below its goal.")
+        bool,
+        typer.Option("--small", help="Half a minute; fails when a ratio is far below its goal."),
     ] = False,
 ) -> None:
     """Measure Botpool against PostgreSQL and its peers, on this machine.
