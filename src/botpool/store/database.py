@@ -17,6 +17,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import JsonDumper
 
 from botpool.domain.errors import DatabaseUnavailable
+from botpool.store.arrays import ArrayDumper
 from botpool.store.statements import sent_text
 
 Call: TypeAlias = tuple[str, Mapping[str, Any]]
@@ -98,7 +99,7 @@ class Database:
         async def run() -> Rows:
             async with self._connection() as connection:
                 cursor = await _execute(connection, name, parameters)
-                return await cursor.fetchall() if cursor.description else []
+                return await cursor.fetchall() if cursor.rownumber is not None else []
 
         return await _again_if_undone(run)
 
@@ -159,6 +160,7 @@ class Database:
 
 async def _prepare_session(connection: Connection) -> None:
     connection.adapters.register_dumper(dict, JsonDumper)
+    connection.adapters.register_dumper(list, ArrayDumper)
     await _execute(connection, "prepare_session", {})
 
 
