@@ -120,6 +120,21 @@ async def test_two_lanes_serve_side_by_side() -> None:
     assert desk.batches == [[1], [2], [3, 4]]
 
 
+async def test_where_nobody_is_in_a_hurry_those_who_come_soon_after_go_together() -> None:
+    desk = Desk()
+    gathering = Gathering("test", desk.work, at_once=10, every_s=0.5)
+    assert await gathering.ask(1) == 2
+    assert desk.batches == [[1]], "the first waits for nobody"
+    tasks = await asked(gathering, 2)
+    tasks += await asked(gathering, 3)
+    assert await asyncio.gather(*tasks) == [4, 6]
+    assert desk.batches == [[1], [2, 3]]
+    await asyncio.sleep(1.1)
+    (late,) = await asked(gathering, 4)
+    assert desk.batches[2:] == [[4]], "nor does one who comes later"
+    assert await late == 8
+
+
 async def test_nobody_waits_for_a_service_that_was_ended() -> None:
     desk = Desk()
     gathering = Gathering("test", desk.work, at_once=10)

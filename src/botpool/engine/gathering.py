@@ -37,16 +37,20 @@ class Gathering(Generic[Item, Answer]):
         *,
         at_once: int,
         lanes: int = 1,
+        every_s: float = 0,
         apart_by: Callable[[Item], Hashable] = id,
     ) -> None:
         """`lanes`: how many statements may be under way side by side.
 
+        `every_s`: how long after the last one a statement may begin, where nobody is in a hurry.
         `apart_by`: items that are the same by it never travel together.
         """
         self._name = name
         self._work = work
         self._at_once = at_once
         self._lanes = lanes
+        self._every_s = every_s
+        self._next_at = 0.0
         self._apart_by = apart_by
         self._waiting: list[_Asked[Item, Answer]] = []
         self._serving = 0
@@ -71,8 +75,10 @@ class Gathering(Generic[Item, Answer]):
     async def _serve(self) -> None:
         batch: Sequence[_Asked[Item, Answer]] = ()
         try:
-            while batch := self._next_batch():
-                await self._serve_together(batch)
+            while self._waiting:
+                await self._take_time()
+                if batch := self._next_batch():
+                    await self._serve_together(batch)
         except BaseException:
             # We are being ended: nobody may wait for an answer that does not come.
             for asked in (*batch, *self._waiting):
@@ -82,6 +88,14 @@ class Gathering(Generic[Item, Answer]):
         finally:
             # In the same step as the look that found nobody: who asks after it begins anew.
             self._serving -= 1
+
+    async def _take_time(self) -> None:
+        if not self._every_s:
+            return
+        now = asyncio.get_running_loop().time()
+        if (early_s := self._next_at - now) > 0:
+            await asyncio.sleep(early_s)
+        self._next_at = max(now, self._next_at) + self._every_s
 
     def _next_batch(self) -> list[_Asked[Item, Answer]]:
         batch: dict[Hashable, _Asked[Item, Answer]] = {}
