@@ -110,7 +110,7 @@ def test_it_is_durable_modest_and_private(data_dir: DataDir) -> None:
 
         assert setting("fsync") == setting("synchronous_commit") == "on"
         assert setting("listen_addresses") == ""
-        assert setting("shared_buffers") == "32MB"
+        assert setting("shared_buffers") == "128MB"
         assert setting("max_connections") == "100"
         assert connection.info.dbname == "botpool"
     assert (data_dir.postgres / ".s.PGSQL.5432").stat().st_mode & 0o777 == 0o700

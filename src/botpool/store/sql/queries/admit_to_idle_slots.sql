@@ -45,7 +45,8 @@ WITH wish AS MATERIALIZED (
     RETURNING k.bot_id
 ), admitted AS MATERIALIZED (
     SELECT
-        w.n, w.correlation_id, ids.slot_id, ids.slot_name, ids.container_id, ids.bot_id,
+        w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
+        w.correlation_id, ids.slot_id, ids.slot_name, ids.container_id, ids.bot_id,
         ids.assignment_id
     FROM wish w
     JOIN ids ON ids.n = w.n
@@ -56,11 +57,10 @@ WITH wish AS MATERIALIZED (
         id, platform, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
         correlation_id, attempts, assignment_id, slot_name, container_id, created_at, assigned_at)
     SELECT
-        a.bot_id, %(platform)s, 'DEPLOYING', w.meeting_url, w.bot_display_name, w.bot_data,
-        w.priority, w.queue_timeout_ms, w.correlation_id, 1, a.assignment_id, a.slot_name,
+        a.bot_id, %(platform)s, 'DEPLOYING', a.meeting_url, a.bot_display_name, a.bot_data,
+        a.priority, a.queue_timeout_ms, a.correlation_id, 1, a.assignment_id, a.slot_name,
         a.container_id, botpool_now(), botpool_now()
-    FROM wish w
-    JOIN admitted a ON a.n = w.n
+    FROM admitted a
 ), assignment AS (
     INSERT INTO assignments (
         id, bot_id, slot_id, slot_name, platform, attempt, warm, container_id, assigned_at)

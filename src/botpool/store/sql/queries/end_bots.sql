@@ -5,7 +5,7 @@
 WITH held AS MATERIALIZED (
     SELECT
         s.id, s.platform, s.slot_name, s.status, s.assigned_bot_id, s.assignment_id,
-        s.container_id, e.new_status, e.failure_code, e.failure_reason, e.reason, e.holds_lease
+        s.container_id, s.version, e.new_status, e.failure_code, e.failure_reason, e.reason, e.holds_lease
     FROM unnest(
         %(assignment_ids)s::bigint[], %(versions)s::bigint[], %(statuses)s::text[],
         %(failure_codes)s::text[], %(failure_reasons)s::text[], %(reasons)s::text[],
@@ -29,7 +29,7 @@ WITH held AS MATERIALIZED (
 ), former AS MATERIALIZED (
     SELECT
         held.id AS slot_id, held.platform, held.slot_name, held.status AS slot_status,
-        held.assignment_id, held.container_id, held.new_status, held.failure_code,
+        held.assignment_id, held.container_id, held.version, held.new_status, held.failure_code,
         held.failure_reason, held.reason, held.holds_lease,
         b.id, b.status, b.correlation_id
     FROM held
@@ -59,7 +59,6 @@ WITH held AS MATERIALIZED (
         version = s.version + 1
     FROM former
     WHERE s.id = former.slot_id
-    RETURNING s.id, s.version
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
@@ -78,6 +77,5 @@ WITH held AS MATERIALIZED (
 SELECT
     former.slot_id, former.platform, former.slot_name, former.container_id, former.slot_status,
     former.assignment_id, former.id AS bot_id, former.status AS bot_status, former.correlation_id,
-    slot.version
+    former.version + 1 AS version
 FROM former
-JOIN slot ON slot.id = former.slot_id

@@ -4,13 +4,16 @@
 WITH former AS MATERIALIZED (
     SELECT
         s.id, s.assigned_bot_id, s.assignment_id, s.container_id, s.phase_at, s.slot_name,
-        s.backend, f.status, f.error_message, f.container_gone, f.reason
+        s.backend, f.status, f.error_message, f.container_gone, f.reason,
+        b.status AS bot_status, b.correlation_id, a.assigned_at
     FROM unnest(
         %(slot_ids)s::bigint[], %(assignment_ids)s::bigint[], %(versions)s::bigint[],
         %(statuses)s::text[], %(error_messages)s::text[], %(containers_gone)s::boolean[],
         %(reasons)s::text[]
     ) AS f (slot_id, assignment_id, version, status, error_message, container_gone, reason)
     JOIN bot_pool_slots s ON s.id = f.slot_id
+    JOIN bots b ON b.id = s.assigned_bot_id
+    JOIN assignments a ON a.id = s.assignment_id
     WHERE s.assignment_id = f.assignment_id AND s.version = f.version AND s.status = 'releasing'
     ORDER BY s.id
     FOR UPDATE OF s
@@ -42,31 +45,27 @@ WITH former AS MATERIALIZED (
     SET ended_at = botpool_now()
     FROM former
     WHERE a.id = former.assignment_id
-    RETURNING a.id, a.assigned_at
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
         correlation_id, data)
     SELECT
-        'slot.status', b.id, former.id, former.assignment_id, former.slot_name, 'releasing',
-        former.status, former.reason, b.correlation_id,
+        'slot.status', former.assigned_bot_id, former.id, former.assignment_id, former.slot_name,
+        'releasing', former.status, former.reason, former.correlation_id,
         CASE WHEN former.container_gone
              THEN json_build_object('goneContainerId', former.container_id) END
     FROM former
-    JOIN bots b ON b.id = former.assigned_bot_id
     ORDER BY former.id
 )
 SELECT
     former.id AS slot_id, former.slot_name,
     CASE WHEN former.container_gone THEN NULL ELSE former.container_id END AS container_id,
-    b.id AS bot_id, b.status AS bot_status, b.correlation_id,
+    former.assigned_bot_id AS bot_id, former.bot_status, former.correlation_id,
     EXISTS (
         SELECT
         FROM bot_pool_slots w
         WHERE w.backend = former.backend AND w.phase IN ('waiting_for_image', 'waiting_for_start')
     ) AS others_wait,
-    extract(epoch FROM botpool_now() - assigned.assigned_at)::float8 AS occupied_s,
+    extract(epoch FROM botpool_now() - former.assigned_at)::float8 AS occupied_s,
     extract(epoch FROM botpool_now() - former.phase_at)::float8 AS releasing_s
 FROM former
-JOIN bots b ON b.id = former.assigned_bot_id
-JOIN assigned ON assigned.id = former.assignment_id

@@ -12,7 +12,7 @@ FROM (
         SELECT l.assigned_at, l.ended_at
         FROM assignments l
         WHERE l.platform = %(platform)s AND l.ended_at IS NOT NULL
-        ORDER BY l.ended_at DESC
+        ORDER BY l.assigned_at DESC
         LIMIT 100
     ) AS a
 ) AS done

@@ -17,10 +17,20 @@ WITH counted AS MATERIALIZED (
               SELECT o.number FROM bot_pool_slots o WHERE o.platform = %(platform)s
               ORDER BY o.number DESC LIMIT 1) > p.max_size
           OR (
-              SELECT o.backend FROM bot_pool_slots o WHERE o.platform = %(platform)s
+              SELECT o.backend FROM bot_pool_slots o
+              WHERE o.platform = %(platform)s AND o.status = 'idle'
               ORDER BY o.backend LIMIT 1) <> p.backend
           OR (
-              SELECT o.backend FROM bot_pool_slots o WHERE o.platform = %(platform)s
+              SELECT o.backend FROM bot_pool_slots o
+              WHERE o.platform = %(platform)s AND o.status = 'idle'
+              ORDER BY o.backend DESC LIMIT 1) <> p.backend
+          OR (
+              SELECT o.backend FROM bot_pool_slots o
+              WHERE o.platform = %(platform)s AND o.status = 'error'
+              ORDER BY o.backend LIMIT 1) <> p.backend
+          OR (
+              SELECT o.backend FROM bot_pool_slots o
+              WHERE o.platform = %(platform)s AND o.status = 'error'
               ORDER BY o.backend DESC LIMIT 1) <> p.backend
           OR (
               SELECT o.number FROM bot_pool_slots o WHERE o.platform = %(platform)s AND o.doomed
