@@ -49,7 +49,10 @@ def main() -> int:
         measures = {name: import_module(f"bench.measures.{name}") for name in names}
     except ModuleNotFoundError as error:
         parser.error(f"{error.name} is not installed; 'make bench' installs what is compared")
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        cache_logger_on_first_use=True,
+    )
     console = Console()
     before, began = conditions(), time.monotonic()
     figures: list[Figure] = []

@@ -1,4 +1,7 @@
-"""The other side: PostgreSQL doing only the two statements of a claim and a release."""
+"""The other side: PostgreSQL doing only the two statements of a claim and a release.
+
+The table and the claim are those of the document that this project began with.
+"""
 
 import re
 import subprocess
@@ -9,17 +12,24 @@ import psycopg
 
 from botpool.store.embedded import find_programs
 
-_TABLE = """
+_SLOTS = 100
+_TABLE = f"""
+    CREATE TABLE bare_bots (id serial PRIMARY KEY);
+    INSERT INTO bare_bots SELECT FROM generate_series(1, {_SLOTS});
     CREATE TABLE bare_slots (
-        id serial PRIMARY KEY, status varchar(50) NOT NULL DEFAULT 'idle',
-        assigned_bot_id integer, last_used_at timestamptz);
+        id serial PRIMARY KEY, coolify_service_uuid varchar(255) NOT NULL UNIQUE,
+        slot_name varchar(255) NOT NULL, status varchar(50) NOT NULL DEFAULT 'idle',
+        assigned_bot_id integer REFERENCES bare_bots (id), last_used_at timestamp,
+        error_message text, created_at timestamp DEFAULT now());
     CREATE INDEX ON bare_slots (status);
-    INSERT INTO bare_slots (status) SELECT 'idle' FROM generate_series(1, 100);
+    INSERT INTO bare_slots (coolify_service_uuid, slot_name)
+    SELECT gen_random_uuid(), 'pool-google-meet-' || lpad(n::text, 3, '0')
+    FROM generate_series(1, {_SLOTS}) AS n;
 """
 _SCRIPT = """
-UPDATE bare_slots SET status = 'busy', assigned_bot_id = :client_id, last_used_at = now() \
-WHERE id = (SELECT id FROM bare_slots WHERE status = 'idle' ORDER BY last_used_at NULLS FIRST \
-LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id \\gset
+UPDATE bare_slots SET status = 'busy', assigned_bot_id = :client_id + 1, last_used_at = now() \
+WHERE id = (SELECT id FROM bare_slots WHERE status = 'idle' ORDER BY last_used_at ASC NULLS FIRST \
+LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING * \\gset
 UPDATE bare_slots SET status = 'idle', assigned_bot_id = NULL WHERE id = :id;
 """
 

@@ -1,5 +1,6 @@
 """What one caller alone pays for the gathering: against the same statement, sent by itself."""
 
+import statistics
 import time
 from collections.abc import Awaitable, Callable
 
@@ -30,18 +31,20 @@ async def _measure(ground: Ground) -> Figure:
         async def gathered() -> None:
             await admission.admit(WISH)
 
-        await _median_of(20, alone)
+        await _medians(20, alone, gathered)
         ratios = []
         for _ in range(ground.rounds):
-            single = await _median_of(count, alone)
-            ratios.append(await _median_of(count, gathered) / single)
+            single, together = await _medians(count, alone, gathered)
+            ratios.append(together / single)
     return Figure(name="lone_caller", rounds=ratios, goal=1.1, at_most=True)
 
 
-async def _median_of(count: int, act: Callable[[], Awaitable[None]]) -> float:
-    times = []
+async def _medians(count: int, *acts: Callable[[], Awaitable[None]]) -> list[float]:
+    """How long each takes. They take turns call by call: what disturbs one disturbs all."""
+    times: list[list[float]] = [[] for _ in acts]
     for _ in range(count):
-        began = time.perf_counter()
-        await act()
-        times.append(time.perf_counter() - began)
-    return sorted(times)[count // 2]
+        for act, taken in zip(acts, times, strict=True):
+            began = time.perf_counter()
+            await act()
+            taken.append(time.perf_counter() - began)
+    return [statistics.median(taken) for taken in times]

@@ -45,7 +45,7 @@ SERVER_SETTINGS = {
     "port": str(PORT),
     "unix_socket_permissions": "0700",
     "max_connections": "100",
-    "shared_buffers": "32MB",
+    "shared_buffers": "128MB",  # taken as it is used: an idle installation needs a fraction
     "autovacuum_naptime": "15s",  # slots are few rows that are written all the time
     "timezone": "UTC",
     "log_timezone": "UTC",
