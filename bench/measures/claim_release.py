@@ -1,7 +1,8 @@
 """A claim and a release, against PostgreSQL doing only their two statements.
 
 Beside the rates, the processor time of each side: on a machine with other work the first depends
-on who else wants the processors, the second does not.
+on who else wants the processors, the second does not. And the limit: the ratio that a client without
+any cost of its own would reach, if both sides kept the processors busy.
 """
 
 import asyncio
@@ -36,19 +37,21 @@ async def _measure(ground: Ground) -> list[Figure]:
             ("claim_release_vs_pgbench", 32, 1.5),
             ("claim_release_vs_pgbench_256", 256, 2.5),
         ):
-            ratios, costs, rates = [], [], []
+            ratios, costs, limits, rates = [], [], [], []
             for _ in range(ground.rounds):
-                theirs, their_cost = await _costed(ground, _bare(ground), children=True)
-                ours, our_cost = await _costed(
+                theirs, *their_cost = await _costed(ground, _bare(ground), children=True)
+                ours, *our_cost = await _costed(
                     ground, cycles.per_second(callers=callers, seconds=ground.seconds)
                 )
                 ratios.append(ours / theirs)
-                costs.append(their_cost / our_cost)
+                costs.append(sum(their_cost) / sum(our_cost))
+                limits.append(sum(their_cost) / our_cost[0])
                 rates.append((ours, theirs))
             detail = {
                 "cycles_per_s": round(statistics.median(rate for rate, _ in rates)),
                 "pgbench_per_s": round(statistics.median(rate for _, rate in rates)),
                 "processor_time_ratio": round(statistics.median(costs), 3),
+                "limit": round(statistics.median(limits), 3),
             }
             figures.append(Figure(name=name, rounds=ratios, goal=goal, alarm=_ALARM, detail=detail))
     return figures
@@ -60,13 +63,13 @@ async def _bare(ground: Ground) -> float:
     )
 
 
-async def _costed(ground: Ground, run, *, children: bool = False) -> tuple[float, float]:  # type: ignore[no-untyped-def]
-    """The rate of a run, and the processor seconds of client and server for one cycle."""
+async def _costed(ground: Ground, run, *, children: bool = False) -> tuple[float, float, float]:  # type: ignore[no-untyped-def]
+    """The rate of a run, and the processor seconds of server and client for one cycle."""
     who = resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF
     server, client, began = ground.server_cpu_s(), _used(who), time.monotonic()
     rate = await run
     cycles = rate * (time.monotonic() - began)
-    return rate, (ground.server_cpu_s() - server + _used(who) - client) / cycles
+    return rate, (ground.server_cpu_s() - server) / cycles, (_used(who) - client) / cycles
 
 
 def _used(who: int) -> float:

@@ -3,9 +3,7 @@
 -- That nobody waits is seen by the head of the queue, which its index gives: whether others' rows
 -- are many or few, a mere EXISTS may be planned to read them all.
 WITH wish AS MATERIALIZED (
-    SELECT
-        w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
-        w.correlation_id, w.api_key_id, w.idempotency_key, w.body_hash
+    SELECT w.*
     FROM unnest(
         %(meeting_urls)s::text[], %(bot_display_names)s::text[], %(bot_data)s::json[],
         %(priorities)s::integer[], %(queue_timeouts_ms)s::integer[], %(correlation_ids)s::text[],
