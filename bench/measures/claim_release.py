@@ -1,8 +1,8 @@
 """A claim and a release, against PostgreSQL doing only their two statements.
 
 Beside the rates, the processor time of each side: on a machine with other work the first depends
-on who else wants the processors, the second does not. And the limit: the ratio that a client without
-any cost of its own would reach, if both sides kept the processors busy.
+on who else wants the processors, the second does not. And the limit: what a client without any cost
+of its own would reach, if both sides kept the processors busy.
 """
 
 import asyncio
