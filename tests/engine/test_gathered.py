@@ -9,7 +9,7 @@ from botpool.domain.decisions import Ending
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Replica
-from botpool.store.database import Database
+from botpool.store.database import Call, Database
 
 from replicas import MEET, Stage, key, pool, wish
 
@@ -144,6 +144,53 @@ async def test_slots_are_freed_together_and_handed_on_in_that_transaction(stage:
     freed = {row["xid"] for row in stage.rows("SELECT xid FROM history WHERE to_state = 'idle'")}
     given = stage.rows("SELECT xid FROM history WHERE reason = 'a slot became free'")
     assert {row["xid"] for row in given} <= freed, "freed and handed over in two transactions"
+
+
+async def test_where_nobody_waits_no_match_is_made(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await stage.replica(pool(2))
+    bots = [(await stage.run_bot(replica)).bot.id for _ in range(2)]
+    transactions = []
+    atomically = Database.atomically
+
+    async def noting(database: Database, *calls: Call) -> Any:
+        transactions.append([name for name, _ in calls])
+        return await atomically(database, *calls)
+
+    monkeypatch.setattr(Database, "atomically", noting)
+    for bot in bots:
+        await stage.end(replica, bot)
+    await stage.step(replica)
+    assert [slot["status"] for slot in stage.slots()] == ["idle"] * 2
+    freeing = [names for names in transactions if "free_slots" in names]
+    assert freeing
+    assert all(names == ["lock_pool", "free_slots"] for names in freeing)
+
+
+@pytest.mark.parametrize(
+    "unwanted", ["doomed = true", "backend = 'elsewhere'", "number = 3, slot_name = 'three'"]
+)
+async def test_a_slot_that_is_not_wanted_is_not_freed_without_a_match(
+    stage: Stage, unwanted: str
+) -> None:
+    replica = await stage.replica(pool(2))
+    bot = (await stage.run_bot(replica)).bot.id
+    await stage.end(replica, bot)
+    stage.rows(f"UPDATE bot_pool_slots SET {unwanted}, version = version + 1")
+    (slot,) = stage.slots()
+    freed = {
+        "platform": MEET,
+        "slot_ids": [slot["id"]],
+        "assignment_ids": [slot["assignment_id"]],
+        "versions": [slot["version"]],
+        "statuses": ["idle"],
+        "error_messages": [None],
+        "containers_gone": [False],
+        "reasons": ["test"],
+    }
+    assert await replica.database.fetch("free_slots", {**freed, "match_follows": False}) == []
+    assert len(await replica.database.fetch("free_slots", {**freed, "match_follows": True})) == 1
 
 
 async def test_a_slot_that_moved_on_does_not_hold_up_the_others(stage: Stage) -> None:

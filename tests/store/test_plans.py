@@ -82,6 +82,8 @@ def wishes(platform: Any) -> dict[str, Any]:
 
 
 FREED = {
+    "platform": MEET,
+    "match_follows": False,
     "slot_ids": ids(2501),
     "assignment_ids": ids(2501),
     "versions": each(1),

@@ -1,16 +1,20 @@
 """Freeing slots whose stop is confirmed, and serving the queue with them, in one transaction.
 
 Gathered by pool: slots that wait while a transaction is under way are freed together in the next,
-each behind its own fence, and one match hands all of them on. What happens if the process dies:
-before the commit they are still `releasing`, and the stop is made and seen again; after it, they
-are free or have the next bot. Twice: the second finds another version.
+each behind its own fence, and one match hands all of them on. Where nobody is expected to wait the
+match is left out, and the statement that frees makes sure of it under the pool's lock: who was not
+freed that way is freed with the match.
+
+What happens if the process dies: before the commit they are still `releasing`, and the stop is
+made and seen again; after it, they are free or have the next bot. Twice: the second finds another
+version.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from botpool.domain.ids import Platform
+from botpool.domain.ids import Platform, SlotId
 from botpool.domain.records import LeasedSlot, LookedAt
 from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus
 from botpool.engine import journal
@@ -69,6 +73,8 @@ class Freeing:
         self._wakeups = wakeups
         self._telemetry = telemetry
         self._attempts = attempts
+        # Pools whose last match gave a slot on: the next one is expected to. Only a guess.
+        self._handing_on: set[Platform] = set()
         self._releases: dict[Platform, Gathering[_Release, _Row | None]] = {}
 
     async def free(self, slot: LeasedSlot | LookedAt, *, container_gone: bool) -> _Row | None:
@@ -85,8 +91,28 @@ class Freeing:
 
     async def _free(self, releases: Sequence[_Release]) -> list[_Row | None]:
         platform = releases[0].slot.platform
+        freed: dict[SlotId, _Row] = {}
+        if platform not in self._handing_on and not any(release.failure for release in releases):
+            freed = await self._free_only(platform, releases)
+        if rest := [release for release in releases if release.slot.slot_id not in freed]:
+            freed |= await self._free_and_match(platform, rest)
+        return [freed.get(release.slot.slot_id) for release in releases]
+
+    async def _free_only(
+        self, platform: Platform, releases: Sequence[_Release]
+    ) -> dict[SlotId, _Row]:
+        _, rows = await self._database.atomically(
+            lock(platform), _free_slots(platform, releases, match_follows=False)
+        )
+        freed = _told(releases, rows)
+        self._measure(platform, freed, given=frozenset())
+        return freed
+
+    async def _free_and_match(
+        self, platform: Platform, releases: Sequence[_Release]
+    ) -> dict[SlotId, _Row]:
         unfinished = [release for release in releases if release.is_unfinished]
-        calls: list[Call] = [lock(platform), ("free_slots", _slot_columns(releases))]
+        calls = [lock(platform), _free_slots(platform, releases, match_follows=True)]
         if unfinished:
             bots = _bot_columns(unfinished)
             calls += [
@@ -94,23 +120,26 @@ class Freeing:
                 ("fail_undeployed_bots", bots),
             ]
         results = await self._database.atomically(*calls, *match_calls(platform))
-        freed = {row["slot_id"]: row for row in results[1]}
-        done = [release for release in releases if release.slot.slot_id in freed]
-        for release in done:
-            gone = release.slot.container_id if release.container_gone else None
-            row = freed[release.slot.slot_id]
-            journal.released(row, new=release.status, reason=release.reason, gone=gone)
+        freed = _told(releases, results[1])
         if unfinished:
             self._bots_left(unfinished, requeued=results[2], failed=results[3])
         given = self._matcher.matched(results)
-        for release in done:
-            slot_id = release.slot.slot_id
-            self._telemetry.released(
-                platform, after_s=freed[slot_id]["releasing_s"], handed_over=slot_id in given
-            )
-        if any(release.status is SlotStatus.ERROR for release in done):
+        self._measure(platform, freed, given=given)
+        if given:
+            self._handing_on.add(platform)
+        else:
+            self._handing_on.discard(platform)
+        if any(release.failure for release in releases):
             self._wakeups.slots_due()
-        return [freed.get(release.slot.slot_id) for release in releases]
+        return freed
+
+    def _measure(
+        self, platform: Platform, freed: Mapping[SlotId, _Row], *, given: Set[SlotId]
+    ) -> None:
+        for slot_id, row in freed.items():
+            self._telemetry.released(
+                platform, after_s=row["releasing_s"], handed_over=slot_id in given
+            )
 
     def _bots_left(self, releases: Sequence[_Release], *, requeued: Rows, failed: Rows) -> None:
         """Tell what became of bots whose deployment failed. Of others: their user stopped them."""
@@ -135,8 +164,20 @@ class Freeing:
                 self._telemetry.bot_ended(slot.platform, status, code)
 
 
-def _slot_columns(releases: Sequence[_Release]) -> dict[str, Any]:
-    return {
+def _told(releases: Sequence[_Release], rows: Rows) -> dict[SlotId, _Row]:
+    """Tell of those that were freed, by their rows."""
+    freed: dict[SlotId, _Row] = {row["slot_id"]: row for row in rows}
+    for release in releases:
+        if (row := freed.get(release.slot.slot_id)) is not None:
+            gone = release.slot.container_id if release.container_gone else None
+            journal.released(row, new=release.status, reason=release.reason, gone=gone)
+    return freed
+
+
+def _free_slots(platform: Platform, releases: Sequence[_Release], *, match_follows: bool) -> Call:
+    columns = {
+        "platform": platform,
+        "match_follows": match_follows,
         "slot_ids": [release.slot.slot_id for release in releases],
         "assignment_ids": [release.slot.assignment_id for release in releases],
         "versions": [release.slot.version for release in releases],
@@ -145,6 +186,7 @@ def _slot_columns(releases: Sequence[_Release]) -> dict[str, Any]:
         "containers_gone": [release.container_gone for release in releases],
         "reasons": [release.reason for release in releases],
     }
+    return ("free_slots", columns)
 
 
 def _bot_columns(releases: Sequence[_Release]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 -- Their stops are confirmed: these slots of a pool have no bot any more. The only statement that
 -- clears assigned_bot_id. Each is fenced; no row: it moved on. Locked in the order of their ids. The
--- pool's lock is held, and the match follows in this transaction.
+-- pool's lock is held, and the match follows in this transaction: without it, only those are freed
+-- after whom a match would find nothing to do, since nobody waits and the slot is still wanted.
 WITH former AS MATERIALIZED (
     SELECT
         s.id, s.assigned_bot_id, s.assignment_id, s.container_id, s.phase_at, s.slot_name,
@@ -14,7 +15,19 @@ WITH former AS MATERIALIZED (
     JOIN bot_pool_slots s ON s.id = f.slot_id
     JOIN bots b ON b.id = s.assigned_bot_id
     JOIN assignments a ON a.id = s.assignment_id
+    JOIN pools p ON p.platform = s.platform
     WHERE s.assignment_id = f.assignment_id AND s.version = f.version AND s.status = 'releasing'
+      AND (
+          %(match_follows)s
+          OR (
+              NOT s.doomed
+              AND s.backend = p.backend
+              AND p.max_size >= (
+                  SELECT o.number FROM bot_pool_slots o WHERE o.platform = %(platform)s
+                  ORDER BY o.number DESC LIMIT 1)
+              AND (
+                  SELECT q.id FROM bot_pool_queue q WHERE q.platform = %(platform)s
+                  ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL))
     ORDER BY s.id
     FOR UPDATE OF s
 ), slot AS (
