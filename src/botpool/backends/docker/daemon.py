@@ -8,6 +8,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -46,21 +47,28 @@ class Daemon:
             raise BackendUnavailable(f"{self.call} did not end in time")
         return remaining
 
-    @staticmethod
-    async def let_others_end() -> None:
+    async def let_others_end(self, container_id: ContainerId) -> None:
+        """Wait for what is under way there, and bring to an end what was given up on the way."""
         await asyncio.sleep(_WAIT_S)
+        await self.end_removals(container_id)
+
+    async def end_removals(self, container_id: ContainerId) -> None:
+        """Remove again what is being removed there.
+
+        Docker shows a removal that failed halfway as if it went on, and its name stays taken until
+        somebody asks again. Of one that does go on it says so.
+        """
+        slot = places.slot_of(self.config.installation_id, container_id)
+        if slot is None:
+            return
+        for each in await self._listed(slot, status=[places.BEING_REMOVED]):
+            with suppress(Crossed):
+                await self._act(each.delete(v=True))
 
     async def places(self, slot: str | None = None) -> Mapping[ContainerId, Place]:
         """What stands there for our slots, or for one of them."""
-        labels = [f"{places.INSTALLATION}={self.config.installation_id}"]
-        labels.append(places.SLOT if slot is None else f"{places.SLOT}={slot}")
-        filters = json.dumps({"label": labels})
-        try:
-            listed = await self._ask(self._client.containers.list(all=True, filters=filters))
-        except DockerError as error:
-            raise refusals.unavailable(error) from error
         found: dict[ContainerId, list[Container]] = {}
-        for each in listed:
+        for each in await self._listed(slot):
             container = places.read({key: each[key] for key in places.LISTED})
             if container is not None:
                 place_id = places.place_id(self.config.installation_id, container.spec.name)
@@ -120,11 +128,16 @@ class Daemon:
             raise refusals.no_space(error.message) or refusals.unavailable(error) from error
 
     async def rename(self, container: Container, name: str) -> None:
-        """Crossed if somebody has the name, be it this one already (400)."""
+        """Crossed if somebody has the name, be it this one already (400), or removes this one.
+
+        Docker may be about to write down the new name when the folder goes (500).
+        """
         try:
             await self._ask(self._container(container).rename(name))
         except DockerError as error:
             if error.status == 400:
+                raise Crossed from error
+            if error.status == 500 and (await self.details(container))["Dead"]:
                 raise Crossed from error
             raise _crossed_or_unavailable(error) from error
 
@@ -142,8 +155,18 @@ class Daemon:
         await self._act(self._container(container).stop(t=grace_s))
 
     async def remove(self, container: Container, *, force: bool = False) -> None:
-        """Crossed if it runs, or is gone or going."""
-        await self._act(self._container(container).delete(force=force, v=True))
+        """Crossed if it runs, or is gone or going.
+
+        A rename that it crosses may put a file back into the folder that Docker is emptying: what
+        it could not remove is removed once more.
+        """
+        found = self._container(container)
+        try:
+            await self._ask(found.delete(force=force, v=True))
+        except DockerError as error:
+            if error.status != 500:
+                raise _crossed_or_unavailable(error) from error
+            await self._act(found.delete(force=force, v=True))
 
     async def has_image(self, image: str) -> bool:
         try:
@@ -172,6 +195,17 @@ class Daemon:
     @property
     def _client(self) -> aiodocker.Docker:
         return self.connection.client()
+
+    async def _listed(
+        self, slot: str | None, **filters: Sequence[str]
+    ) -> Sequence[aiodocker.docker.DockerContainer]:
+        labels = [f"{places.INSTALLATION}={self.config.installation_id}"]
+        labels.append(places.SLOT if slot is None else f"{places.SLOT}={slot}")
+        wanted = json.dumps({"label": labels, **filters})
+        try:
+            return await self._ask(self._client.containers.list(all=True, filters=wanted))
+        except DockerError as error:
+            raise refusals.unavailable(error) from error
 
     def _container(self, container: Container) -> aiodocker.docker.DockerContainer:
         return self._client.containers.container(container.docker_id)

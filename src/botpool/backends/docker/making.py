@@ -35,7 +35,7 @@ async def ensure(daemon: Daemon, spec: ContainerSpec) -> ContainerId:
                 taken += 1
                 if taken >= _FOREIGN_AFTER:
                     raise refusals.taken_name(container_id, spec) from None
-                await daemon.let_others_end()
+                await daemon.let_others_end(container_id)
 
 
 async def _is_as_wanted(daemon: Daemon, place: Place, spec: ContainerSpec) -> bool:
@@ -51,5 +51,5 @@ async def _is_as_wanted(daemon: Daemon, place: Place, spec: ContainerSpec) -> bo
     try:
         await daemon.create(wanted, name=wanted.name_beside(place.id))
     except Crossed:
-        await daemon.let_others_end()
+        await daemon.let_others_end(place.id)
     return False

@@ -37,7 +37,7 @@ _MEMORY = "botpool.memory_mb"
 
 _SLOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _UP = frozenset({"running", "paused", "restarting"})
-_BEING_REMOVED = "removing"
+BEING_REMOVED = "removing"
 CREATED = "created"
 LISTED = ("Id", "Names", "Labels", "State")
 """What is read of each container in Docker's list."""
@@ -182,7 +182,7 @@ def place_of(container_id: ContainerId, containers: Sequence[Container]) -> Plac
 
 def read(listed: Mapping[str, Any]) -> Container | None:
     """A container of Docker's list; None for one that is on its way out."""
-    if listed["State"] == _BEING_REMOVED:
+    if listed["State"] == BEING_REMOVED:
         return None
     try:
         labels = listed["Labels"]

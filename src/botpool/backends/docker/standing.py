@@ -20,5 +20,5 @@ async def stands_alone(daemon: Daemon, place: Place, container: Container) -> bo
         if container.name != place.id:
             await daemon.rename(container, place.id)
         return False
-    await daemon.let_others_end()
+    await daemon.let_others_end(place.id)
     return False

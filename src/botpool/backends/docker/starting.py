@@ -40,7 +40,7 @@ async def start(daemon: Daemon, pulls: Pulls, order: StartOrder) -> None:
                 await daemon.start(own)
                 return
         except Crossed:
-            await daemon.let_others_end()
+            await daemon.let_others_end(order.container_id)
 
 
 async def _make(daemon: Daemon, pulls: Pulls, place: Place, order: StartOrder) -> None:

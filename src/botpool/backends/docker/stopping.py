@@ -38,7 +38,7 @@ async def stop(
                     await daemon.stop(each)
                 continue
         except Crossed:
-            await daemon.let_others_end()
+            await daemon.let_others_end(container_id)
             continue
         if up or place.newest.kind is not Kind.VACANT:
             return
@@ -48,9 +48,10 @@ async def stop(
 
 async def remove(daemon: Daemon, container_id: ContainerId) -> None:
     """Everything that stands there, running or not. ContainerGone once nothing does."""
+    await daemon.end_removals(container_id)
     while True:
         place = await daemon.place(container_id)
         for each in place.containers:
             with suppress(Crossed):
                 await daemon.remove(each, force=True)
-        await daemon.let_others_end()
+        await daemon.let_others_end(container_id)
