@@ -99,6 +99,17 @@ async def test_a_late_stop_leaves_the_next_bot_alone(docker_harness: DockerHarne
     assert standing(docker_harness) == [("bot", str(SECOND))]
 
 
+async def test_a_late_stop_does_not_wait_for_the_end_of_the_next_bot(
+    docker_harness: DockerHarness,
+) -> None:
+    """Whose own stop has made its mark, and died."""
+    backend = await docker_harness.control_plane()
+    container_id = await running(docker_harness, backend, SECOND)
+    put(docker_harness, container_id, Kind.VACANT, SECOND)
+    await backend.stop(container_id, FIRST, timeout_s=5)
+    assert (await look(backend, container_id)).state is ContainerState.RUNNING
+
+
 async def test_a_late_start_finds_the_next_bot_and_goes(docker_harness: DockerHarness) -> None:
     backend = await docker_harness.control_plane()
     container_id = await running(docker_harness, backend, SECOND, "exit 0")

@@ -40,7 +40,7 @@ async def stop(
         except Crossed:
             await daemon.let_others_end(container_id)
             continue
-        if up or place.newest.kind is not Kind.VACANT:
+        if place.newest.kind is not Kind.VACANT or any(each.is_up for each in place.containers):
             return
         if await stands_alone(daemon, place, place.newest):
             return
