@@ -3,7 +3,9 @@
 -- That nobody waits is seen by the head of the queue, which its index gives: whether others' rows
 -- are many or few, a mere EXISTS may be planned to read them all.
 WITH wish AS MATERIALIZED (
-    SELECT w.*
+    SELECT
+        w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
+        w.correlation_id, w.api_key_id, w.idempotency_key, w.body_hash
     FROM unnest(
         %(meeting_urls)s::text[], %(bot_display_names)s::text[], %(bot_data)s::json[],
         %(priorities)s::integer[], %(queue_timeouts_ms)s::integer[], %(correlation_ids)s::text[],
@@ -31,7 +33,7 @@ WITH wish AS MATERIALIZED (
         LIMIT %(bots)s
         FOR UPDATE OF s SKIP LOCKED
     ) AS f
-), claimed_key AS (
+), keyed AS (
     INSERT INTO idempotency_keys AS k (api_key_id, key, body_hash, bot_id, created_at)
     SELECT w.api_key_id, w.idempotency_key, w.body_hash, ids.bot_id, botpool_now()
     FROM wish w
@@ -49,7 +51,7 @@ WITH wish AS MATERIALIZED (
     FROM wish w
     JOIN ids ON ids.n = w.n
     WHERE w.idempotency_key IS NULL
-       OR EXISTS (SELECT FROM claimed_key c WHERE c.bot_id = ids.bot_id)
+       OR EXISTS (SELECT FROM keyed c WHERE c.bot_id = ids.bot_id)
 ), bot AS (
     INSERT INTO bots (
         id, platform, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
@@ -59,7 +61,7 @@ WITH wish AS MATERIALIZED (
         a.priority, a.queue_timeout_ms, a.correlation_id, 1, a.assignment_id, a.slot_name,
         a.container_id, botpool_now(), botpool_now()
     FROM admitted a
-), assignment AS (
+), stay AS (
     INSERT INTO assignments (
         id, bot_id, slot_id, slot_name, platform, attempt, warm, container_id, assigned_at)
     SELECT
