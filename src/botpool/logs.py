@@ -32,7 +32,7 @@ def configure(*, stream: TextIO | None = None, for_people: bool | None = None) -
             for_people=stream.isatty() if for_people is None else for_people,
         ),
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(stream),
         cache_logger_on_first_use=True,
     )
     # What libraries say through the standard library: only their warnings.

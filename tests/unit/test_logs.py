@@ -1,5 +1,6 @@
 """Log lines: seed 000's form for people, JSON for everybody else."""
 
+import io
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -124,3 +125,22 @@ def test_whose_work_it_is_goes_into_every_line(lines: Lines) -> None:
     other, own = (json.loads(line) for line in lines(work, for_people=False))
     assert other["correlation_id"] == "bound"
     assert own["correlation_id"] == "abc", "a bot's own wins over that of the work at hand"
+
+
+def test_a_line_and_its_end_are_one_write() -> None:
+    """So that lines of several processes that share a file stay whole."""
+    written: list[str] = []
+
+    class Stream(io.StringIO):
+        def write(self, text: str) -> int:
+            written.append(text)
+            return len(text)
+
+    logs.configure(stream=Stream(), for_people=False)
+    try:
+        structlog.get_logger().info("it.happened")
+    finally:
+        structlog.reset_defaults()
+    (line,) = written
+    assert line.endswith("\n")
+    assert json.loads(line)["event"] == "it.happened"
