@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -31,6 +32,16 @@ def bound_socket(host: str, port: int) -> Iterator[socket.socket]:
             problem = f"{host}:{port} cannot be used: {(error.strerror or str(error)).lower()}"
             raise SettingError(name, f"{problem}; choose another with --host or --port") from error
         yield listener
+
+
+def _forgo_long_collections() -> None:
+    """Let the garbage collector no longer look at what was loaded to stay, and look seldom.
+
+    A full collection goes through every object of the libraries, some hundred thousand, and all
+    requests stand still for 60 ms. It finds next to nothing: requests leave hardly any cycles.
+    """
+    gc.freeze()
+    gc.set_threshold(10_000, *gc.get_threshold()[1:])
 
 
 async def _nothing() -> None:
@@ -75,6 +86,7 @@ class HttpServer:
         try:
             await asyncio.wait({started, serving}, return_when=asyncio.FIRST_COMPLETED)
             on_ready()
+            _forgo_long_collections()
             await asyncio.wait({asked, serving}, return_when=asyncio.FIRST_COMPLETED)
             await before_stop()
         finally:

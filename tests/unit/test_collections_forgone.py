@@ -1,0 +1,35 @@
+"""A server that is ready no longer looks for garbage among what was loaded to stay."""
+
+import asyncio
+import contextlib
+import gc
+from collections.abc import Iterator
+
+import pytest
+from fastapi import FastAPI
+
+from botpool.api.server import HttpServer, bound_socket
+
+
+@pytest.fixture
+def collecting() -> Iterator[None]:
+    """The collector as it was, afterwards."""
+    threshold = gc.get_threshold()
+    yield
+    gc.set_threshold(*threshold)
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("collecting")
+async def test_what_was_loaded_is_not_looked_at_again() -> None:
+    loaded, before = len(gc.get_objects()), gc.get_threshold()
+    with bound_socket("127.0.0.1", 0) as listener:
+        serving = asyncio.create_task(HttpServer(FastAPI(), listener).serve())
+        async with asyncio.timeout(10):
+            while gc.get_freeze_count() == 0:
+                await asyncio.sleep(0.01)
+        assert len(gc.get_objects()) < loaded / 10
+        assert gc.get_threshold()[0] > before[0]
+        serving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
