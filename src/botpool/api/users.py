@@ -5,13 +5,15 @@ import json
 import uuid
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from structlog.contextvars import bound_contextvars
 
 from botpool.api import schemas
-from botpool.api.auth import Service, User
+from botpool.api.auth import Service, User, replica_of
+from botpool.api.correlation import HEADER, MAX_LENGTH
+from botpool.api.optional_header import OptionalHeader
 from botpool.api.parameters import BotPath, PlatformQuery, WrittenPlainly
-from botpool.api.patterns import CURSOR, NO_NUL, VISIBLE
+from botpool.api.patterns import CURSOR, NO_NUL
 from botpool.api.problems import described
 from botpool.domain.errors import UnknownPlatform
 from botpool.domain.ids import BotId, Platform
@@ -21,6 +23,8 @@ from botpool.domain.states import BotStatus
 
 _ERRORS = described(401, 403, 404, 422, 503)
 _MAX_SEARCH = 200
+_IDEMPOTENCY = OptionalHeader("Idempotency-Key", max_length=255)
+_CORRELATION = OptionalHeader(HEADER, max_length=MAX_LENGTH)
 
 
 def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> APIRouter:
@@ -35,22 +39,16 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
             200: {"model": schemas.BotAnswer, "description": "The same request again: its bot."},
             **described(400, 401, 403, 409, 413, 415, 422, 503),
         },
+        openapi_extra={"parameters": [_IDEMPOTENCY.described(), _CORRELATION.described()]},
     )
     async def create_bot(
-        replica: Service,
+        sent: Request,
         key: User,
         body: bot_create,  # type: ignore[valid-type]
-        idempotency_key: Annotated[
-            str | None,
-            Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern=VISIBLE),
-        ] = None,
-        x_correlation_id: Annotated[
-            str | None,
-            Header(alias="X-Correlation-ID", min_length=1, max_length=128, pattern=VISIBLE),
-        ] = None,
     ) -> Response:
         """Send a bot into a meeting. The reply never waits for the platform."""
         wanted: schemas.BotCreate = body
+        idempotency_key = _IDEMPOTENCY.of(sent)
         request = BotRequest(
             platform=_choose_platform(wanted, platforms),
             meeting_url=wanted.meeting_url,
@@ -58,7 +56,7 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
             bot_data=wanted.bot_data,
             priority=wanted.priority,
             queue_timeout_ms=wanted.queue_timeout_ms,
-            correlation_id=x_correlation_id or uuid.uuid4().hex,
+            correlation_id=_CORRELATION.of(sent) or uuid.uuid4().hex,
         )
         mark = None
         if idempotency_key is not None:
@@ -67,7 +65,7 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
             )
         # The caller's own is bound already; one that was made here is bound for the same reason.
         with bound_contextvars(correlation_id=request.correlation_id):
-            admitted = await replica.admission.admit(request, mark)
+            admitted = await replica_of(sent).admission.admit(request, mark)
         headers = {"X-Correlation-ID": admitted.bot.correlation_id}
         if admitted.replayed:
             headers["Idempotency-Replayed"] = "true"
