@@ -1,6 +1,7 @@
 """How long a queued bot will wait and where it stands far back, from what was measured."""
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -12,6 +13,7 @@ from botpool.store.database import Database
 
 T = TypeVar("T")
 _FRESH_S = 1.0
+_USABLE_S = 2.0
 _COUNTED = 1000
 """So far positions are counted with the bot itself, and exact."""
 
@@ -24,7 +26,10 @@ class _Occupancy:
 
 
 class _Measured(Generic[T]):
-    """Measures a pool at most once a second, however many ask."""
+    """Measures a pool at most once a second, however many ask.
+
+    Who asks often does not wait for it: a little longer the last measure is told meanwhile.
+    """
 
     def __init__(
         self,
@@ -33,20 +38,36 @@ class _Measured(Generic[T]):
     ) -> None:
         self._measure = measure
         self._monotonic = monotonic
-        self._taken: dict[Platform, tuple[float, asyncio.Task[T]]] = {}
+        self._known: dict[Platform, tuple[float, T]] = {}
+        self._under_way: dict[Platform, asyncio.Task[T]] = {}
 
     async def of(self, platform: Platform) -> T:
-        taken = self._taken.get(platform)
-        if taken is None or not self._is_good(*taken):
-            taken = (self._monotonic(), asyncio.create_task(self._measure(platform)))
-            self._taken[platform] = taken
-        return await asyncio.shield(taken[1])
+        known = self._known.get(platform)
+        age_s = math.inf if known is None else self._monotonic() - known[0]
+        if known is None or age_s > _USABLE_S:
+            return await asyncio.shield(self._renewal(platform))
+        if age_s > _FRESH_S:
+            self._renewal(platform)
+        return known[1]
 
-    def _is_good(self, taken_at: float, measuring: "asyncio.Task[T]") -> bool:
-        if not measuring.done():
-            return True
-        fresh = self._monotonic() - taken_at <= _FRESH_S
-        return fresh and not measuring.cancelled() and measuring.exception() is None
+    def _renewal(self, platform: Platform) -> "asyncio.Task[T]":
+        if (task := self._under_way.get(platform)) is None:
+            task = asyncio.create_task(self._renew(platform))
+            self._under_way[platform] = task
+            task.add_done_callback(lambda ended: self._ended(platform, ended))
+        return task
+
+    async def _renew(self, platform: Platform) -> T:
+        began_at = self._monotonic()
+        value = await self._measure(platform)
+        self._known[platform] = (began_at, value)
+        return value
+
+    def _ended(self, platform: Platform, task: "asyncio.Task[T]") -> None:
+        del self._under_way[platform]
+        if not task.cancelled():
+            # Whoever waited has it; if nobody did, the next one asks again.
+            task.exception()
 
 
 class Estimates:
@@ -62,7 +83,7 @@ class Estimates:
         )
 
     async def far_position(self, platform: Platform, priority: int) -> int:
-        """Where a newcomer stands, behind more than were counted; up to a second old."""
+        """Where a newcomer stands, behind more than were counted; up to two seconds old."""
         queue = await self._queue.of(platform)
         ahead = sum(bots for other, bots in queue.items() if other <= priority)
         return max(ahead, _COUNTED + 1)

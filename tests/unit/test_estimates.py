@@ -1,0 +1,93 @@
+"""Estimates are measured at most once a second, and who asks often does not wait for them."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from botpool.domain.errors import DatabaseUnavailable
+from botpool.domain.ids import Platform
+from botpool.engine.estimates import Estimates
+from botpool.store.database import Database
+
+TEAMS = Platform("teams")
+
+
+@dataclass
+class Counted:
+    """A database whose queue grows by a thousand at every look, and a clock."""
+
+    now_s: float = 100.0
+    looks: int = 0
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
+    broken: bool = False
+
+    async def fetch(self, name: str, parameters: Any) -> list[dict[str, int]]:
+        self.looks += 1
+        bots = self.looks * 1000 + 1000
+        await self.answers.wait()
+        if self.broken:
+            raise DatabaseUnavailable("it is away")
+        return [{"priority": 100, "bots": bots}]
+
+
+@pytest.fixture
+def counted() -> Counted:
+    counted = Counted()
+    counted.answers.set()
+    return counted
+
+
+@pytest.fixture
+def estimates(counted: Counted) -> Estimates:
+    return Estimates(cast("Database", counted), monotonic=lambda: counted.now_s)
+
+
+async def position(estimates: Estimates) -> int:
+    async with asyncio.timeout(5):
+        return await estimates.far_position(TEAMS, 100)
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_many_ask_and_one_look_answers(counted: Counted, estimates: Estimates) -> None:
+    counted.answers.clear()
+    asked = [asyncio.create_task(position(estimates)) for _ in range(10)]
+    await settle()
+    counted.answers.set()
+    assert await asyncio.gather(*asked) == [2000] * 10
+    counted.now_s += 1.0
+    assert await position(estimates) == 2000
+    assert counted.looks == 1
+
+
+async def test_nobody_waits_while_the_last_measure_will_do(
+    counted: Counted, estimates: Estimates
+) -> None:
+    await position(estimates)
+    counted.answers.clear()
+    counted.now_s += 1.5
+    assert [await position(estimates) for _ in range(3)] == [2000] * 3
+    await settle()
+    assert counted.looks == 2, "one look for all of them, behind their back"
+    counted.answers.set()
+    await settle()
+    assert await position(estimates) == 3000
+
+
+async def test_an_old_measure_is_told_to_nobody(counted: Counted, estimates: Estimates) -> None:
+    await position(estimates)
+    counted.now_s += 2.5
+    assert await position(estimates) == 3000
+
+
+async def test_a_look_that_failed_is_made_again(counted: Counted, estimates: Estimates) -> None:
+    counted.broken = True
+    with pytest.raises(DatabaseUnavailable):
+        await position(estimates)
+    counted.broken = False
+    assert await position(estimates) == 3000
