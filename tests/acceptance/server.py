@@ -173,12 +173,11 @@ class Installation:
         return kept | ours
 
     def _container_of(self, process: psutil.Process) -> str | None:
-        """A launcher has its container on its command line, a program works in it."""
+        """A launcher works in its container, a program in a folder of it."""
         with suppress(psutil.Error):
-            places: list[str] = [process.cwd(), *process.cmdline()]
-            for place in places:
-                if place.startswith(f"{self._containers}/"):
-                    return place.removeprefix(f"{self._containers}/").split("/")[0]
+            place = str(process.cwd())
+            if place.startswith(f"{self._containers}/"):
+                return place.removeprefix(f"{self._containers}/").split("/")[0]
         return None
 
 

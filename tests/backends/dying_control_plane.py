@@ -1,11 +1,12 @@
-"""A control plane that is killed (-9) at the moment when it has forked a launcher."""
+"""A control plane that is killed (-9) at the moment when it has sent a start on its way."""
 
 import asyncio
 import json
 import os
 import signal
-import subprocess
+import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,15 @@ from botpool.backends.protocol import StartOrder
 from botpool.domain.ids import AssignmentId, ContainerId
 
 
-class LastAct(subprocess.Popen[bytes]):
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        os.kill(os.getpid(), signal.SIGKILL)
+def last_act(*sent: Any, send: Callable[..., object] = socket.send_fds) -> None:
+    send(*sent)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def main(told: dict[str, Any]) -> None:
     backend = ProcessBackend(Path(told["root"]), told["installation"], told["command"])
     await backend.open()
-    subprocess.Popen = LastAct  # type: ignore[misc, assignment]
+    socket.send_fds = last_act  # type: ignore[assignment]
     order = StartOrder(
         container_id=ContainerId(told["container_id"]),
         assignment_id=AssignmentId(told["assignment_id"]),

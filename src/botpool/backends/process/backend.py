@@ -10,8 +10,9 @@ from pathlib import Path
 from botpool.backends.process import logs
 from botpool.backends.process.directory import NEVER_AGAIN, Directory
 from botpool.backends.process.ending import end_run
+from botpool.backends.process.nursery import Nursery
 from botpool.backends.process.root import Root
-from botpool.backends.process.start import Manner, answer_of, judge, launch
+from botpool.backends.process.start import Manner, answer_of, judge, launch, passed_on
 from botpool.backends.process.watch import Watch
 from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
 from botpool.domain.errors import BackendRefused, BackendUnavailable, StillRunning
@@ -47,17 +48,17 @@ class ProcessBackend:
         )
         self._stop_grace_s = stop_grace_s
         self._watch = Watch()
+        self._nursery = Nursery(passed_on())
 
     async def open(self) -> None:
         with _no_evidence("open"):
             await self._root.prepare()
             for directory, _ in await asyncio.to_thread(self._root.owned):
-                run = directory.run()
-                if run is not None and directory.is_held():
-                    self._watch.add_inherited(directory, run.pid)
+                self._watch.add(directory)
 
     async def close(self) -> None:
         await self._watch.close()
+        await asyncio.to_thread(self._nursery.close)
 
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
         async with _bounded("ensure", timeout_s):
@@ -71,9 +72,9 @@ class ProcessBackend:
     async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
         async with _bounded("start", timeout_s):
             directory = self._root.get(order.container_id)
-            started = launch(directory, order, self._manner)
-            self._watch.add_own(directory, started)
-            judge(await answer_of(started), directory, order.assignment_id)
+            heard = launch(directory, order, self._manner, self._nursery)
+            judge(await answer_of(heard), directory, order.assignment_id)
+            self._watch.add(directory)
             return None
 
     async def deployment(

@@ -1,23 +1,26 @@
 """Runs one assignment's program in one container directory, and stays as its supervisor.
 
 The control plane may be killed at any moment, so what must not be lost or done twice is decided
-here, in a process and session of its own. It is run as `python -I -S launcher.py <directory>` and
-needs the standard library only: no import path, and a start within milliseconds. The order comes as
-JSON on standard input; one line of answer goes to standard output, which is then closed.
+here, in a process and session of its own. It is forked by an interpreter that is up already, since
+one of its own would take longer than the rest of a start: `python -I -S launcher.py`, which needs
+the standard library only (see `nursery.py`). The order comes as JSON on standard input; one line of
+answer goes to standard output, which is then closed.
 
 The order of the steps is the safety: the launcher takes the lock BEFORE it reads the fence, and
 `stop` writes the fence BEFORE it tests the lock. One of the two always sees the other.
 """
 
-# pathlib and typing would double the time of a start:
+# pathlib would be more memory for every bot:
 # ruff: noqa: PTH102, PTH104, PTH105, PTH108, PTH112, PTH123, PTH208
 
+import ctypes
 import fcntl
 import json
 import os
 import select
+import shutil
 import signal
-import sys
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -31,7 +34,6 @@ STARTING, RUNNING, ENDED = "starting", "running", "ended"
 KEPT_OUTPUTS = 5
 LOCK_PATIENCE_S = 1.0
 """A look holds the lock for microseconds to test it: only a longer one means that somebody runs."""
-
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -40,6 +42,7 @@ class Order:
 
     def __init__(self, text: bytes) -> None:
         fields = json.loads(text)
+        self.directory: str = fields["directory"]
         self.assignment: int = fields["assignment"]
         self.command: list[str] = fields["command"]
         self.environment: dict[str, str] = fields["environment"]
@@ -167,8 +170,6 @@ def make_fresh_work(directory: str) -> str:
     """An empty working directory: nothing of one meeting leaks into the next."""
     work = f"{directory}/{WORK}"
     if os.path.lexists(work):
-        import shutil  # only here: a first start need not pay for the import
-
         shutil.rmtree(work)
     os.mkdir(work, 0o700)
     return work
@@ -240,11 +241,8 @@ def fork_program(order: Order, work: str, lock: int, record: Record) -> tuple[in
 
 def adopt_orphans() -> None:
     """Become the parent of what the program daemonises, so that nothing outlives the program."""
-    if sys.platform == "linux":
-        with suppress(ImportError, OSError, AttributeError):
-            import ctypes
-
-            ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def children() -> list[int]:
@@ -332,8 +330,9 @@ def wake_on_child_end() -> int:
     return read
 
 
-def supervise(directory: str, order: Order, lock: int, record: Record) -> None:
+def supervise(order: Order, lock: int, record: Record) -> None:
     """Wait the start delay, then run the program to its end and write down how it ended."""
+    directory = order.directory
     # The working directory is made when a program runs: without one, none ever ran here.
     ran_before = os.path.isdir(f"{directory}/{WORK}")
     time.sleep(order.start_s if ran_before else order.first_start_s)
@@ -351,29 +350,50 @@ def supervise(directory: str, order: Order, lock: int, record: Record) -> None:
     record.write(ENDED, exit_code=exit_code, detail=failure or detail)
 
 
-def main(directory: str) -> None:
+def run() -> None:
+    """Be the launcher of the order on standard input."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for number in (signal.SIGTERM, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
     try:
-        order = Order(sys.stdin.buffer.read())
-        lock, record = claim(directory, order.assignment)
+        with open(0, "rb", closefd=False) as told:
+            order = Order(told.read())
+        os.chdir(order.directory)  # where whoever lists processes sees whose it is
+        lock, record = claim(order.directory, order.assignment)
     except Refused as refusal:
-        answer(str(refusal))
-        return
+        return answer(str(refusal))
     except FileNotFoundError:
-        answer("gone")
-        return
+        return answer("gone")
     except (OSError, ValueError) as error:
-        answer(f"failed {error}")
-        return
+        return answer(f"failed {error}")
     answer("started")
     try:
-        supervise(directory, order, lock, record)
+        supervise(order, lock, record)
     finally:
         # Where orphans cannot be adopted, the group (and we with it) is what can be ended.
         with suppress(ProcessLookupError):
             os.killpg(os.getpid(), signal.SIGKILL)
 
 
+def serve() -> None:
+    """Fork a launcher for each order, until the control plane closes its end or is gone."""
+    orders = socket.socket(fileno=0)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a launcher
+    while True:
+        word, given, _, _ = socket.recv_fds(orders, 1, 2)
+        if not word:
+            return
+        is_launcher = os.fork() == 0
+        if is_launcher:
+            os.setsid()
+            for standard, descriptor in zip((0, 1, 2), (*given, given[-1]), strict=True):
+                os.dup2(descriptor, standard)
+        for descriptor in given:
+            os.close(descriptor)
+        if is_launcher:
+            run()
+            return
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    serve()

@@ -3,14 +3,11 @@
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
-from botpool.backends.process import launcher
 from botpool.backends.process.directory import Directory
+from botpool.backends.process.nursery import Nursery
 from botpool.backends.protocol import StartOrder
 from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded
 from botpool.domain.ids import AssignmentId
@@ -29,13 +26,14 @@ class Manner:
     output_bytes: int
 
 
-def launch(directory: Directory, order: StartOrder, manner: Manner) -> subprocess.Popen[bytes]:
-    """Start the launcher in a session of its own.
+def launch(directory: Directory, order: StartOrder, manner: Manner, nursery: Nursery) -> int:
+    """Start the launcher in a session of its own; where its answer is read.
 
     The order goes through a nameless file: the environment is on no command line, and a launcher
     never gets half of it, even if we are killed now.
     """
     told = {
+        "directory": directory.path,
         "assignment": order.assignment_id,
         "command": manner.command,
         "environment": passed_on() | dict(order.environment),
@@ -46,14 +44,7 @@ def launch(directory: Directory, order: StartOrder, manner: Manner) -> subproces
     with tempfile.TemporaryFile(dir=directory.path) as file:
         file.write(json.dumps(told).encode())
         file.seek(0)
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(launcher.__file__)), directory.path],
-            stdin=file,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=passed_on(),
-            start_new_session=True,
-        )
+        return nursery.fork(file.fileno())
 
 
 def passed_on() -> dict[str, str]:
@@ -64,12 +55,11 @@ def passed_on() -> dict[str, str]:
     }
 
 
-async def answer_of(started: subprocess.Popen[bytes]) -> str:
+async def answer_of(heard: int) -> str:
     """All that the launcher says before it closes its output: when it holds the lock, or ends."""
     reader = asyncio.StreamReader()
-    assert started.stdout is not None
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), started.stdout
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(heard, "rb", buffering=0)
     )
     try:
         return (await reader.read()).decode(errors="replace").strip()

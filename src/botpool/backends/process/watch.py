@@ -1,7 +1,6 @@
-"""Notices when runs end: reaps our own launchers, and gives hints for `changes`."""
+"""Notices when runs end, whoever started them, and gives hints for `changes`."""
 
 import asyncio
-import subprocess
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import suppress
 
@@ -19,13 +18,11 @@ class Watch:
         self._hints: asyncio.Queue[ContainerId | None] = asyncio.Queue(KEPT_HINTS)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def add_own(self, directory: Directory, launcher: subprocess.Popen[bytes]) -> None:
-        """A launcher that we started: it is our child, and stays a zombie until we reap it."""
-        self._spawn(self._reap(directory, launcher))
-
-    def add_inherited(self, directory: Directory, pid: int) -> None:
-        """A run that a former control plane started; `init` reaps it."""
-        self._spawn(self._follow(directory, pid))
+    def add(self, directory: Directory) -> None:
+        """Follow what runs there, if anything does."""
+        run = directory.run()
+        if run is not None and directory.is_held():
+            self._spawn(self._follow(directory, run.pid))
 
     async def hints(self) -> AsyncIterator[ContainerId]:
         while (container_id := await self._hints.get()) is not None:
@@ -37,12 +34,6 @@ class Watch:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._hint(None)
-
-    async def _reap(self, directory: Directory, launcher: subprocess.Popen[bytes]) -> None:
-        await process_ended(launcher.pid)
-        while launcher.poll() is None:  # noqa: ASYNC110 - reached without pidfd only
-            await asyncio.sleep(POLL_S)
-        self._hint(directory.container_id)
 
     async def _follow(self, directory: Directory, pid: int) -> None:
         await process_ended(pid)

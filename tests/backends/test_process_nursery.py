@@ -1,0 +1,105 @@
+"""The interpreter that forks launchers: who outlives it, and whom it outlives."""
+
+import asyncio
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+from conformance import FIRST, SECOND, ensure, stop
+from harness import SPEC, TIMEOUT_S, eventually, look, order, running, seen, seen_down
+from process_harness import ProcessHarness
+
+from botpool.backends.process.directory import Directory
+from botpool.domain.errors import BackendUnavailable
+from botpool.domain.observation import ContainerState
+
+
+def nurseries() -> list[psutil.Process]:
+    """Of this test's control planes: programs and launchers are no children of ours."""
+    return [
+        child
+        for child in psutil.Process().children()
+        if any(word.endswith("launcher.py") for word in child.cmdline())
+    ]
+
+
+async def test_launchers_come_from_one_interpreter(process_harness: ProcessHarness) -> None:
+    backend = await process_harness.control_plane()
+    assert not nurseries(), "made when it is needed"
+    container_id = await running(process_harness, backend, FIRST)
+    (nursery,) = nurseries()
+    await stop(backend, container_id, FIRST)
+    await running(process_harness, backend, SECOND)
+    assert nurseries() == [nursery]
+
+
+async def test_runs_outlive_it_and_the_next_start_makes_another(
+    process_harness: ProcessHarness,
+) -> None:
+    backend = await process_harness.control_plane()
+    container_id = await running(process_harness, backend, FIRST)
+    (killed,) = nurseries()
+    killed.kill()
+    await eventually(lambda: not killed.is_running() or killed.status() == psutil.STATUS_ZOMBIE)
+    assert (await look(backend, container_id)).state is ContainerState.RUNNING
+    await stop(backend, container_id, FIRST)
+    assert (await look(backend, container_id)).exit_code == 143
+    await running(process_harness, backend, SECOND)
+    (nursery,) = nurseries()
+    assert nursery != killed
+
+
+async def test_a_start_that_it_takes_to_its_grave_is_no_evidence(
+    process_harness: ProcessHarness,
+) -> None:
+    backend = await process_harness.control_plane()
+    container_id = await running(process_harness, backend, FIRST)
+    await stop(backend, container_id, FIRST)
+    (nursery,) = nurseries()
+    nursery.suspend()
+    wanted = order(process_harness, container_id, SECOND)
+    starting = asyncio.create_task(backend.start(wanted, timeout_s=TIMEOUT_S))
+    await asyncio.sleep(0.05)
+    nursery.kill()
+    with pytest.raises(BackendUnavailable):
+        await starting
+    await backend.start(wanted, timeout_s=TIMEOUT_S)
+    await seen(backend, container_id, ContainerState.RUNNING)
+
+
+async def test_it_ends_with_its_control_plane_and_leaves_runs_alone(
+    process_harness: ProcessHarness,
+) -> None:
+    backend = await process_harness.control_plane()
+    container_id = await running(process_harness, backend, FIRST)
+    (nursery,) = nurseries()
+    await backend.close()
+    assert not nursery.is_running()
+    successor = await process_harness.control_plane()
+    assert (await look(successor, container_id)).state is ContainerState.RUNNING
+
+
+async def test_a_launcher_has_nothing_of_it(process_harness: ProcessHarness) -> None:
+    """Neither its socket, which would outlive it, nor its session; and its folder tells whose."""
+    backend = await process_harness.control_plane()
+    container_id = await running(process_harness, backend, FIRST)
+    run = Directory(str(process_harness.root), container_id).run()
+    assert run is not None
+    opened = [str(each.readlink()) for each in Path(f"/proc/{run.pid}/fd").iterdir()]
+    assert not [name for name in opened if name.startswith("socket:")]
+    assert os.getsid(run.pid) == run.pid
+    assert psutil.Process(run.pid).cwd() == str(process_harness.directory(container_id))
+
+
+async def test_many_starts_at_once(process_harness: ProcessHarness) -> None:
+    backend = await process_harness.control_plane()
+    names = [f"pool-teams-{number:03}" for number in range(1, 41)]
+    made = [await ensure(backend, replace(SPEC, name=name)) for name in names]
+    orders = [order(process_harness, each, number) for number, each in enumerate(made, start=1)]
+    await asyncio.gather(*(backend.start(each, timeout_s=TIMEOUT_S) for each in orders))
+    for number, each in enumerate(made, start=1):
+        assert (await look(backend, each)).assignment_id == number
+        await stop(backend, each, number)
+        await seen_down(backend, each)
