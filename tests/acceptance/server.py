@@ -113,7 +113,7 @@ class Installation:
 
     def running(self) -> set[str]:
         """The containers in which something runs, by the kernel's locks."""
-        found = self._containers.glob("*/run.lock")
+        found = self._containers.glob("[!.]*/run.lock")  # hidden: half made, and gone in a moment
         return {lock.parent.name for lock in found if locks.is_held(str(lock))}
 
     def running_programs(self) -> set[str]:
