@@ -37,6 +37,16 @@ class HttpSettings:
 
 
 def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
+    bot_create = schemas.bot_create_model(
+        settings.platforms,
+        default_timeout_ms=settings.default_timeout_ms,
+        max_timeout_ms=settings.max_timeout_ms,
+    )
+    parts = (
+        users.router(bot_create, settings.platforms),
+        *(part.routes for part in (lives, sessions, agents, operators, stream, keys, health)),
+        metrics.router(settings.metrics),
+    )
     app = FastAPI(
         title="Botpool",
         version=__version__,
@@ -48,17 +58,11 @@ def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json" if settings.docs == "open" else None,
+        # Not included, one router in another: that makes every route a second time, at the first
+        # request, and looks for it twice at every request.
+        routes=[route for part in parts for route in part.routes],
     )
     app.state.replica = replica
-    bot_create = schemas.bot_create_model(
-        settings.platforms,
-        default_timeout_ms=settings.default_timeout_ms,
-        max_timeout_ms=settings.max_timeout_ms,
-    )
-    app.include_router(users.router(bot_create, settings.platforms))
-    for part in (lives, sessions, agents, operators, stream, keys, health):
-        app.include_router(part.routes)
-    app.include_router(metrics.router(settings.metrics))
     problems.install(app)
     refusals.install(app)
     app.add_middleware(BodyLimit)
