@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from botpool.domain.errors import DatabaseUnavailable, SchemaMismatch
+from botpool.store.statements import sent_text
 
 _MIGRATIONS = files("botpool.store") / "sql" / "migrations"
 
@@ -45,12 +46,13 @@ def _untold(_done: int, _of: int) -> None: ...
 
 def migrate(url: str, *, on_progress: Callable[[int, int], None] = _untold) -> list[str]:
     """Bring the schema up to date and name what was applied. Safe to run from many at once."""
-    # Imported here: only migrating needs it, and starting should be quick.
-    from yoyo import get_backend, read_migrations
-
     try:
         # yoyo reports a refused connection in its own words; ask first, in PostgreSQL's.
-        psycopg.connect(url, connect_timeout=5).close()
+        if _is_up_to_date(url):
+            return []
+        # Imported here: only migrating needs it, and starting should be quick.
+        from yoyo import get_backend, read_migrations
+
         backend = get_backend(_for_yoyo(url))
     except psycopg.Error as error:
         raise DatabaseUnavailable(str(error).strip().splitlines()[0]) from error
@@ -63,6 +65,16 @@ def migrate(url: str, *, on_progress: Callable[[int, int], None] = _untold) -> l
             return [migration.id for migration in pending]
     finally:
         backend.connection.close()
+
+
+def _is_up_to_date(url: str) -> bool:
+    """Has everything been applied? As nearly every start finds it."""
+    with psycopg.connect(url, connect_timeout=5) as connection:
+        try:
+            row = connection.execute(sent_text("check_ready")).fetchone()
+        except psycopg.errors.UndefinedTable:
+            return False
+    return row is not None and set(known_migrations()) <= set(row[0])
 
 
 def _for_yoyo(url: str) -> str:
