@@ -19,7 +19,8 @@ from fastapi.responses import JSONResponse
 from botpool import logs
 from botpool.api import schemas
 from botpool.api.app import HttpSettings, create_app
-from botpool.api.server import HttpServer, bound_socket
+from botpool.api.listener import bound_socket
+from botpool.api.server import HttpServer
 from botpool.domain.policy import Policy
 from botpool.domain.tokens import new_api_key
 from botpool.engine.replica import Identity, Replica

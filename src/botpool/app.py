@@ -6,7 +6,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -19,23 +19,14 @@ from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
 from botpool.domain.recovery import Limits
 from botpool.engine.budget import SharedBudget
-from botpool.engine.doctor import Subject
-from botpool.engine.doctor.platforms import Uncounted
 from botpool.engine.replica import Identity, Replica
 from botpool.settings import CoolifySettings, DockerSettings, Settings
-from botpool.store.data_dir import DataDir
 from botpool.store.database import Database
+from botpool.store.installed import Installed
 from botpool.store.migrations import check_schema
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
-    """What a replica needs besides its settings: where its database is, and who it is."""
-
-    database_url: str = field(repr=False)
-    installation_id: str
-    secret: str = field(repr=False)
-    data_dir: DataDir
+if TYPE_CHECKING:
+    from botpool.engine.doctor import Subject
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -143,8 +134,12 @@ def _coolify(coolify: CoolifySettings, installed: Installed, database: Database 
         status_lag_s=coolify.status_lag_s,
         installation_id=installed.installation_id,
     )
-    budget: Budget = Uncounted()
-    if database is not None:
+    budget: Budget
+    if database is None:
+        from botpool.engine.doctor.platforms import Uncounted
+
+        budget = Uncounted()
+    else:
         budget = SharedBudget(
             database=database,
             backend=CoolifyBackend.name,
@@ -154,8 +149,10 @@ def _coolify(coolify: CoolifySettings, installed: Installed, database: Database 
 
 
 @asynccontextmanager
-async def under_examination(settings: Settings, installed: Installed) -> AsyncIterator[Subject]:
+async def under_examination(settings: Settings, installed: Installed) -> AsyncIterator["Subject"]:
     """What `botpool doctor` looks at. Backends are not opened: opening tidies up."""
+    from botpool.engine.doctor import Subject
+
     backends = backends_of(settings, installed, None)
     try:
         yield Subject(

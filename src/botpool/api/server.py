@@ -1,4 +1,4 @@
-"""The HTTP server: its socket, its signals, and the order in which it stops."""
+"""The HTTP server: its signals, and the order in which it stops."""
 
 import asyncio
 import contextlib
@@ -12,26 +12,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from botpool.api.heads import HttpProtocol
-from botpool.domain.errors import SettingError
 
 _GRACEFUL_S = 5
-
-
-@contextmanager
-def bound_socket(host: str, port: int) -> Iterator[socket.socket]:
-    """The listening socket, taken before anything is started: a taken port stops the start."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, port))
-            # Listening at once: of two starts at the same moment, only one may go on.
-            listener.listen(1024)
-        except OSError as error:
-            name = "server.host" if isinstance(error, socket.gaierror) else "server.port"
-            problem = f"{host}:{port} cannot be used: {(error.strerror or str(error)).lower()}"
-            raise SettingError(name, f"{problem}; choose another with --host or --port") from error
-        yield listener
 
 
 def _forgo_long_collections() -> None:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from botpool.app import Installed
     from botpool.engine.doctor import Finding
     from botpool.settings import Settings
+    from botpool.store.installed import Installed
 
 _PATIENCE_S = 2.0
 _NO_SECRET = ""  # it signs the tokens of agents, and none is started here
@@ -109,9 +109,9 @@ def _json(findings: "Sequence[Finding]", *, ok: bool) -> bytes:
 
 def _installed(settings: "Settings") -> "Installed":
     """As `serve` finds it, but nothing is made or started where it is missing."""
-    from botpool.app import Installed
     from botpool.store.data_dir import DataDir
     from botpool.store.embedded import EmbeddedPostgres
+    from botpool.store.installed import Installed
 
     data_dir = DataDir(settings.data_dir)
     id_ = settings.installation.id

@@ -4,18 +4,17 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from rich.console import Console
 
-from botpool.api.server import HttpServer, bound_socket
-from botpool.app import Installed, http_app, public_url_of, replica_running
-from botpool.cli.progress import bar
-from botpool.cli.welcome import greet
-from botpool.domain.tokens import new_api_key
-from botpool.engine.replica import Replica
+from botpool.api.listener import bound_socket
+from botpool.cli.importing import importing
+from botpool.cli.progress import Bar, bar
 from botpool.settings import Settings
-from botpool.store.data_dir import DataDir, write_private
+from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
+from botpool.store.installed import Installed
 from botpool.store.migrations import migrate
 
 _console = Console()
@@ -32,21 +31,10 @@ async def run(settings: Settings, *, friendly: bool) -> None:
 async def _serve(settings: Settings, *, friendly: bool) -> None:
     with bound_socket(settings.server.host, settings.server.port) as listener:
         async with _installed(settings, friendly=friendly) as installed:
-            public_url = public_url_of(settings, listener)
-            async with replica_running(settings, installed, public_url=public_url) as replica:
-                server = HttpServer(
-                    http_app(replica, settings),
-                    listener,
-                    trusted_proxies=settings.server.trusted_proxies,
-                )
-                if not friendly:
-                    await server.serve(before_stop=replica.changes.close)
-                    return
-                key = await _first_key(installed.data_dir, replica)
-                await server.serve(
-                    on_ready=lambda: greet(_console, public_url, key),
-                    before_stop=lambda: _take_bots_along(replica),
-                )
+            with importing():
+                from botpool.cli.replica import serve
+
+            await serve(settings, installed, listener, greeted=_console if friendly else None)
 
 
 def _cancel_when_interrupted() -> None:
@@ -76,11 +64,15 @@ async def _installed(settings: Settings, *, friendly: bool) -> AsyncIterator[Ins
         embedded = EmbeddedPostgres(data_dir)
         # Registered first: an interrupted start may have left a server running.
         stack.enter_context(_stopped_at_the_end(embedded, shown=friendly))
-        with bar(_console, "Starting PostgreSQL", shown=friendly) as shown:
-            url = embedded.start()
-            migrate(
-                url, on_progress=lambda done, of: shown.tell(done, of, "Preparing the database")
-            )
+        with (
+            bar(_console, "Starting PostgreSQL", shown=friendly) as shown,
+            ThreadPoolExecutor(1) as aside,
+        ):
+            starting = aside.submit(_start, embedded, shown)
+            with importing():
+                # Meanwhile: this takes longer than everything else in a start.
+                import botpool.cli.replica  # noqa: F401
+            url = starting.result()
         secret = settings.installation.secret
         yield Installed(
             database_url=url,
@@ -90,6 +82,12 @@ async def _installed(settings: Settings, *, friendly: bool) -> AsyncIterator[Ins
         )
 
 
+def _start(embedded: EmbeddedPostgres, shown: Bar) -> str:
+    url = embedded.start()
+    migrate(url, on_progress=lambda done, of: shown.tell(done, of, "Preparing the database"))
+    return url
+
+
 @contextlib.contextmanager
 def _stopped_at_the_end(embedded: EmbeddedPostgres, *, shown: bool) -> Iterator[None]:
     try:
@@ -97,29 +95,3 @@ def _stopped_at_the_end(embedded: EmbeddedPostgres, *, shown: bool) -> Iterator[
     finally:
         with bar(_console, "Stopping PostgreSQL", shown=shown):
             embedded.stop()
-
-
-async def _first_key(data_dir: DataDir, replica: Replica) -> str:
-    """The key of the first start, kept in the data directory for its owner."""
-    if data_dir.key.exists():
-        key = data_dir.key.read_text().strip()
-    else:
-        key = new_api_key()
-        write_private(data_dir.key, key + "\n")
-    await replica.keys.adopt(key, "first key", "admin")
-    return key
-
-
-async def _take_bots_along(replica: Replica) -> None:
-    """Ctrl-C stops all of it: no bot is left running, and none waiting for nobody."""
-    with bar(_console, "Stopping bots") as shown:
-        most = 0
-
-        def tell(left: int) -> None:
-            nonlocal most
-            most = max(most, left)
-            shown.tell(most - left, most)
-
-        await replica.ending.end_all(reason="Botpool was stopped", on_left=tell)
-    # Last: whoever looks on sees the bots end.
-    await replica.changes.close()

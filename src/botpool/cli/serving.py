@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from botpool.cli.connection import ConfigOption, DataDirOption
+from botpool.cli.importing import importing
 
 if TYPE_CHECKING:
     from botpool.settings import Settings
@@ -122,17 +123,19 @@ def database_url(settings: "Settings") -> Iterator[str]:
 
 
 def _serve(config: Path | None, overrides: dict[str, object], *, friendly: bool) -> None:
-    import asyncio
+    with importing():
+        import asyncio
 
-    from botpool.settings import load_settings
+        from botpool.settings import load_settings
 
     settings = load_settings(config, overrides)
 
     # After the settings: a wrong one is told without loading everything else.
-    import uvloop
+    with importing():
+        import uvloop
 
-    from botpool import logs
-    from botpool.cli.running import run
+        from botpool import logs
+        from botpool.cli.running import run
 
     logs.configure()
     try:

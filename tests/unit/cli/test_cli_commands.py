@@ -1,10 +1,12 @@
 """What commands ask of the server, and what they print."""
 
+import gc
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import httpx
@@ -12,6 +14,7 @@ import pytest
 from answering import answered_by, bot, botpool
 
 from botpool.cli import benching, main, shapes
+from botpool.cli.importing import importing
 
 Captured = pytest.CaptureFixture[str]
 MEETING = "https://meet.google.com/abc-defg-hij"
@@ -182,11 +185,28 @@ def test_the_package_alone_has_no_bench(
 
 def test_serving_imports_no_client_of_a_platform_that_is_not_set_up() -> None:
     program = (
-        "import sys; import botpool.cli.running; "
+        "import sys; import botpool.cli.replica; "
         "sys.exit(', '.join({'aiodocker', 'aiohttp', 'httpx'} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_database_starts_before_what_serves_is_imported() -> None:
+    program = (
+        "import sys; import botpool.cli.running; "
+        "sys.exit(', '.join({'fastapi', 'uvicorn', 'yoyo'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_garbage_is_looked_for_again_after_an_import() -> None:
+    with pytest.raises(ModuleNotFoundError), importing():
+        assert not gc.isenabled()
+        import_module("botpool.no_such_module")
+    assert gc.isenabled()
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize(

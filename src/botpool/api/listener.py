@@ -1,0 +1,24 @@
+"""The socket of the HTTP server, which is taken before the server is even imported."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from botpool.domain.errors import SettingError
+
+
+@contextmanager
+def bound_socket(host: str, port: int) -> Iterator[socket.socket]:
+    """The listening socket, taken before anything is started: a taken port stops the start."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+            # Listening at once: of two starts at the same moment, only one may go on.
+            listener.listen(1024)
+        except OSError as error:
+            name = "server.host" if isinstance(error, socket.gaierror) else "server.port"
+            problem = f"{host}:{port} cannot be used: {(error.strerror or str(error)).lower()}"
+            raise SettingError(name, f"{problem}; choose another with --host or --port") from error
+        yield listener
