@@ -24,6 +24,8 @@ from botpool.store.database import Database
 
 _POLL_P99_S = 0.99
 _PROGRAM = ("sleep", "600")
+_WARM_UP = 4
+"""Hand-overs in which a replica's connections plan each statement for the first and only time."""
 _STATE = (
     "SELECT s.assigned_bot_id, s.assignment_id, s.status, s.start_issued_at "
     "FROM bot_pool_slots s WHERE s.start_issued_at IS NOT NULL"
@@ -59,7 +61,7 @@ async def _hand_over(ground: Ground, url: str, folder: Path) -> list[float]:
     )
     await replica.start()
     try:
-        bots = 10 if ground.small else 60
+        bots = _WARM_UP + (10 if ground.small else 60)
         for _ in range(bots):
             await replica.admission.admit(WISH)
         return await _ends(replica, url, bots - 1)
@@ -80,7 +82,7 @@ async def _ends(replica: Replica, url: str, hand_overs: int) -> list[float]:
             ((ended_at,),) = await cursor.fetchall()
             bot_id, assignment_id, issued_at = await _started(connection, after=bot_id)
             times.append((issued_at - ended_at).total_seconds())
-    return sorted(times)
+    return sorted(times[_WARM_UP:])
 
 
 async def _started(connection, *, after: BotId | None):  # type: ignore[no-untyped-def]

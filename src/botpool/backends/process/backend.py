@@ -19,6 +19,9 @@ from botpool.domain.errors import BackendRefused, BackendUnavailable, StillRunni
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
 
+FEW = 8
+"""Containers that are looked at sooner than a thread would begin to."""
+
 
 class ProcessBackend:
     """Containers are directories under `root`; a running one is a process group of its own."""
@@ -86,11 +89,14 @@ class ProcessBackend:
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
         async with _bounded("look", timeout_s):
-            return await asyncio.to_thread(
-                lambda: {
-                    container_id: self._observe(container_id) for container_id in container_ids
-                }
-            )
+            if len(container_ids) <= FEW:
+                return self._observe_all(container_ids)
+            return await asyncio.to_thread(self._observe_all, container_ids)
+
+    def _observe_all(
+        self, container_ids: Sequence[ContainerId]
+    ) -> Mapping[ContainerId, Observation]:
+        return {container_id: self._observe(container_id) for container_id in container_ids}
 
     def _observe(self, container_id: ContainerId) -> Observation:
         directory = self._root.find(container_id)
