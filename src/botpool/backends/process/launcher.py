@@ -110,7 +110,7 @@ def last_assignment(directory: str) -> int:
 
 def read_fence(directory: str) -> int:
     """The fenced number, read under the lock of its writers: they write in place."""
-    with open(f"{directory}/{FENCE}", encoding="ascii") as file:
+    with open(f"{directory}/{FENCE}", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         return int(file.read())
 
