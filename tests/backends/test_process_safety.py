@@ -15,6 +15,7 @@ from conformance import FIRST, SECOND, ensure, stop
 from harness import TIMEOUT_S, eventually, look, order, running, seen, seen_down
 from process_harness import ProcessHarness
 
+from botpool.backends.process import launcher
 from botpool.backends.process.directory import NEVER_AGAIN, Directory
 from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded
 from botpool.domain.ids import ContainerId
@@ -80,6 +81,59 @@ def test_a_record_never_names_everybody(tmp_path: Path, pid: int) -> None:
     for record in (run, run | {"pid": pid, "program": None}):
         (Path(directory.path) / "run.json").write_text(json.dumps(record))
         assert directory.run() is None
+
+
+@pytest.mark.parametrize("state", ["starting", "running", "ended"])
+async def test_a_record_is_never_missing(process_harness: ProcessHarness, state: str) -> None:
+    """Its writer may be killed when the old one is gone and the next has no name yet."""
+    backend = await process_harness.control_plane()
+    directory = Directory(str(process_harness.root), await ensure(backend))
+    record = launcher.Record(directory.path, FIRST)
+    record.write(state)
+    Path(directory.path, "run.json").rename(Path(directory.path, "run.next.json"))
+    found = directory.run()
+    assert found is not None
+    assert (found.assignment_id, found.state) == (FIRST, state)
+    assert (await look(backend, directory.container_id)).assignment_id == FIRST
+    with pytest.raises(launcher.Refused, match="already"):
+        launcher.claim(directory.path, FIRST)
+
+
+async def test_half_a_record_takes_no_other_along(
+    process_harness: ProcessHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = await process_harness.control_plane()
+    directory = Directory(str(process_harness.root), await ensure(backend))
+    launcher.Record(directory.path, FIRST).write("ended")
+    Path(directory.path, "run.json").rename(Path(directory.path, "run.next.json"))
+
+    def killed(fields: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(json, "dumps", killed)
+    with pytest.raises(KeyboardInterrupt):
+        launcher.Record(directory.path, SECOND).write("starting")
+    found = directory.run()
+    assert found is not None
+    assert found.assignment_id == FIRST
+
+
+async def test_a_record_is_there_at_every_moment(process_harness: ProcessHarness) -> None:
+    backend = await process_harness.control_plane()
+    directory = Directory(str(process_harness.root), await ensure(backend))
+    record = launcher.Record(directory.path, FIRST)
+    record.write("running")
+
+    def write() -> None:
+        for _ in range(2_000):
+            record.write("running")
+
+    writing = asyncio.create_task(asyncio.to_thread(write))
+    while not writing.done():
+        await asyncio.sleep(0)
+        found = directory.run()
+        assert found is not None
+    await writing
 
 
 async def test_a_late_stop_does_not_hit_the_next_tenant(process_harness: ProcessHarness) -> None:

@@ -153,7 +153,7 @@ async def test_a_full_disk_is_an_outage(
         raise OSError(28, "No space left on device", path)
 
     backend = await process_harness.control_plane()
-    monkeypatch.setattr(launcher, "write_atomically", write)
+    monkeypatch.setattr("botpool.backends.process.directory._write_atomically", write)
     with pytest.raises(BackendUnavailable, match="No space left"):
         await ensure(backend)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from botpool.backends.process import launcher, locks
 from botpool.domain.ids import AssignmentId, ContainerId
@@ -75,11 +76,11 @@ class Directory:
         The fence has its full width from the start: raising it needs no room on a full disk.
         """
         self.write_mark(mark)
-        launcher.write_atomically(f"{self.path}/{launcher.FENCE}", _digits(0))
-        launcher.write_atomically(self.lock, "")
+        _write_atomically(f"{self.path}/{launcher.FENCE}", _digits(0))
+        _write_atomically(self.lock, "")
 
     def write_mark(self, mark: Mark) -> None:
-        launcher.write_atomically(f"{self.path}/{MARK}", json.dumps(asdict(mark)))
+        _write_atomically(f"{self.path}/{MARK}", json.dumps(asdict(mark)))
 
     def mark(self) -> Mark | None:
         """Whose it is; none for what is no container, or is not whole."""
@@ -89,7 +90,7 @@ class Directory:
             return None
 
     def run(self) -> Run | None:
-        text = launcher.read_text(f"{self.path}/{launcher.RUN}")
+        text = launcher.read_record(self.path)
         with suppress(ValueError, TypeError, KeyError, AttributeError):
             return Run.from_json(json.loads(text or ""))
         return None
@@ -115,7 +116,7 @@ class Directory:
             os.close(fd)
 
     def describe(self, text: str) -> None:
-        launcher.write_atomically(f"{self.path}/{DESCRIPTION}", text + "\n")
+        _write_atomically(f"{self.path}/{DESCRIPTION}", text + "\n")
 
     def observe(self) -> Observation:
         """The record is read BEFORE the lock is tested.
@@ -156,3 +157,15 @@ def _process_id(value: object) -> int:
 
 def _digits(number: int) -> str:
     return f"{number:019d}"
+
+
+def _write_atomically(path: str, text: str) -> None:
+    """Replace a small file, so that no crash of ours leaves half of it."""
+    temporary = Path(f"{path}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink()
+        raise

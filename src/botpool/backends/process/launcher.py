@@ -11,7 +11,7 @@ The order of the steps is the safety: the launcher takes the lock BEFORE it read
 """
 
 # pathlib would be more memory for every bot:
-# ruff: noqa: PTH102, PTH104, PTH105, PTH108, PTH112, PTH123, PTH208
+# ruff: noqa: PTH102, PTH104, PTH108, PTH110, PTH112, PTH123, PTH208
 
 import ctypes
 import fcntl
@@ -27,14 +27,13 @@ from contextlib import suppress
 
 LOCK = "run.lock"
 FENCE = "fence"
-RUN = "run.json"
+RECORDS = ("run.json", "run.next.json")
 WORK = "work"
 STARTING, RUNNING, ENDED = "starting", "running", "ended"
 
 KEPT_OUTPUTS = 5
 LOCK_PATIENCE_S = 1.0
 """A look holds the lock for microseconds to test it: only a longer one means that somebody runs."""
-PR_SET_CHILD_SUBREAPER = 36
 
 
 class Order:
@@ -53,19 +52,6 @@ class Order:
 
 class Refused(Exception):
     """This assignment does not run here; the message is the answer to the control plane."""
-
-
-def write_atomically(path: str, text: str) -> None:
-    """Replace a small file, so that no crash of ours leaves half of it."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
 
 
 def read_text(path: str) -> str | None:
@@ -89,22 +75,37 @@ def outputs(directory: str) -> Iterator[tuple[int, str]]:
 
 
 class Record:
-    """`run.json`: which assignment ran here last, in which processes, and how it ended."""
+    """`run.json`: which assignment ran here last, in which processes, and how it ended.
+
+    The next one is whole beside it before it goes, so that one is always there. A rename onto the
+    old one waits on ext4 until the new one is on the disk, in every start and every stop.
+    """
 
     def __init__(self, directory: str, assignment: int) -> None:
-        self._path = f"{directory}/{RUN}"
+        self._path, self._next = (f"{directory}/{name}" for name in RECORDS)
         self._fields: dict[str, object] = {"assignment": assignment, "pid": os.getpid()}
 
     def write(self, state: str, **fields: object) -> None:
         self._fields |= {"state": state, **fields}
-        write_atomically(self._path, json.dumps(self._fields))
+        with suppress(FileNotFoundError):
+            if not os.path.exists(self._path):
+                os.rename(self._next, self._path)  # whoever wrote it was killed just then
+        with open(self._next, "w", encoding="utf-8") as file:
+            file.write(json.dumps(self._fields))
+        with suppress(FileNotFoundError):
+            os.unlink(self._path)
+        os.rename(self._next, self._path)
+
+
+def read_record(directory: str) -> str | None:
+    """The record, also between two: the old one gone, and the next without its name yet."""
+    return next(filter(None, (read_text(f"{directory}/{name}") for name in RECORDS * 3)), None)
 
 
 def last_assignment(directory: str) -> int:
     """The newest assignment that was let run here; 0 when none was."""
-    text = read_text(f"{directory}/{RUN}")
     with suppress(ValueError, KeyError, TypeError):
-        return int(json.loads(text or "{}")["assignment"])
+        return int(json.loads(read_record(directory) or "{}")["assignment"])
     return 0
 
 
@@ -242,7 +243,7 @@ def fork_program(order: Order, work: str, lock: int, record: Record) -> tuple[in
 def adopt_orphans() -> None:
     """Become the parent of what the program daemonises, so that nothing outlives the program."""
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
 def children() -> list[int]:
