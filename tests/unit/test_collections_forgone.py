@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from fastapi import FastAPI
 
-from botpool.api.server import HttpServer, bound_socket
+from botpool.api.listener import bound_socket
+from botpool.api.server import HttpServer
 
 
 @pytest.fixture

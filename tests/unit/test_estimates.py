@@ -1,4 +1,4 @@
-"""Estimates are measured at most once a second, and who asks often does not wait for them."""
+"""Estimates are measured at most twice a second, and who asks often does not wait for them."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -60,7 +60,7 @@ async def test_many_ask_and_one_look_answers(counted: Counted, estimates: Estima
     await settle()
     counted.answers.set()
     assert await asyncio.gather(*asked) == [2000] * 10
-    counted.now_s += 1.0
+    counted.now_s += 0.5
     assert await position(estimates) == 2000
     assert counted.looks == 1
 
@@ -70,7 +70,7 @@ async def test_nobody_waits_while_the_last_measure_will_do(
 ) -> None:
     await position(estimates)
     counted.answers.clear()
-    counted.now_s += 1.5
+    counted.now_s += 0.9
     assert [await position(estimates) for _ in range(3)] == [2000] * 3
     await settle()
     assert counted.looks == 2, "one look for all of them, behind their back"
@@ -81,7 +81,7 @@ async def test_nobody_waits_while_the_last_measure_will_do(
 
 async def test_an_old_measure_is_told_to_nobody(counted: Counted, estimates: Estimates) -> None:
     await position(estimates)
-    counted.now_s += 2.5
+    counted.now_s += 1.1
     assert await position(estimates) == 3000
 
 

@@ -12,8 +12,8 @@ from botpool.engine.loop_time import loop_time
 from botpool.store.database import Database
 
 T = TypeVar("T")
-_FRESH_S = 1.0
-_USABLE_S = 2.0
+_FRESH_S = 0.5
+_USABLE_S = 1.0
 _COUNTED = 1000
 """So far positions are counted with the bot itself, and exact."""
 
@@ -26,7 +26,7 @@ class _Occupancy:
 
 
 class _Measured(Generic[T]):
-    """Measures a pool at most once a second, however many ask.
+    """Measures a pool at most twice a second, however many ask.
 
     Who asks often does not wait for it: a little longer the last measure is told meanwhile.
     """
@@ -83,7 +83,7 @@ class Estimates:
         )
 
     async def far_position(self, platform: Platform, priority: int) -> int:
-        """Where a newcomer stands, behind more than were counted; up to two seconds old."""
+        """Where a newcomer stands, behind more than were counted; up to a second old."""
         queue = await self._queue.of(platform)
         ahead = sum(bots for other, bots in queue.items() if other <= priority)
         return max(ahead, _COUNTED + 1)
