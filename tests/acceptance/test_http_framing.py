@@ -8,6 +8,7 @@ import contextlib
 import json
 import select
 import socket
+import time
 from collections.abc import Iterator
 
 import httpx
@@ -153,3 +154,13 @@ def test_two_requests_on_one_connection_with_a_large_body_first(server: Server, 
 def test_an_upgrade_is_answered_as_if_it_had_not_been_asked_for(server: Server) -> None:
     upgrade = {"Connection": "upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "eA=="}
     assert httpx.get(f"{server.url}/healthz", headers=upgrade).json() == {"status": "ok"}
+
+
+def test_an_idle_connection_outlasts_the_patience_of_clients(server: Server) -> None:
+    """httpx and others keep one for five seconds: a server that closes it then loses a request."""
+    asked = b"GET /healthz HTTP/1.1\r\nHost: botpool.test\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        for pause_s in (0, 6.5):
+            time.sleep(pause_s)
+            connection.sendall(asked)
+            assert connection.recv(PIECE).startswith(b"HTTP/1.1 200 ")

@@ -14,6 +14,8 @@ from fastapi import FastAPI
 from botpool.api.heads import HttpProtocol
 
 _GRACEFUL_S = 5
+_KEEP_ALIVE_S = 75
+"""Longer than clients keep a connection that is idle, or their next request meets its end."""
 
 
 def _forgo_long_collections() -> None:
@@ -46,6 +48,7 @@ class HttpServer:
             proxy_headers=bool(trusted_proxies),
             forwarded_allow_ips=list(trusted_proxies),
             timeout_graceful_shutdown=_GRACEFUL_S,
+            timeout_keep_alive=_KEEP_ALIVE_S,
             lifespan="off",
         )
         self._listener = listener
