@@ -18,6 +18,7 @@ from psycopg.types.json import JsonDumper
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.arrays import ArrayDumper
+from botpool.store.eager_connection import EagerConnection
 from botpool.store.statements import sent_text
 
 Call: TypeAlias = tuple[str, Mapping[str, Any]]
@@ -55,7 +56,7 @@ class Database:
         self.url = url
         self._pool: psycopg_pool.AsyncConnectionPool[Connection] = psycopg_pool.AsyncConnectionPool(
             url,
-            connection_class=psycopg.AsyncConnection[DictRow],
+            connection_class=EagerConnection,
             kwargs={
                 "autocommit": True,
                 "row_factory": dict_row,
