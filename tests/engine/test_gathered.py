@@ -8,11 +8,14 @@ import pytest
 from botpool.domain.decisions import Ending
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.states import BotStatus
+from botpool.engine.matching import lock
 from botpool.engine.replica import Replica
+from botpool.engine.wishes import Wish, columns
 from botpool.store.database import Call, Database
 
 from replicas import MEET, Stage, key, pool, wish
 
+WISH = Wish(request=wish(), key=None)
 CANCELLED = Ending(status=BotStatus.CANCELLED, reason="test")
 
 
@@ -28,6 +31,20 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
         return await fetch(database, name, parameters)
 
     monkeypatch.setattr(Database, "fetch", noting)
+    return noted
+
+
+@pytest.fixture
+def transactions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The transactions of several statements, by their names."""
+    noted: list[list[str]] = []
+    atomically = Database.atomically
+
+    async def noting(database: Database, *calls: Call) -> Any:
+        noted.append([name for name, _ in calls])
+        return await atomically(database, *calls)
+
+    monkeypatch.setattr(Database, "atomically", noting)
     return noted
 
 
@@ -147,25 +164,52 @@ async def test_slots_are_freed_together_and_handed_on_in_that_transaction(stage:
 
 
 async def test_where_nobody_waits_no_match_is_made(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, transactions: list[list[str]]
 ) -> None:
     replica = await stage.replica(pool(2))
     bots = [(await stage.run_bot(replica)).bot.id for _ in range(2)]
-    transactions = []
-    atomically = Database.atomically
-
-    async def noting(database: Database, *calls: Call) -> Any:
-        transactions.append([name for name, _ in calls])
-        return await atomically(database, *calls)
-
-    monkeypatch.setattr(Database, "atomically", noting)
     for bot in bots:
         await stage.end(replica, bot)
+    transactions.clear()
     await stage.step(replica)
     assert [slot["status"] for slot in stage.slots()] == ["idle"] * 2
     freeing = [names for names in transactions if "free_slots" in names]
     assert freeing
     assert all(names == ["lock_pool", "free_slots"] for names in freeing)
+
+
+async def test_into_the_queue_of_a_full_pool_no_match_is_made(
+    stage: Stage, transactions: list[list[str]]
+) -> None:
+    replica = await stage.replica(pool(1))
+    first = await stage.run_bot(replica)
+    waiting = [await replica.admission.admit(wish())]
+    transactions.clear()
+    waiting += [await replica.admission.admit(wish()) for _ in range(2)]
+    assert [answer.position for answer in waiting] == [1, 2, 3]
+    assert transactions == [["lock_pool", "enqueue_bots", "settle_newcomers"]] * 2
+    for answer in (first, *waiting):
+        await stage.end(replica, answer.bot.id)
+        await stage.settle(replica)
+    newcomer = await replica.admission.admit(wish())
+    assert newcomer.bot.status is BotStatus.DEPLOYING, "the pool was no longer full"
+
+
+@pytest.mark.parametrize(("size", "busy", "queued"), [(1, 0, 0), (2, 1, 0), (1, 1, 1)])
+async def test_only_a_full_pool_queues_without_a_match(
+    stage: Stage, size: int, busy: int, queued: int
+) -> None:
+    """One has an idle slot, one can grow, and one is full."""
+    replica = await stage.replica(pool(size))
+    await idle(stage, replica, 1)
+    for _ in range(busy):
+        await stage.run_bot(replica)
+    _, entered, _ = await replica.database.atomically(
+        lock(MEET),
+        ("enqueue_bots", columns([WISH], idempotency_days=1) | {"match_follows": False}),
+        ("settle_newcomers", {}),
+    )
+    assert len(entered) == len(stage.rows("SELECT bot_id FROM bot_pool_queue")) == queued
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,9 @@ class Admission:
         self._telemetry = telemetry
         self._claiming: dict[Platform, _Counter] = {}
         self._enqueueing: dict[Platform, _Counter] = {}
+        # Pools whose last match had no slot for a newcomer: the next one is not expected to have
+        # one. Only a guess, which the statement that queues makes sure of.
+        self._full: set[Platform] = set()
         self._closed = False
 
     def close(self) -> None:
@@ -83,7 +86,7 @@ class Admission:
         # One lane: the order of arrival is the order of the queue.
         enqueueing = _counter(self._enqueueing, platform, self._enqueue, lanes=1)
         # Who is about to be queued came before us, and is not overtaken.
-        if not enqueueing.is_busy:
+        if not enqueueing.is_busy and platform not in self._full:
             row = await (claiming.ask(wish) if key is None else _alone(self._claim, wish))
             if row is not None:
                 return self._claimed(wish, row)
@@ -106,10 +109,23 @@ class Admission:
     async def _enqueue(self, wishes: Sequence[Wish]) -> list[_Row | Exception | None]:
         """Queue bots of one pool and serve its queue; None for whom the key was taken."""
         platform = wishes[0].request.platform
+        if platform in self._full and all(wish.may_travel for wish in wishes):
+            _, entered, settled = await self._database.atomically(
+                lock(platform),
+                ("enqueue_bots", self._columns(wishes) | {"match_follows": False}),
+                ("settle_newcomers", {}),
+            )
+            if entered:
+                return [*_in_order(_together(entered, settled), len(wishes))]
+        return await self._enqueue_and_match(platform, wishes)
+
+    async def _enqueue_and_match(
+        self, platform: Platform, wishes: Sequence[Wish]
+    ) -> list[_Row | Exception | None]:
         calls: list[Call] = [
             lock(platform),
             ("find_pool", {"platform": platform}),
-            ("enqueue_bots", self._columns(wishes)),
+            ("enqueue_bots", self._columns(wishes) | {"match_follows": True}),
             *match_calls(platform),
             ("settle_newcomers", {}),
         ]
@@ -118,14 +134,15 @@ class Admission:
         else:
             results = await self._database.transact(_or_nothing(platform, calls))
         _, pools, entered, *matched, settled = results
-        self._matcher.matched(matched)
+        if not self._matcher.matched(matched) and entered:
+            self._full.add(platform)
+        else:
+            self._full.discard(platform)
         if not pools:
             return [UnknownPlatform(f"There is no pool {platform}.") for _ in wishes]
         if pools[0]["drained_at"] is not None:
             return [PoolDrained(platform) for _ in wishes]
-        by_id = {row["bot_id"]: row for row in settled}
-        rows = [row | by_id[row["bot_id"]] for row in entered]
-        return [*_in_order(rows, len(wishes))]
+        return [*_in_order(_together(entered, settled), len(wishes))]
 
     async def find(self, bot_id: BotId) -> Admitted:
         """A bot as it is now, as the answer to its request was."""
@@ -228,6 +245,12 @@ def _or_nothing(platform: Platform, calls: Sequence[Call]) -> Callable[[Transact
         return results
 
     return work
+
+
+def _together(entered: Rows, settled: Rows) -> Rows:
+    """Bots as they entered the queue, and as they were left by its match."""
+    by_id = {row["bot_id"]: row for row in settled}
+    return [row | by_id[row["bot_id"]] for row in entered]
 
 
 def _in_order(rows: Rows, count: int) -> list[_Row | None]:

@@ -1,6 +1,7 @@
 -- Put new bots into their pool's queue, still PENDING; the caller holds the pool's lock and settles
 -- them in the same transaction. Ids are drawn under the lock, so they keep the order of arrival.
--- No row: the idempotency key is taken, or the pool is drained or unknown.
+-- No row: the idempotency key is taken, or the pool is drained or unknown. A match follows; without
+-- it they are queued only if it would find nothing to do: no slot is idle, and none can be made.
 WITH wish AS MATERIALIZED (
     SELECT
         w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
@@ -14,7 +15,17 @@ WITH wish AS MATERIALIZED (
     ) WITH ORDINALITY AS w (
         meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms, correlation_id,
         api_key_id, idempotency_key, body_hash, n)
-    WHERE p.platform = %(platform)s AND p.drained_at IS NULL
+    WHERE p.platform = %(platform)s
+      AND p.drained_at IS NULL
+      AND (
+          %(match_follows)s
+          OR (
+              (
+                  SELECT s.id FROM bot_pool_slots s
+                  WHERE s.platform = %(platform)s AND s.status = 'idle' AND NOT s.cordoned
+                  ORDER BY s.last_used_at NULLS FIRST, s.number LIMIT 1) IS NULL
+              AND p.max_size <= (
+                  SELECT count(*) FROM bot_pool_slots c WHERE c.platform = %(platform)s)))
 ), claimed_key AS (
     INSERT INTO idempotency_keys AS k (api_key_id, key, body_hash, bot_id, created_at)
     SELECT w.api_key_id, w.idempotency_key, w.body_hash, w.bot_id, botpool_now()
