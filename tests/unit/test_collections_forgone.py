@@ -14,8 +14,9 @@ from botpool.api.server import HttpServer
 
 @pytest.fixture
 def collecting() -> Iterator[None]:
-    """The collector as it was, afterwards."""
+    """The collector as it begins, whatever others froze, and as it was, afterwards."""
     threshold = gc.get_threshold()
+    gc.unfreeze()
     yield
     gc.set_threshold(*threshold)
     gc.unfreeze()
