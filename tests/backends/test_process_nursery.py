@@ -12,6 +12,7 @@ from harness import SPEC, TIMEOUT_S, eventually, look, order, running, seen, see
 from process_harness import ProcessHarness
 
 from botpool.backends.process.directory import Directory
+from botpool.backends.process.nursery import Nursery
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.observation import ContainerState
 
@@ -103,3 +104,20 @@ async def test_many_starts_at_once(process_harness: ProcessHarness) -> None:
         assert (await look(backend, each)).assignment_id == number
         await stop(backend, each, number)
         await seen_down(backend, each)
+
+
+async def test_one_that_takes_no_orders_holds_up_nobody(tmp_path: Path) -> None:
+    """A suspended one, as in a frozen cgroup. Whoever starts bots gets an error at once."""
+    nursery = Nursery({})
+    order = tmp_path / "order"
+    order.write_text("{}")
+    with order.open("rb") as file:
+        os.close(nursery.fork(file.fileno()))
+        (process,) = nurseries()
+        process.suspend()
+        with pytest.raises(BlockingIOError):
+            for _ in range(10_000):
+                os.close(nursery.fork(file.fileno()))
+    process.resume()
+    await asyncio.to_thread(nursery.close)
+    assert not nurseries()

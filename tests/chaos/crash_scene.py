@@ -253,15 +253,15 @@ class Scene:
         return {container_id for (container_id,) in self.rows(query)}
 
     def processes(self) -> Sequence[Any]:
-        """What runs for bots.
-
-        Launchers have their container's directory on their command line, bots the folder.
-        """
+        """What runs for bots: launchers and bots work in their container's directory."""
         return [
             process
-            for process in psutil.process_iter(["cmdline"])
+            for process in psutil.process_iter(["cmdline", "cwd"])
             if process.pid != os.getpid()
-            and any(str(self.folder) in word for word in process.info["cmdline"] or ())
+            and any(
+                str(self.folder) in word
+                for word in (process.info["cwd"] or "", *(process.info["cmdline"] or ()))
+            )
         ]
 
 

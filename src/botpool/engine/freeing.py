@@ -89,13 +89,19 @@ class Freeing:
             )
         return await releases.ask(_Release(slot=slot, container_gone=container_gone))
 
-    async def _free(self, releases: Sequence[_Release]) -> list[_Row | None]:
+    async def _free(self, releases: Sequence[_Release]) -> list[_Row | Exception | None]:
         platform = releases[0].slot.platform
-        freed: dict[SlotId, _Row] = {}
+        freed: dict[SlotId, _Row | Exception] = {}
         if platform not in self._handing_on and not any(release.failure for release in releases):
-            freed = await self._free_only(platform, releases)
+            freed |= await self._free_only(platform, releases)
         if rest := [release for release in releases if release.slot.slot_id not in freed]:
-            freed |= await self._free_and_match(platform, rest)
+            try:
+                freed |= await self._free_and_match(platform, rest)
+            except Exception as error:
+                if not freed:
+                    raise
+                # The others were freed and committed: it is not theirs.
+                freed |= {release.slot.slot_id: error for release in rest}
         return [freed.get(release.slot.slot_id) for release in releases]
 
     async def _free_only(

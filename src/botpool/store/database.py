@@ -61,6 +61,8 @@ class Database:
                 "autocommit": True,
                 "row_factory": dict_row,
                 "application_name": "botpool",
+                # Whatever the database's own is: lists are sent so.
+                "client_encoding": "utf8",
                 "connect_timeout": 5,
                 # At once: planning one of ours takes longer than running it ten times.
                 "prepare_threshold": 0,

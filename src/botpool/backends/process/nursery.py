@@ -15,6 +15,8 @@ from pathlib import Path
 
 from botpool.backends.process import launcher
 
+_PATIENCE_S = 5
+
 
 class Nursery:
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -38,7 +40,11 @@ class Nursery:
         if self._orders is not None:
             self._orders.close()
         if self._process is not None:
-            self._process.wait()
+            try:
+                self._process.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()  # It was suspended; nobody it forked depends on it.
+                self._process.wait()
         self._orders = self._process = None
 
     def _send(self, *descriptors: int) -> None:
@@ -52,6 +58,8 @@ class Nursery:
 
     def _open(self) -> socket.socket:
         ours, its = socket.socketpair()
+        # This is the event loop's thread: what a suspended one does not take is refused.
+        ours.setblocking(False)
         with its:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(Path(launcher.__file__))],
@@ -64,5 +72,5 @@ class Nursery:
 
 
 def _send(orders: socket.socket, descriptors: tuple[int, ...]) -> None:
-    """One byte, with which the descriptors travel. Never waits: this is the event loop's thread."""
-    socket.send_fds(orders, [b"!"], descriptors, socket.MSG_DONTWAIT)
+    """One byte, with which the descriptors travel."""
+    socket.send_fds(orders, [b"!"], descriptors)

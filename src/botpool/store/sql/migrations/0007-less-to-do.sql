@@ -1,14 +1,15 @@
--- Less to do for the life of a bot. No statement of an older version depends on it.
-
--- The end of a stay changes no indexed column any more, and stays within its page: who looks for
--- ends reads the newest stays by their beginning.
-DROP INDEX idx_assignments_past;
+-- Less to do for the life of a bot. Every statement of the version before still works; until that
+-- version is exchanged, its estimates and releases read more rows than they did.
 
 -- One index of a pool's slots by their status, which also shows the backends of those without a
 -- bot, instead of two.
 DROP INDEX idx_bot_pool_slots_backend;
 DROP INDEX idx_bot_pool_slots_status;
 CREATE INDEX idx_bot_pool_slots_status ON bot_pool_slots (platform, status, backend);
+
+-- The end of a stay changes no indexed column any more, and stays within its page: who looks for
+-- ends reads the newest stays by their beginning.
+DROP INDEX idx_assignments_past;
 
 -- The same moves. A function in SQL, in the condition of a trigger, is read anew for every statement
 -- that fires it, which was a third of the update of a single slot; one in PL/pgSQL once in a session.
