@@ -10,6 +10,10 @@ from hypothesis import strategies as st
 
 from botpool.domain.states import BotStatus
 from botpool.store.arrays import ArrayDumper
+from botpool.store.database import Database
+from botpool.store.statements import sent_text
+
+from postgres import TestPostgres
 
 _ITEMS: dict[str, st.SearchStrategy[Any]] = {
     "text": st.text(st.characters(codec="utf-8", exclude_characters="\0")),
@@ -62,6 +66,30 @@ def test_a_text_that_postgresql_cannot_hold_is_refused(database_url: str, items:
 def test_what_we_never_send_is_refused(database_url: str, item: object) -> None:
     with pytest.raises(psycopg.ProgrammingError, match="cannot send a list of"):
         _echoed(database_url, "text", [item])
+
+
+async def test_a_database_of_another_encoding_reads_them_as_they_are(
+    postgres: TestPostgres, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE DATABASE arrays_latin1 TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'"
+        )
+        url = database_url.replace(f"/{connection.info.dbname}?", "/arrays_latin1?")
+    query = "SELECT %(names)s::text[] AS names, length((%(names)s::text[])[1]) AS letters"
+    monkeypatch.setattr(
+        "botpool.store.database.sent_text",
+        lambda name: {"echo": query}.get(name) or sent_text(name),
+    )
+    database = Database(url)
+    await database.open()
+    try:
+        assert await database.fetch("echo", {"names": ["Jörg"]}) == [
+            {"names": ["Jörg"], "letters": 4}
+        ]
+    finally:
+        await database.close()
+        postgres.drop_database(url)
 
 
 def test_a_statement_is_prepared_once_whatever_it_carries(database_url: str) -> None:

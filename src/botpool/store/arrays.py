@@ -2,7 +2,7 @@
 
 psycopg looks through a list for the narrowest type that holds all of it, item by item, and a
 statement is prepared anew for every type it finds. Ours say `::bigint[]` themselves, so the type is
-left to them: one plan for each statement, and the text is put together without a look at each item.
+left to them: one plan for each statement, and no search for a type.
 """
 
 from collections.abc import Callable, Sequence
