@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import psycopg
 import pytest
 
 from botpool.domain.decisions import Ending
@@ -12,6 +13,7 @@ from botpool.engine.matching import lock
 from botpool.engine.replica import Replica
 from botpool.engine.wishes import Wish, columns
 from botpool.store.database import Call, Database
+from botpool.store.rows import to_leased_slot
 
 from replicas import MEET, Stage, key, pool, wish
 
@@ -235,6 +237,33 @@ async def test_a_slot_that_is_not_wanted_is_not_freed_without_a_match(
     }
     assert await replica.database.fetch("free_slots", {**freed, "match_follows": False}) == []
     assert len(await replica.database.fetch("free_slots", {**freed, "match_follows": True})) == 1
+
+
+async def test_a_match_that_fails_is_not_the_fault_of_those_freed_before_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await stage.replica(pool(2))
+    for bot in [await stage.run_bot(replica) for _ in range(2)]:
+        await stage.end(replica, bot.bot.id)
+    stage.rows("UPDATE bot_pool_slots SET doomed = true, version = version + 1 WHERE number = 2")
+    lease = {"backends": ["process"], "limit": 2, "owner": "test", "lease_s": 20}
+    rows = await replica.database.fetch("lease_slots", lease)
+    slots = sorted(map(to_leased_slot, rows), key=lambda slot: slot.slot_name)
+    atomically = Database.atomically
+
+    async def failing(database: Database, *calls: Call) -> Any:
+        if any(name == "trim_pool" for name, _ in calls):
+            raise psycopg.errors.InternalError_("test")
+        return await atomically(database, *calls)
+
+    monkeypatch.setattr(Database, "atomically", failing)
+    freeing = replica.stepper.releaser.freeing
+    first, second = await asyncio.gather(
+        *(freeing.free(slot, container_gone=False) for slot in slots), return_exceptions=True
+    )
+    assert [slot["status"] for slot in stage.slots()] == ["idle", "releasing"]
+    assert isinstance(first, dict), "freed, and told that it moved on"
+    assert isinstance(second, psycopg.errors.InternalError_)
 
 
 async def test_a_slot_that_moved_on_does_not_hold_up_the_others(stage: Stage) -> None:
