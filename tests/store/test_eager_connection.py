@@ -63,3 +63,20 @@ async def test_a_failure_is_the_failing_statements(connection: EagerConnection) 
             await connection.execute("SELECT 1 / 0")
             await connection.execute("SELECT 2")
     assert await (await connection.execute("SELECT 3 AS n")).fetchall() == [{"n": 3}]
+
+
+async def test_others_go_on_while_the_server_takes_nothing(connection: EagerConnection) -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    async with connection.pipeline():
+        await connection.execute("SELECT pg_sleep(2)")
+        await connection.execute("SELECT length(%s::text)", ["-" * 8 * _MEGABYTES * 1024 * 1024])
+    ticking.cancel()
+    assert ticks > 50, "the event loop was held until the socket took more"
