@@ -7,8 +7,8 @@ DROP INDEX idx_bot_pool_slots_backend;
 DROP INDEX idx_bot_pool_slots_status;
 CREATE INDEX idx_bot_pool_slots_status ON bot_pool_slots (platform, status, backend);
 
--- The end of a stay changes no indexed column any more, and stays within its page: who looks for
--- ends reads the newest stays by their beginning.
+-- The end of a stay changes no indexed column any more, and needs no new entry where its page has
+-- room: who looks for ends reads the newest stays by their beginning.
 DROP INDEX idx_assignments_past;
 
 -- The same moves. A function in SQL, in the condition of a trigger, is read anew for every statement
