@@ -43,7 +43,7 @@ FILL = f"""
         platform, number, slot_name, backend, image, container_id, status, phase, assigned_bot_id,
         assignment_id, last_used_at, next_step_at)
     SELECT
-        'google-meet', n, 's' || n, 'process', 'demo', 'c' || n,
+        'google-meet', n, 'pool-google-meet-' || n, 'process', 'demo', 'c' || n,
         CASE WHEN n <= 2500 THEN 'deploying' WHEN n <= 5000 THEN 'releasing' ELSE 'idle' END,
         CASE WHEN n <= 2500 THEN 'starting' END, CASE WHEN n <= 5000 THEN n END,
         CASE WHEN n <= 5000 THEN n END, now(),

@@ -74,7 +74,8 @@ def insert_bot(connection: psycopg.Connection, status: str = "DEPLOYING") -> int
 def insert_slot(connection: psycopg.Connection, number: int, bot: int | None = None) -> int:
     row = connection.execute(
         "INSERT INTO bot_pool_slots (platform, number, slot_name, backend, image, status, phase, "
-        "assigned_bot_id, assignment_id) VALUES ('google-meet', %s, 's' || %s, 'process', 'demo', "
+        "assigned_bot_id, assignment_id) VALUES ('google-meet', %s, "
+        "'pool-google-meet-' || %s, 'process', 'demo', "
         "%s, %s, %s, %s) RETURNING id",
         [number, number, "deploying" if bot else "idle", "creating" if bot else None, bot, bot],
     ).fetchone()
@@ -93,6 +94,26 @@ def test_a_final_bot_is_kept_final_by_the_database(
             "WHERE id = %s",
             [bot],
         )
+
+
+@pytest.mark.parametrize(
+    "name", ["pool-google-meet-12", "pool-google-meet-0020", "pool-zoom-2", "xpool-google-meet-2"]
+)
+def test_a_slot_is_called_after_its_pool_and_number(
+    connection: psycopg.Connection, name: str
+) -> None:
+    """Numbers are unique in a pool, so names are unique at all."""
+    insert_slot(connection, 1)
+    with pytest.raises(psycopg.errors.CheckViolation, match="may not be called"):
+        connection.execute(
+            "UPDATE bot_pool_slots SET number = 2, slot_name = %s, version = version + 1", [name]
+        )
+    connection.execute(
+        "UPDATE bot_pool_slots SET number = 2, slot_name = 'pool-google-meet-002', "
+        "version = version + 1"
+    )
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        insert_slot(connection, 2)
 
 
 def test_a_bot_is_in_at_most_one_slot(connection: psycopg.Connection) -> None:
