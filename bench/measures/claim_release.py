@@ -1,8 +1,9 @@
 """A claim and a release, against PostgreSQL doing only their two statements.
 
 Beside the rates, the processor time of each side: on a machine with other work the first depends
-on who else wants the processors, the second does not. And the limit: what a client without any cost
-of its own would reach, if both sides kept the processors busy.
+on who else wants the processors, the second does not. And two limits: what a client without any
+cost of its own would reach, if both sides kept the processors busy; and the ratio of the same
+cycles in a database without its guards, in the same rounds.
 """
 
 import asyncio
@@ -15,12 +16,36 @@ import uvloop
 from bench import bare
 from bench.cycles import Cycles
 from bench.figures import Figure
-from bench.ground import Ground, fill_pool
+from bench.ground import Ground, execute, fill_pool
 
 _SLOTS = 512
 _CLIENTS = 32
 _ALARM = 0.2
 """One by one, and not gathered, it was a tenth and less. Half of the goal is out of its reach."""
+
+_UNGUARD = (
+    """
+    DO $$
+    DECLARE
+        guard record;
+    BEGIN
+        FOR guard IN SELECT conrelid::regclass AS of, conname FROM pg_constraint
+            WHERE contype IN ('f', 'c') AND connamespace = 'public'::regnamespace AND conrelid <> 0
+        LOOP
+            EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', guard.of, guard.conname);
+        END LOOP;
+        FOR guard IN SELECT tgrelid::regclass AS of, tgname FROM pg_trigger WHERE NOT tgisinternal
+        LOOP
+            EXECUTE format('DROP TRIGGER %I ON %s', guard.tgname, guard.of);
+        END LOOP;
+    END $$
+    """,
+    "ALTER TABLE bot_pool_slots DROP CONSTRAINT slots_container_unique",
+    "DROP INDEX idx_bots_ended, idx_bots_created, idx_bots_pages, idx_history_slot, "
+    "idx_history_xid, idx_assignments_slot, idx_assignments_assigned, idx_assignments_bot, "
+    "idx_bot_pool_slots_status, idx_bot_pool_slots_bot",
+)
+"""What keeps the rows right, and what finds them for anybody but the cycle itself, taken away."""
 
 
 def measure(ground: Ground) -> list[Figure]:
@@ -31,19 +56,25 @@ def measure(ground: Ground) -> list[Figure]:
 
 async def _measure(ground: Ground) -> list[Figure]:
     figures = []
-    async with Cycles.on(ground.url) as cycles:
+    unguarded_url = ground.database("unguarded")
+    execute(unguarded_url, *_UNGUARD)
+    fill_pool(unguarded_url, slots=_SLOTS)
+    async with Cycles.on(ground.url) as cycles, Cycles.on(unguarded_url) as unguarded:
         await cycles.per_second(callers=_CLIENTS, seconds=1)
+        await unguarded.per_second(callers=_CLIENTS, seconds=1)
         for name, callers, goal in (
             ("claim_release_vs_pgbench", 32, 1.5),
             ("claim_release_vs_pgbench_256", 256, 2.5),
         ):
-            ratios, costs, limits, rates = [], [], [], []
+            ratios, costs, limits, bold, rates = [], [], [], [], []
             for _ in range(ground.rounds):
                 theirs, *their_cost = await _costed(ground, _bare(ground), children=True)
                 ours, *our_cost = await _costed(
                     ground, cycles.per_second(callers=callers, seconds=ground.seconds)
                 )
+                without = await unguarded.per_second(callers=callers, seconds=ground.seconds)
                 ratios.append(ours / theirs)
+                bold.append(without / theirs)
                 costs.append(sum(their_cost) / sum(our_cost))
                 limits.append(sum(their_cost) / our_cost[0])
                 rates.append((ours, theirs))
@@ -52,6 +83,7 @@ async def _measure(ground: Ground) -> list[Figure]:
                 "pgbench_per_s": round(statistics.median(rate for _, rate in rates)),
                 "processor_time_ratio": round(statistics.median(costs), 3),
                 "limit": round(statistics.median(limits), 3),
+                "without_guards": round(statistics.median(bold), 3),
             }
             figures.append(Figure(name=name, rounds=ratios, goal=goal, alarm=_ALARM, detail=detail))
     return figures
