@@ -215,7 +215,8 @@ async def test_only_a_full_pool_queues_without_a_match(
 
 
 @pytest.mark.parametrize(
-    "unwanted", ["doomed = true", "backend = 'elsewhere'", "number = 3, slot_name = 'three'"]
+    "unwanted",
+    ["doomed = true", "backend = 'elsewhere'", "number = 3, slot_name = 'pool-google-meet-003'"],
 )
 async def test_a_slot_that_is_not_wanted_is_not_freed_without_a_match(
     stage: Stage, unwanted: str

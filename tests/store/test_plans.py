@@ -47,7 +47,7 @@ FILL = f"""
         CASE WHEN n <= 2500 THEN 'deploying' WHEN n <= 5000 THEN 'releasing' ELSE 'idle' END,
         CASE WHEN n <= 2500 THEN 'starting' END, CASE WHEN n <= 5000 THEN n END,
         CASE WHEN n <= 5000 THEN n END, now(),
-        CASE WHEN n <= 5000 THEN now() + interval '1 hour' END
+        CASE WHEN n <= 2500 THEN now() WHEN n <= 5000 THEN now() + interval '1 hour' END
     FROM generate_series(1, {SLOTS}) AS n;
     INSERT INTO history (kind, bot_id, slot_id, reason)
     SELECT 'bot.status', n % 5000 + 1, n % 5000 + 1, 'test' FROM generate_series(1, 50000) AS n;
@@ -114,6 +114,8 @@ BEATS = {"assignment_ids": ids(1), "bot_ids": ids(1)}
         ("free_slots", FREED, 20 * TOGETHER),
         ("record_heartbeats", BEATS, 20 * TOGETHER),
         ("lease_slots", LEASED, 20 * TOGETHER),
+        # Everything that is due waits for the replicas of another backend.
+        ("lease_slots", LEASED | {"backends": ["elsewhere"]}, 10),
         # Nobody waits in that pool, and nothing of it has to go: looked at, not counted.
         ("trim_pool", {"platform": MEET}, 10),
         ("match_queue", {"platform": MEET}, 10),

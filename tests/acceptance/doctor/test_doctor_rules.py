@@ -21,7 +21,7 @@ BROKEN: dict[str, tuple[Sequence[str], str]] = {
     ),
     "bots_follow_status": (
         (
-            "ALTER TABLE bot_pool_slots DROP CONSTRAINT slots_with_bot_follow_status",
+            "ALTER TABLE bot_pool_slots DROP CONSTRAINT slots_are_sound",
             (
                 "UPDATE bot_pool_slots SET assigned_bot_id = NULL, assignment_id = NULL "
                 f"WHERE {BUSY_SLOT}"

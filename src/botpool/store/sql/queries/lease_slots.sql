@@ -1,14 +1,21 @@
 -- Lease slots whose next step is due. Another replica's live lease is respected even when the slot
--- has moved on meanwhile: its call may still be under way.
+-- has moved on meanwhile: its call may still be under way. Looked for backend by backend: what waits
+-- for the replicas of another one is not read.
 WITH due AS (
-    SELECT s.id
-    FROM bot_pool_slots s
-    WHERE s.next_step_at <= botpool_now()
-      AND (s.lease_until IS NULL OR s.lease_until <= botpool_now())
-      AND s.backend = ANY(%(backends)s)
-    ORDER BY s.next_step_at
+    SELECT first.id
+    FROM unnest(%(backends)s::text[]) AS own (backend)
+    CROSS JOIN LATERAL (
+        SELECT s.id, s.next_step_at
+        FROM bot_pool_slots s
+        WHERE s.backend = own.backend
+          AND s.next_step_at <= botpool_now()
+          AND (s.lease_until IS NULL OR s.lease_until <= botpool_now())
+        ORDER BY s.next_step_at
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    ) AS first
+    ORDER BY first.next_step_at
     LIMIT %(limit)s
-    FOR UPDATE SKIP LOCKED
 ), leased AS (
     UPDATE bot_pool_slots s
     SET lease_owner = %(owner)s,
