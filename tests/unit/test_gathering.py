@@ -120,6 +120,67 @@ async def test_two_lanes_serve_side_by_side() -> None:
     assert desk.batches == [[1], [2], [3, 4]]
 
 
+class Counter:
+    """Takes batches, and ends each when it is told to."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self._ends: list[asyncio.Future[None]] = []
+
+    async def work(self, items: Sequence[int]) -> list[int | Exception]:
+        self.batches.append(list(items))
+        self._ends.append(asyncio.get_running_loop().create_future())
+        await self._ends[-1]
+        return list(items)
+
+    async def end(self, number: int) -> None:
+        self._ends[number].set_result(None)
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+
+async def test_a_second_statement_begins_with_as_many_as_the_first() -> None:
+    counter = Counter()
+    gathering = Gathering("test", counter.work, at_once=40, lanes=2)
+    tasks = await asked(gathering, 1, 2, 3)
+    tasks += await asked(gathering, 4, 5)
+    assert counter.batches == [[1, 2, 3]]
+    tasks += await asked(gathering, 6)
+    assert counter.batches == [[1, 2, 3], [4, 5, 6]]
+    tasks += await asked(gathering, 7, 8)
+    await counter.end(0)
+    assert len(counter.batches) == 2, "the lane that is free waits for more, or for the other's end"
+    await counter.end(1)
+    assert counter.batches[2:] == [[7, 8]]
+    await counter.end(2)
+    assert [task.result() for task in tasks] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert not gathering.is_busy
+
+
+async def test_a_quarter_of_a_statement_is_enough_to_begin_beside_a_large_one() -> None:
+    counter = Counter()
+    gathering = Gathering("test", counter.work, at_once=8, lanes=2)
+    tasks = await asked(gathering, *range(8))
+    tasks += await asked(gathering, 8)
+    assert len(counter.batches) == 1
+    tasks += await asked(gathering, 9)
+    assert counter.batches[1:] == [[8, 9]]
+    await counter.end(1)
+    await counter.end(0)
+    assert all(task.done() for task in tasks)
+
+
+async def test_more_than_one_statement_takes_go_side_by_side_at_once() -> None:
+    counter = Counter()
+    gathering = Gathering("test", counter.work, at_once=4, lanes=2)
+    tasks = await asked(gathering, *range(6))
+    await asyncio.sleep(0)
+    assert counter.batches == [[0, 1, 2, 3], [4, 5]]
+    await counter.end(0)
+    await counter.end(1)
+    assert all(task.done() for task in tasks)
+
+
 async def test_where_nobody_is_in_a_hurry_those_who_come_soon_after_go_together() -> None:
     desk = Desk()
     gathering = Gathering("test", desk.work, at_once=10, every_s=0.5)

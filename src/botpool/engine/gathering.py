@@ -40,7 +40,8 @@ class Gathering(Generic[Item, Answer]):
         every_s: float = 0,
         apart_by: Callable[[Item], Hashable] = id,
     ) -> None:
-        """`lanes`: how many statements may be under way side by side.
+        """`lanes`: how many statements may be under way side by side. One begins beside others only
+        with as many items as the largest of them, or enough: small ones cost each item more.
 
         `every_s`: how long after the last one a statement may begin, where nobody is in a hurry.
         `apart_by`: items that are the same by it never travel together.
@@ -53,7 +54,9 @@ class Gathering(Generic[Item, Answer]):
         self._next_at = 0.0
         self._apart_by = apart_by
         self._waiting: list[_Asked[Item, Answer]] = []
+        self._enough = max(1, at_once // 4)
         self._serving = 0
+        self._under_way: list[int] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -64,21 +67,32 @@ class Gathering(Generic[Item, Answer]):
     async def ask(self, item: Item) -> Answer:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Asked(item, answer))
-        if self._serving < self._lanes:
-            self._serving += 1
-            # In a context of its own: what the first caller has bound is not the others' affair.
-            task = asyncio.create_task(self._serve(), name=self._name, context=Context())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        self._begin()
         return await answer
+
+    def _begin(self) -> None:
+        """Begin a statement, if those who wait are worth one and nobody is about to take them."""
+        about_to_take = self._serving > len(self._under_way)
+        if about_to_take or self._serving >= self._lanes or not self._is_worth_it():
+            return
+        self._serving += 1
+        # In a context of its own: what the first caller has bound is not the others' affair.
+        task = asyncio.create_task(self._serve(), name=self._name, context=Context())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _is_worth_it(self) -> bool:
+        """Are there enough to begin now? Always, if nobody else would take them when it is done."""
+        largest = max(self._under_way, default=0)
+        return len(self._waiting) >= max(1, min(largest, self._enough))
 
     async def _serve(self) -> None:
         batch: Sequence[_Asked[Item, Answer]] = ()
         try:
-            while self._waiting:
+            while self._is_worth_it():
                 await self._take_time()
                 if batch := self._next_batch():
-                    await self._serve_together(batch)
+                    await self._serve_beside(batch)
         except BaseException:
             # We are being ended: nobody may wait for an answer that does not come.
             for asked in (*batch, *self._waiting):
@@ -86,8 +100,16 @@ class Gathering(Generic[Item, Answer]):
             self._waiting.clear()
             raise
         finally:
-            # In the same step as the look that found nobody: who asks after it begins anew.
+            # In the same step as the look that found too few: who asks after it begins anew.
             self._serving -= 1
+
+    async def _serve_beside(self, batch: Sequence[_Asked[Item, Answer]]) -> None:
+        self._under_way.append(len(batch))
+        try:
+            self._begin()  # There may be more than one statement takes.
+            await self._serve_together(batch)
+        finally:
+            self._under_way.remove(len(batch))
 
     async def _take_time(self) -> None:
         if not self._every_s:
