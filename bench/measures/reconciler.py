@@ -1,12 +1,15 @@
 """10,000 slots that were started and deploy: looks a second, memory, calls to the platform.
 
 Coolify is the emulator in memory, without child processes; engine, backend, its client and the
-database are the real ones. The same with 1,000 slots shows what grows.
+database are the real ones. The same with 1,000 slots, in turns, shows what grows.
 """
 
 import gc
+import statistics
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import httpx
 import psutil
@@ -61,24 +64,55 @@ class _Counting(httpx.AsyncBaseTransport):
         return await self._emulated.handle_async_request(request)
 
 
+class _Looked:
+    """A replica that looks at that many slots, with the platform's calls counted."""
+
+    def __init__(self, replica: Replica, counting: _Counting, slots: int) -> None:
+        self._replica = replica
+        self._counting = counting
+        self.slots = slots
+
+    async def looks(self, count: int) -> tuple[float, float]:
+        """Seconds of a look, and calls it made."""
+        self._counting.calls.clear()
+        began = time.perf_counter()
+        for _ in range(count):
+            await self._replica.looker.look("coolify")
+        return (time.perf_counter() - began) / count, self._counting.calls.total() / count
+
+
 def measure(ground: Ground) -> list[Figure]:
-    few, many = (200, 1_000) if ground.small else (1_000, 10_000)
-    _, few_calls, _ = uvloop.run(_look(ground, few))
-    seconds, calls, mebibytes = uvloop.run(_look(ground, many))
+    return uvloop.run(_measure(ground))
+
+
+async def _measure(ground: Ground) -> list[Figure]:
+    calls, few_calls, rates, mebibytes = [], [], [], []
+    sizes = (100, 1_000) if ground.small else (1_000, 10_000)
+    async with _slots(ground, sizes[0]) as few, _slots(ground, sizes[1]) as many:
+        for looked in (few, many):
+            await looked.looks(1)
+        for _ in range(ground.rounds):
+            few_calls.append((await few.looks(2))[1])
+            seconds, made = await many.looks(2)
+            calls.append(made)
+            rates.append(many.slots / seconds)
+            gc.collect()
+            mebibytes.append(psutil.Process().memory_info().rss / _MEBI)
     detail = {
-        "slots": many,
-        "slots_looked_at_per_s": round(many / seconds),
-        "calls_per_look": calls,
-        "calls_per_look_with_a_tenth": few_calls,
+        "slots": sum(sizes),
+        "slots_looked_at_per_s": round(statistics.median(rates)),
+        "calls_per_look": statistics.median(calls),
+        "calls_per_look_with_a_tenth": statistics.median(few_calls),
     }
+    ratios = [more / fewer for more, fewer in zip(calls, few_calls, strict=True)]
     return [
-        Figure(name="reconciler_rows", rounds=[mebibytes], goal=300, at_most=True, detail=detail),
-        Figure(name="reconciler_calls", rounds=[calls / few_calls], goal=1, at_most=True),
+        Figure(name="reconciler_rows", rounds=mebibytes, goal=300, at_most=True, detail=detail),
+        Figure(name="reconciler_calls", rounds=ratios, goal=1, at_most=True),
     ]
 
 
-async def _look(ground: Ground, slots: int) -> tuple[float, float, float]:
-    """Seconds of a look, calls it made, and the memory of this process in MiB."""
+@asynccontextmanager
+async def _slots(ground: Ground, slots: int) -> AsyncIterator[_Looked]:
     url = ground.database(f"rows_{slots}")
     database = Database(url)
     await database.open()
@@ -106,18 +140,11 @@ async def _look(ground: Ground, slots: int) -> tuple[float, float, float]:
     )
     await replica.pools.configure([spec])
     _fill(url, world, config.tag, slots)
-    await replica.looker.look("coolify")
-    counting.calls.clear()
-    looks = 3
-    began = time.perf_counter()
-    for _ in range(looks):
-        await replica.looker.look("coolify")
-    seconds = (time.perf_counter() - began) / looks
-    gc.collect()
-    memory = psutil.Process().memory_info().rss / _MEBI
-    await backend.close()
-    await database.close()
-    return seconds, counting.calls.total() / looks, memory
+    try:
+        yield _Looked(replica, counting, slots)
+    finally:
+        await backend.close()
+        await database.close()
 
 
 def _fill(url: str, world: World, tag: str, slots: int) -> None:
