@@ -15,6 +15,8 @@ class Figure:
     """Is less better? Then the goal is a maximum."""
     alarm: float | None = None
     """What alarms, if not half of the goal: for a goal that is not reached, and says why."""
+    judged: bool = True
+    """Does it alarm at all? Some say too little in a short run."""
     detail: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -27,16 +29,28 @@ class Figure:
 
     @property
     def is_alarming(self) -> bool:
-        """Is it worse than half of its goal? Less than that is noise on a shared machine."""
-        if self.goal is None:
-            return False
-        if self.alarm is not None:
-            return not self._holds(self.alarm)
-        return not self._holds(self.goal * 2 if self.at_most else self.goal / 2)
+        return self._limit is not None and not self._holds(self._limit)
 
     @property
     def wanted(self) -> str:
-        return "" if self.goal is None else f"{'≤' if self.at_most else '≥'} {self.goal:g}"
+        return self._told(self.goal)
+
+    @property
+    def tolerated(self) -> str:
+        """What does not alarm yet."""
+        return self._told(self._limit)
+
+    @property
+    def _limit(self) -> float | None:
+        """Half of the goal, if nothing else was set: less is noise on a shared machine."""
+        if not self.judged or self.goal is None:
+            return None
+        if self.alarm is not None:
+            return self.alarm
+        return self.goal * 2 if self.at_most else self.goal / 2
+
+    def _told(self, bound: float | None) -> str:
+        return "" if bound is None else f"{'≤' if self.at_most else '≥'} {bound:g}"
 
     def _holds(self, goal: float) -> bool:
         return self.median <= goal if self.at_most else self.median >= goal

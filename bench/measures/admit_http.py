@@ -15,6 +15,8 @@ from bench.ground import Ground, execute, fill_pool
 from bench.http_client import Answer, Client
 from bench.served import Server, serving
 
+_ALARM = 0.15
+"""Half of the goal is within its noise: it is at 0.4, and at 0.21 in a bad second."""
 BODY = {"meetingUrl": "https://meet.google.com/abc-defg-hij", "botData": {"language": "en"}}
 _TOO_FEW = "SELECT 1 / (count(*) - 1) FROM bot_pool_queue HAVING count(*) > 0"
 
@@ -23,8 +25,10 @@ def measure(ground: Ground) -> list[Figure]:
     url = ground.database("admit_http")
     with serving(url) as server:
         figures = [_against_noop(ground, server, url)] if wrk.is_there() else []
-        steady = _steady(ground, server, url)
-        return [*figures, *_open_loop(ground, server, url), _burst(ground, server, url, steady)]
+        figures.append(_open_loop(ground, server, url))
+        if not ground.small:  # A short one is over in half a second, and says 0.5 or 2.6.
+            figures.append(_burst(server, url))
+        return figures
 
 
 def _against_noop(ground: Ground, server: Server, url: str) -> Figure:
@@ -36,16 +40,16 @@ def _against_noop(ground: Ground, server: Server, url: str) -> Figure:
         ratios.append(rates[-1] / noop)
     execute(url, _TOO_FEW)
     detail = {"posts_per_s": round(statistics.median(rates))}
-    return Figure(name="admit_http_vs_noop", rounds=ratios, goal=0.6, detail=detail)
+    return Figure(name="admit_http_vs_noop", rounds=ratios, goal=0.6, alarm=_ALARM, detail=detail)
 
 
 def _posts(server: Server, path: str, seconds: int) -> float:
     return wrk.posts_per_second(server.address, [path], [server.key], body=BODY, seconds=seconds)
 
 
-def _open_loop(ground: Ground, server: Server, url: str) -> list[Figure]:
+def _open_loop(ground: Ground, server: Server, url: str) -> Figure:
     """The top of the hour: posts at random moments, a fifth of them for idle slots."""
-    posts, seconds = (500, 2.0) if ground.small else (5_000, 10.0)
+    posts, seconds = (500, 1.0) if ground.small else (5_000, 10.0)
     ratios, details = [], []
     for _ in range(1 if ground.small else 3):
         fill_pool(url, slots=posts // 5)
@@ -55,28 +59,35 @@ def _open_loop(ground: Ground, server: Server, url: str) -> list[Figure]:
         times = sorted(answer.seconds for answer in answers)
         p50, p99 = times[posts // 2], times[posts * 99 // 100]
         ratios.append(p99 / unloaded)
-        details.append({"p50_ms": p50 * 1000, "p99_ms": p99 * 1000, **_judged(answers, posts)})
+        shown = {"p50_ms": round(p50 * 1000, 1), "p99_ms": round(p99 * 1000, 1)}
+        details.append({**shown, **_judged(answers, posts)})
     middle = sorted(details, key=lambda detail: detail["p99_ms"])[len(details) // 2]
-    return [
-        Figure(name="admit_http_open_loop", rounds=ratios, goal=10, at_most=True, detail=middle)
-    ]
+    return Figure(
+        name="admit_http_open_loop",
+        rounds=ratios,
+        goal=10,
+        at_most=True,
+        # The slowest hundredth of one second is what else went on in it: from 4 to 28.
+        judged=not ground.small,
+        detail=middle,
+    )
 
 
-def _steady(ground: Ground, server: Server, url: str) -> float:
+def _steady(server: Server, url: str) -> float:
     """Posts a second to idle slots, by the client of the burst."""
-    posts = 500 if ground.small else 3_000
+    posts = 3_000
     fill_pool(url, slots=posts)
     return uvloop.run(_all_at_once(server, posts, connections=256))[0]
 
 
-def _burst(ground: Ground, server: Server, url: str, steady: float) -> Figure:
-    posts = 500 if ground.small else 5_000
+def _burst(server: Server, url: str) -> Figure:
+    posts = 5_000
     ratios, detail = [], {}
-    for _ in range(1 if ground.small else 3):
+    for _ in range(3):
+        steady = _steady(server, url)
         fill_pool(url, slots=posts // 5)
         rate, answers = uvloop.run(_all_at_once(server, posts, connections=256))
         ratios.append(rate / steady)
-        steady = _steady(ground, server, url)
         detail = {"posts_per_s": round(rate), **_judged(answers, posts)}
     return Figure(name="admit_http_burst", rounds=ratios, goal=0.8, detail=detail)
 

@@ -29,8 +29,8 @@ _HISTORY = (
 
 
 def measure(ground: Ground) -> list[Figure]:
-    large = 10_000 if ground.small else 100_000
-    admissions = 200
+    large = 5_000 if ground.small else 100_000
+    admissions = 100 if ground.small else 200
     slots = ground.database("slots_few"), ground.database("slots_many")
     fill_pool(slots[0], slots=admissions * (ground.rounds + 1))
     fill_pool(slots[1], slots=large)
@@ -52,7 +52,7 @@ def _write(url: str, *statements: str) -> None:
 
 
 async def _compare(ground: Ground, name: str, urls: tuple[str, str]) -> Figure:
-    count = 60 if ground.small else 150
+    count = 40 if ground.small else 150
     async with Cycles.on(urls[0]) as small, Cycles.on(urls[1]) as large:
         for cycles in (small, large):
             await _median_s(cycles, 20)

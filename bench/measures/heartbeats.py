@@ -73,7 +73,7 @@ def _server_share(ground: Ground, server: Server, agents: list[tuple[str, str]])
     shares, rates = [], []
     for _ in range(1 if ground.small else 3):
         before, began = ground.server_cpu_s(), time.monotonic()
-        beats = uvloop.run(_beat(server, agents, seconds=2.0 if ground.small else 5.0))
+        beats = uvloop.run(_beat(server, agents, seconds=1.0 if ground.small else 5.0))
         took_s = time.monotonic() - began
         rates.append(beats / took_s)
         # What was sent may be fewer on a busy machine: told for the thousand.
