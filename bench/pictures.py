@@ -13,14 +13,22 @@ mpl.rcParams["svg.hashsalt"] = "botpool"
 import matplotlib.pyplot as plt  # noqa: E402 - after the backend was chosen
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures" / "bench"
-_REACHED, _MISSED, _GOAL = "#2a7f62", "#c0563f", "#333333"
+_REACHED, _MISSED, _GOAL, _LIMIT = "#2a7f62", "#c0563f", "#333333", "#3b6ea5"
 
 
 def draw(figures: Mapping[str, Mapping[str, Any]]) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for at_most, name, title in (
-        (False, "more-is-better.svg", "Ratios, as parts of their goals: more is better"),
-        (True, "less-is-better.svg", "Ratios, as parts of their limits: less is better"),
+        (
+            False,
+            "more-is-better.svg",
+            "Ratios as parts of their goals: more is better (◆ measured limit)",
+        ),
+        (
+            True,
+            "less-is-better.svg",
+            "Ratios as parts of their goals: less is better (◆ measured limit)",
+        ),
     ):
         sign = "≤" if at_most else "≥"
         chosen = {
@@ -32,7 +40,7 @@ def draw(figures: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _draw(path: Path, title: str, figures: Mapping[str, Mapping[str, Any]]) -> None:
-    """One bar a figure with its spread, scaled so that every goal is at one."""
+    """One bar a figure with its spread and its limit, scaled so that every goal is at one."""
     picture, axes = plt.subplots(figsize=(8, 0.5 * len(figures) + 1.2))
     for row, values in enumerate(reversed(figures.values())):
         goal = float(values["goal"].split()[1])
@@ -41,12 +49,17 @@ def _draw(path: Path, title: str, figures: Mapping[str, Mapping[str, Any]]) -> N
         axes.errorbar(
             median, row, xerr=[[median - low], [high - median]], color=_GOAL, capsize=3, lw=1
         )
+        if "limit" in values:
+            axes.plot(values["limit"] / goal, row, marker="D", color=_LIMIT, ms=6, mec="white")
         axes.text(max(median, high) * 1.03, row, f"{values['median']:.3g}", va="center", size=8)
     axes.axvline(1, color=_GOAL, lw=1, ls="--")
     axes.set_yticks(range(len(figures)), list(reversed(figures)), size=8)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
+    axes.tick_params(axis="x", which="both", labelsize=8)
     axes.set_title(title, size=10)
     axes.spines[["top", "right"]].set_visible(False)
     picture.tight_layout()
-    picture.savefig(path, metadata={"Date": None})
+    picture.savefig(path, metadata={"Date": None}, bbox_inches="tight")
     plt.close(picture)

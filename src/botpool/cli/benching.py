@@ -18,7 +18,7 @@ def bench(
     ] = None,
     small: Annotated[
         bool,
-        typer.Option("--small", help="Half a minute; fails when a ratio is far below its goal."),
+        typer.Option("--small", help="A minute; fails when a ratio is far below its goal."),
     ] = False,
 ) -> None:
     """Measure Botpool against PostgreSQL and its peers, on this machine.
