@@ -29,18 +29,18 @@ _HISTORY = (
 
 
 def measure(ground: Ground) -> list[Figure]:
-    large = 5_000 if ground.small else 100_000
+    large = 3_000 if ground.small else 100_000
     admissions = 100 if ground.small else 200
-    slots = ground.database("slots_few"), ground.database("slots_many")
-    fill_pool(slots[0], slots=admissions * (ground.rounds + 1))
+    few = ground.database("few_slots_short_history")
+    fill_pool(few, slots=admissions * (ground.rounds + 1) * 2)
+    slots = few, ground.database("slots_many")
     fill_pool(slots[1], slots=large)
     queue = ground.database("queue_short"), ground.database("queue_long")
     for url in queue:
         fill_pool(url, slots=0)
     _write(queue[1], _QUEUE % large, _ROWS, "VACUUM ANALYZE")
-    history = ground.database("history_short"), ground.database("history_long")
-    for url in history:
-        fill_pool(url, slots=admissions * (ground.rounds + 1))
+    history = few, ground.database("history_long")
+    fill_pool(history[1], slots=admissions * (ground.rounds + 1))
     _write(history[1], _HISTORY % (large * 10), "VACUUM ANALYZE history")
     names = ("growth_slots", slots), ("growth_queue", queue), ("growth_history", history)
     return [uvloop.run(_compare(ground, name, urls)) for name, urls in names]
@@ -52,7 +52,7 @@ def _write(url: str, *statements: str) -> None:
 
 
 async def _compare(ground: Ground, name: str, urls: tuple[str, str]) -> Figure:
-    count = 40 if ground.small else 150
+    count = 30 if ground.small else 150
     async with Cycles.on(urls[0]) as small, Cycles.on(urls[1]) as large:
         for cycles in (small, large):
             await _median_s(cycles, 20)

@@ -47,14 +47,14 @@ def measure(ground: Ground) -> list[Figure]:
 
 
 async def _measure(ground: Ground, url: str, folder: Path) -> Figure:
-    bots, polled = (12, 30) if ground.small else (100, 100)
+    bots, polled, rounds = (20, 30, 1) if ground.small else (100, 100, ground.rounds)
     ours, theirs = [], []
     async with _replica(url, folder) as replica:
         # One more than hand-overs: the last one's slot is not handed over.
-        for _ in range(_WARM_UP + bots * ground.rounds + 1):
+        for _ in range(_WARM_UP + bots * rounds + 1):
             await replica.admission.admit(WISH)
         await _ends(replica, url, _WARM_UP)
-        for _ in range(ground.rounds):
+        for _ in range(rounds):
             theirs.append(await poller.hand_overs(url, ends=polled, seconds=ground.seconds))
             ours.append(await _ends(replica, url, bots))
     all_ours = [time_s for times in ours for time_s in times]
