@@ -15,8 +15,6 @@ class Figure:
     """Is less better? Then the goal is a maximum."""
     alarm: float | None = None
     """What alarms, if not half of the goal: for a goal that is not reached, and says why."""
-    judged: bool = True
-    """Does it alarm at all? Some say too little in a short run."""
     detail: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -43,9 +41,7 @@ class Figure:
     @property
     def _limit(self) -> float | None:
         """Half of the goal, if nothing else was set: less is noise on a shared machine."""
-        if not self.judged or self.goal is None:
-            return None
-        if self.alarm is not None:
+        if self.alarm is not None or self.goal is None:
             return self.alarm
         return self.goal * 2 if self.at_most else self.goal / 2
 

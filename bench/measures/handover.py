@@ -28,7 +28,7 @@ from botpool.engine.replica import Identity, Replica
 from botpool.store.database import Database
 
 _ALARM = 0.2
-"""The slowest of a few hand-overs took up to 0.09 of a poll's while others used the machine."""
+"""The slowest of a few hand-overs took up to 0.13 of a poll's while others used the machine."""
 _PROGRAM = ("sleep", "600")
 _WARM_UP = 4
 """Hand-overs in which a replica's connections plan each statement for the first and only time."""

@@ -25,17 +25,8 @@ def test_an_alarm_of_its_own_goes_first(median: float, alarms: bool) -> None:
     assert figure.tolerated == "≥ 0.2"
 
 
-@pytest.mark.parametrize(
-    "figure",
-    [
-        Figure(name="without a goal", rounds=[0.0]),
-        Figure(name="not judged", rounds=[0.0], goal=1, alarm=0.2, judged=False),
-    ],
-    ids=lambda figure: figure.name,
-)
-def test_some_never_alarm(figure: Figure) -> None:
-    assert not figure.is_alarming
-    assert not figure.tolerated
+def test_without_a_goal_it_never_alarms() -> None:
+    assert not Figure(name="any", rounds=[0.0]).is_alarming
 
 
 def test_the_limit_is_a_client_without_cost() -> None:
