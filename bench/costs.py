@@ -23,15 +23,17 @@ class Cost:
         return self.server_s + self.client_s
 
 
-async def costed(ground: Ground, run: Awaitable[float]) -> Cost:
-    """A run in this process that gives its cycles a second."""
-    server, client, began = ground.server_cpu_s(), _used_s(), time.monotonic()
+async def costed(
+    ground: Ground, run: Awaitable[float], *, client: int = resource.RUSAGE_SELF
+) -> Cost:
+    """A run that gives its cycles a second; `client`: is that this process, or its children?"""
+    server, used, began = ground.server_cpu_s(), _used_s(client), time.monotonic()
     per_second = await run
     cycles = per_second * (time.monotonic() - began)
     return Cost(
         per_second=per_second,
         server_s=(ground.server_cpu_s() - server) / cycles,
-        client_s=(_used_s() - client) / cycles,
+        client_s=(_used_s(client) - used) / cycles,
     )
 
 
@@ -46,6 +48,6 @@ def compared(ours: Sequence[Cost], theirs: Sequence[Cost]) -> dict[str, float]:
     }
 
 
-def _used_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
+def _used_s(who: int) -> float:
+    usage = resource.getrusage(who)
     return usage.ru_utime + usage.ru_stime

@@ -9,11 +9,11 @@ cycles in a database without its guards, in the same rounds.
 import asyncio
 import resource
 import statistics
-import time
 
 import uvloop
 
 from bench import bare
+from bench.costs import compared, costed
 from bench.cycles import Cycles
 from bench.figures import Figure
 from bench.ground import Ground, execute, fill_pool
@@ -68,24 +68,26 @@ async def _measure(ground: Ground) -> list[Figure]:
             ("claim_release_vs_pgbench", 32, 1.5),
             ("claim_release_vs_pgbench_256", 256, 2.5),
         ):
-            ratios, costs, limits, bold, rates = [], [], [], [], []
+            ours, theirs, unguarded_rates = [], [], []
             for _ in range(ground.rounds):
-                theirs, *their_cost = await _costed(ground, _bare(ground), children=True)
-                ours, *our_cost = await _costed(
-                    ground, cycles.per_second(callers=callers, seconds=ground.seconds)
+                theirs.append(await costed(ground, _bare(ground), client=resource.RUSAGE_CHILDREN))
+                run = cycles.per_second(callers=callers, seconds=ground.seconds)
+                ours.append(await costed(ground, run))
+                unguarded_rates.append(
+                    await unguarded.per_second(callers=callers, seconds=ground.seconds)
                 )
-                without = await unguarded.per_second(callers=callers, seconds=ground.seconds)
-                ratios.append(ours / theirs)
-                bold.append(without / theirs)
-                costs.append(sum(their_cost) / sum(our_cost))
-                limits.append(sum(their_cost) / our_cost[0])
-                rates.append((ours, theirs))
+            rates = [their.per_second for their in theirs]
+            ratios = [our.per_second / rate for our, rate in zip(ours, rates, strict=True)]
             detail = {
-                "cycles_per_s": round(statistics.median(rate for rate, _ in rates)),
-                "pgbench_per_s": round(statistics.median(rate for _, rate in rates)),
-                "processor_time_ratio": round(statistics.median(costs), 3),
-                "limit": round(statistics.median(limits), 3),
-                "without_guards": round(statistics.median(bold), 3),
+                "cycles_per_s": round(statistics.median(our.per_second for our in ours)),
+                "pgbench_per_s": round(statistics.median(rates)),
+                **compared(ours, theirs),
+                "without_guards": round(
+                    statistics.median(
+                        bold / rate for bold, rate in zip(unguarded_rates, rates, strict=True)
+                    ),
+                    3,
+                ),
             }
             figures.append(Figure(name=name, rounds=ratios, goal=goal, alarm=_ALARM, detail=detail))
     return figures
@@ -95,17 +97,3 @@ async def _bare(ground: Ground) -> float:
     return await asyncio.to_thread(
         bare.cycles_per_second, ground.url, clients=_CLIENTS, seconds=ground.seconds
     )
-
-
-async def _costed(ground: Ground, run, *, children: bool = False) -> tuple[float, float, float]:  # type: ignore[no-untyped-def]
-    """The rate of a run, and the processor seconds of server and client for one cycle."""
-    who = resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF
-    server, client, began = ground.server_cpu_s(), _used(who), time.monotonic()
-    rate = await run
-    cycles = rate * (time.monotonic() - began)
-    return rate, (ground.server_cpu_s() - server) / cycles, (_used(who) - client) / cycles
-
-
-def _used(who: int) -> float:
-    usage = resource.getrusage(who)
-    return usage.ru_utime + usage.ru_stime
