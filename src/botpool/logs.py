@@ -1,6 +1,7 @@
 """How log lines look: for people on a terminal, as JSON everywhere else."""
 
 import io
+import json
 import logging
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
@@ -46,7 +47,7 @@ def processors(*, for_people: bool) -> list[Processor]:
     final: list[Processor] = (
         [_line_for_people]
         if for_people
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(_as_json)]
     )
     return [
         structlog.contextvars.merge_contextvars,
@@ -54,6 +55,14 @@ def processors(*, for_people: bool) -> list[Processor]:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         *final,
     ]
+
+
+def _as_json(event: Mapping[str, Any], default: Callable[[Any], Any]) -> str:
+    """With the encoder that is at hand: one that knows `default` is made anew for every line."""
+    try:
+        return json.dumps(event)
+    except TypeError:
+        return json.dumps(event, default=default)
 
 
 def _line_for_people(_: Any, __: str, event: MutableMapping[str, Any]) -> str:

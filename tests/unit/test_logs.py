@@ -116,6 +116,11 @@ def test_a_slots_transition_as_json(lines: Lines) -> None:
     }
 
 
+def test_what_json_does_not_know_is_shown_as_python_shows_it(lines: Lines) -> None:
+    (line,) = lines(lambda: structlog.get_logger().info("seen", ids={7}), for_people=False)
+    assert json.loads(line)["ids"] == "{7}"
+
+
 def test_whose_work_it_is_goes_into_every_line(lines: Lines) -> None:
     def work() -> None:
         with structlog.contextvars.bound_contextvars(correlation_id="bound"):
