@@ -1,6 +1,7 @@
 """The shapes of requests and answers: camelCase, times in UTC with `Z`."""
 
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -113,6 +114,15 @@ class Bot(Model):
     started_at: datetime | None
     last_heartbeat_at: datetime | None
     ended_at: datetime | None
+
+
+_BOT_NAMES = tuple(field.alias for field in Bot.model_fields.values())
+_BOT_VALUES = attrgetter(*Bot.model_fields)
+
+
+def bot_as_shown(record: object) -> dict[str | None, Any]:
+    """A record of a bot under the names of its shape, ready to be written."""
+    return dict(zip(_BOT_NAMES, _BOT_VALUES(record), strict=True))
 
 
 class BotAnswer(Model):

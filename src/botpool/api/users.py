@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-import uuid
-from typing import Annotated
+import secrets
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from structlog.contextvars import bound_contextvars
+from pydantic_core import to_json
+from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from botpool.api import schemas
 from botpool.api.auth import Service, User, replica_of
@@ -56,7 +57,7 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
             bot_data=wanted.bot_data,
             priority=wanted.priority,
             queue_timeout_ms=wanted.queue_timeout_ms,
-            correlation_id=_CORRELATION.of(sent) or uuid.uuid4().hex,
+            correlation_id=_CORRELATION.of(sent) or secrets.token_hex(16),
         )
         mark = None
         if idempotency_key is not None:
@@ -64,8 +65,11 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
                 api_key_id=key.id, key=idempotency_key, body_hash=_hash_body(wanted)
             )
         # The caller's own is bound already; one that was made here is bound for the same reason.
-        with bound_contextvars(correlation_id=request.correlation_id):
+        bound = bind_contextvars(correlation_id=request.correlation_id)
+        try:
             admitted = await replica_of(sent).admission.admit(request, mark)
+        finally:
+            reset_contextvars(**bound)
         headers = {"X-Correlation-ID": admitted.bot.correlation_id}
         if admitted.replayed:
             headers["Idempotency-Replayed"] = "true"
@@ -148,27 +152,15 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
 
 
 def _answer(admitted: Admitted, *, status: int, headers: dict[str, str] | None = None) -> Response:
-    body = schemas.BotAnswer(
-        bot=schemas.Bot.of(admitted.bot),
-        queue_position=admitted.position,
-        estimated_wait_ms=admitted.estimated_wait_ms,
-    )
+    """Written from the record as it is: it came from the database, and needs no validation."""
+    shown: dict[str, Any] = {"bot": schemas.bot_as_shown(admitted.bot)}
+    if admitted.position is not None:
+        shown["queuePosition"] = admitted.position
+    if admitted.estimated_wait_ms is not None:
+        shown["estimatedWaitMs"] = admitted.estimated_wait_ms
     return Response(
-        body.model_dump_json(by_alias=True, exclude=_absent(admitted)),
-        status_code=status,
-        headers=headers,
-        media_type="application/json",
+        to_json(shown), status_code=status, headers=headers, media_type="application/json"
     )
-
-
-def _absent(admitted: Admitted) -> set[str]:
-    """What only a queued bot's answer has."""
-    absent = set()
-    if admitted.position is None:
-        absent.add("queue_position")
-    if admitted.estimated_wait_ms is None:
-        absent.add("estimated_wait_ms")
-    return absent
 
 
 def _choose_platform(body: schemas.BotCreate, platforms: tuple[str, ...]) -> Platform:

@@ -1,0 +1,53 @@
+"""A bot is answered in the shape that the document promises."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from botpool.api import schemas, users
+from botpool.domain.ids import BotId, ContainerId, Platform
+from botpool.domain.records import Admitted, Bot
+from botpool.domain.states import BotStatus, FailureCode
+
+AT = datetime(2026, 1, 5, 10, 0, 0, 120_000, tzinfo=UTC)
+FAILED = Bot(
+    id=BotId(7),
+    correlation_id="c-1",
+    platform=Platform("teams"),
+    meeting_url="https://teams.live.com/meet/ä",
+    bot_display_name="Botpool",
+    status=BotStatus.FAILED,
+    priority=100,
+    slot_name="pool-teams-001",
+    container_id=ContainerId("c1"),
+    attempts=2,
+    failure_reason='it said "no"',
+    failure_code=FailureCode.DEPLOY_FAILED,
+    created_at=AT,
+    queued_at=AT,
+    assigned_at=AT,
+    started_at=AT,
+    last_heartbeat_at=AT,
+    ended_at=AT,
+)
+QUEUED = replace(FAILED, status=BotStatus.QUEUED, failure_code=None, ended_at=None)
+
+
+@pytest.mark.parametrize(
+    ("admitted", "absent"),
+    [
+        (Admitted(bot=FAILED), {"queue_position", "estimated_wait_ms"}),
+        (Admitted(bot=QUEUED, position=3), {"estimated_wait_ms"}),
+        (Admitted(bot=QUEUED, position=3, estimated_wait_ms=0), set()),
+    ],
+)
+def test_an_answer_has_the_shape_of_the_document(admitted: Admitted, absent: set[str]) -> None:
+    promised = schemas.BotAnswer(
+        bot=schemas.Bot.of(admitted.bot),
+        queue_position=admitted.position,
+        estimated_wait_ms=admitted.estimated_wait_ms,
+    )
+    answer = users._answer(admitted, status=200)
+    expected = promised.model_dump_json(by_alias=True, exclude=absent)
+    assert bytes(answer.body).decode() == expected
