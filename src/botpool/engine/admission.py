@@ -71,12 +71,10 @@ class Admission:
 
     async def admit(self, request: BotRequest, key: IdempotencyKey | None = None) -> Admitted:
         try:
-            admitted = await self._admit(Wish(request=request, key=key))
+            return await self._admit(Wish(request=request, key=key))
         except (NoSlot, PoolDrained, ShuttingDown):
             self._telemetry.refused(request.platform)
             raise
-        self._telemetry.admitted(admitted)
-        return admitted
 
     async def _admit(self, wish: Wish) -> Admitted:
         if self._closed:
@@ -89,7 +87,7 @@ class Admission:
         if not enqueueing.is_busy and platform not in self._full:
             row = await (claiming.ask(wish) if key is None else _alone(self._claim, wish))
             if row is not None:
-                return self._claimed(wish, row)
+                return _claimed(wish, row)
         if key is not None and (earlier := await self._replay(key)) is not None:
             return earlier
         row = await (enqueueing.ask(wish) if wish.may_travel else _alone(self._enqueue, wish))
@@ -104,6 +102,9 @@ class Admission:
         rows = await self._database.fetch("admit_to_idle_slots", self._columns(wishes))
         if rows:
             self._wakeups.slots_due()
+            warm = sum(row["container_id"] is not None for row in rows)
+            platform = wishes[0].request.platform
+            self._telemetry.claimed(platform, warm=warm, cold=len(rows) - warm)
         return _in_order(rows, len(wishes))
 
     async def _enqueue(self, wishes: Sequence[Wish]) -> list[_Row | Exception | None]:
@@ -165,6 +166,7 @@ class Admission:
         if found["body_hash"] != key.body_hash:
             raise IdempotencyConflict(key.key)
         admitted = await self.find(found["bot_id"])
+        self._telemetry.replayed(admitted.bot.platform)
         return Admitted(
             bot=admitted.bot,
             position=admitted.position,
@@ -185,6 +187,7 @@ class Admission:
 
     async def _enqueued(self, wish: Wish, row: _Row) -> Admitted:
         bot = to_new_bot(wish, row)
+        self._telemetry.admitted(bot)
         if bot.status is not BotStatus.QUEUED:
             return Admitted(bot=bot)
         journal.bot_moved(
@@ -199,15 +202,6 @@ class Admission:
         if position is None:
             position = await self._estimates.far_position(bot.platform, bot.priority)
         return await self._queued(bot, position)
-
-    def _claimed(self, wish: Wish, row: _Row) -> Admitted:
-        bot = to_new_bot(wish, row)
-        journal.assigned(
-            {**row, "correlation_id": bot.correlation_id},
-            reason="assigned",
-        )
-        self._telemetry.assigned(bot.platform, warm=bot.container_id is not None)
-        return Admitted(bot=bot)
 
     def _columns(self, wishes: Sequence[Wish]) -> dict[str, Any]:
         return columns(wishes, idempotency_days=self._policy.idempotency_days)
@@ -224,6 +218,11 @@ def _counter(
     if platform not in counters:
         counters[platform] = Gathering(f"admit {platform}", work, at_once=_AT_ONCE, lanes=lanes)
     return counters[platform]
+
+
+def _claimed(wish: Wish, row: _Row) -> Admitted:
+    journal.assigned({**row, "correlation_id": wish.request.correlation_id}, reason="assigned")
+    return Admitted(bot=to_new_bot(wish, row))
 
 
 async def _alone(work: Callable[[Sequence[Wish]], Any], wish: Wish) -> _Row | None:

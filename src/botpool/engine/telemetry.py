@@ -7,7 +7,7 @@ database: what is read from there is read when somebody wants the metrics (`engi
 from collections.abc import Callable
 
 from botpool.backends.protocol import Health
-from botpool.domain.records import Admitted
+from botpool.domain.records import Bot
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase
 from botpool.engine.instruments import Instruments
 
@@ -23,15 +23,21 @@ class Telemetry:
         self.instruments.steps_under_way.set_function(steps_under_way)
         self.instruments.listening.set_function(listening)
 
-    def admitted(self, admitted: Admitted) -> None:
-        bot = admitted.bot
-        if admitted.replayed:
-            outcome = "replayed"
-        elif bot.status is BotStatus.QUEUED:
-            outcome = "queued"
-        else:
-            outcome = _start(warm=bot.container_id is not None)
+    def claimed(self, pool: str, *, warm: int, cold: int) -> None:
+        """So many were admitted by one statement, each to a slot that was idle."""
+        for start, count in (("warm", warm), ("cold", cold)):
+            if count:
+                self.instruments.admissions.labels(pool, start).inc(count)
+                self.instruments.assignments.labels(pool, start).inc(count)
+
+    def admitted(self, bot: Bot) -> None:
+        """By way of the queue. Its assignment, if it has one, was counted by the match."""
+        waits = bot.status is BotStatus.QUEUED
+        outcome = "queued" if waits else _start(warm=bot.container_id is not None)
         self.instruments.admissions.labels(bot.platform, outcome).inc()
+
+    def replayed(self, pool: str) -> None:
+        self.instruments.admissions.labels(pool, "replayed").inc()
 
     def refused(self, pool: str) -> None:
         self.instruments.admissions.labels(pool, "refused").inc()
