@@ -45,9 +45,12 @@ def configure(*, stream: TextIO | None = None, for_people: bool | None = None) -
 def processors(*, for_people: bool) -> list[Processor]:
     """What makes a line out of an event. The correlation id of the work at hand goes into each."""
     final: list[Processor] = (
-        [_line_for_people]
+        [_for_each(_line_for_people)]
         if for_people
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(_as_json)]
+        else [
+            structlog.processors.format_exc_info,
+            _for_each(structlog.processors.JSONRenderer(_as_json)),
+        ]
     )
     return [
         structlog.contextvars.merge_contextvars,
@@ -55,6 +58,19 @@ def processors(*, for_people: bool) -> list[Processor]:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         *final,
     ]
+
+
+def _for_each(render: Processor) -> Processor:
+    """Several lines at once, for an event with `each`: in what they differ from one another.
+
+    What an event needs, its time, its level and its write, takes longer than what a line needs.
+    """
+
+    def rendered(logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
+        each = event.pop("each", ({},))
+        return "\n".join([str(render(logger, method, {**event, **own})) for own in each])
+
+    return rendered
 
 
 def _as_json(event: Mapping[str, Any], default: Callable[[Any], Any]) -> str:

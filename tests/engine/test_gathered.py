@@ -9,6 +9,7 @@ import pytest
 from botpool.domain.decisions import Ending
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.states import BotStatus
+from botpool.engine import journal
 from botpool.engine.matching import lock
 from botpool.engine.replica import Replica
 from botpool.engine.wishes import Wish, columns
@@ -80,6 +81,20 @@ async def test_admissions_that_wait_travel_together(
     for answer in answers:
         found = await replica.admission.find(answer.bot.id)
         assert found.bot == answer.bot, "the answer is not what was written"
+
+
+async def test_what_fails_in_telling_of_admissions_admits_nobody_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await stage.replica(pool(8))
+    await idle(stage, replica, 8)
+    monkeypatch.setattr(journal, "assigned", lambda *_, **__: 1 / 0)
+    failed: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: failed.append(what))
+    answers = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(4)))
+    assert failed, "it was told of before the answers, and failed"
+    deploying = [slot["assigned_bot_id"] for slot in stage.slots() if slot["assigned_bot_id"]]
+    assert sorted(deploying) == [answer.bot.id for answer in answers]
 
 
 async def test_more_than_there_are_slots_queue_in_the_order_of_arrival(stage: Stage) -> None:

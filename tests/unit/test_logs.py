@@ -116,6 +116,30 @@ def test_a_slots_transition_as_json(lines: Lines) -> None:
     }
 
 
+@pytest.mark.parametrize("for_people", [True, False])
+def test_slots_assigned_together_have_a_line_each_a_few_in_one_write(
+    lines: Lines, for_people: bool
+) -> None:
+    def work() -> None:
+        with structlog.contextvars.bound_contextvars(correlation_id="bound"):
+            journal.assigned(rows, reason="assigned")
+
+    ids = [f"{n:0128}" for n in range(20)]
+    rows = [ROW | {"container_id": 64 * "c", "correlation_id": each} for each in ids]
+    written = lines(work, for_people=for_people)
+    assert len(written) == 3
+    assert all(len(text) < 4096 for text in written), "a pipe takes no more in one piece"
+    told = [line for text in written for line in text.split("\n")]
+    assert len(told) == 20
+    assert all(own in line for own, line in zip(ids, told, strict=True))
+    (alone,) = lines(lambda: journal.assigned(rows[:1], reason="assigned"), for_people=for_people)
+    if for_people:
+        assert told[0][9:] == alone[9:]
+    else:
+        first, only = json.loads(told[0]), json.loads(alone)
+        assert first | {"timestamp": ""} == only | {"timestamp": ""}
+
+
 def test_what_json_does_not_know_is_shown_as_python_shows_it(lines: Lines) -> None:
     (line,) = lines(lambda: structlog.get_logger().info("seen", ids={7}), for_people=False)
     assert json.loads(line)["ids"] == "{7}"

@@ -9,6 +9,7 @@ twice, the idempotency key finds the first bot, also while the first request is 
 second waits at the key's unique index. Without a key, a second request is a second bot.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -87,7 +88,7 @@ class Admission:
         if not enqueueing.is_busy and platform not in self._full:
             row = await (claiming.ask(wish) if key is None else _alone(self._claim, wish))
             if row is not None:
-                return _claimed(wish, row)
+                return Admitted(bot=to_new_bot(wish, row))
         if key is not None and (earlier := await self._replay(key)) is not None:
             return earlier
         row = await (enqueueing.ask(wish) if wish.may_travel else _alone(self._enqueue, wish))
@@ -105,6 +106,9 @@ class Admission:
             warm = sum(row["container_id"] is not None for row in rows)
             platform = wishes[0].request.platform
             self._telemetry.claimed(platform, warm=warm, cold=len(rows) - warm)
+            # Apart from the work, which is committed and would be done again if this failed; its
+            # turn still comes before that of those who wait for their answers.
+            asyncio.get_running_loop().call_soon(_tell_claimed, wishes, rows)
         return _in_order(rows, len(wishes))
 
     async def _enqueue(self, wishes: Sequence[Wish]) -> list[_Row | Exception | None]:
@@ -220,9 +224,11 @@ def _counter(
     return counters[platform]
 
 
-def _claimed(wish: Wish, row: _Row) -> Admitted:
-    journal.assigned({**row, "correlation_id": wish.request.correlation_id}, reason="assigned")
-    return Admitted(bot=to_new_bot(wish, row))
+def _tell_claimed(wishes: Sequence[Wish], rows: Rows) -> None:
+    """With the correlation ids, which the statement does not give back."""
+    ids = [wish.request.correlation_id for wish in wishes]
+    told = [{**row, "correlation_id": ids[row["n"] - 1]} for row in rows]
+    journal.assigned(told, reason="assigned")
 
 
 async def _alone(work: Callable[[Sequence[Wish]], Any], wish: Wish) -> _Row | None:

@@ -5,7 +5,7 @@ slot goes along with one `bot.transition`. Five kinds of lines carry a `point`: 
 operator follows a slot through its life.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,8 @@ from botpool.domain.records import LeasedSlot, LookedAt
 from botpool.domain.states import BotStatus, SlotStatus
 
 _log = structlog.get_logger("botpool.pool")
+_AT_ONCE = 8
+"""Lines, that is: what several processes write to one pipe stays whole up to 4,096 bytes."""
 
 
 def slot_moved(
@@ -28,22 +30,13 @@ def slot_moved(
     **context: object,
 ) -> None:
     """`row` is what the statement that made the move returned."""
-    _log.info(
-        "slot.transition",
-        slot=row["slot_id"],
-        name=row["slot_name"],
-        container=row.get("container_id"),
-        **_from_to(old, new),
-        bot=row.get("bot_id"),
-        correlation_id=row.get("correlation_id"),
-        reason=reason,
-        **context,
-    )
+    _log.info("slot.transition", **_of_slot(row), **_from_to(old, new), reason=reason, **context)
 
 
-def assigned(row: Mapping[str, Any], *, reason: str) -> None:
-    """A bot was given to a slot. Only idle ones are given."""
-    slot_moved(row, old=SlotStatus.IDLE, new=SlotStatus.DEPLOYING, reason=reason, point="assign")
+def assigned(rows: Iterable[Mapping[str, Any]], *, reason: str) -> None:
+    """Bots were given to slots by one statement. Only idle ones are given."""
+    moved = {**_from_to(SlotStatus.IDLE, SlotStatus.DEPLOYING), "reason": reason, "point": "assign"}
+    _tell("slot.transition", [_of_slot(row) | moved for row in rows])
 
 
 def released(
@@ -141,6 +134,26 @@ def deployment_changed(
         bot=slot.bot_id,
         correlation_id=slot.correlation_id,
     )
+
+
+def _tell(event: str, lines: Sequence[dict[str, object]]) -> None:
+    """What happened to many at once, a few lines in one write."""
+    for start in range(0, len(lines), _AT_ONCE):
+        first, *others = lines[start : start + _AT_ONCE]
+        if others:
+            _log.info(event, each=[first, *others])
+        else:
+            _log.info(event, **first)
+
+
+def _of_slot(row: Mapping[str, Any]) -> dict[str, object]:
+    return {
+        "slot": row["slot_id"],
+        "name": row["slot_name"],
+        "container": row.get("container_id"),
+        "bot": row.get("bot_id"),
+        "correlation_id": row.get("correlation_id"),
+    }
 
 
 def _from_to(old: str | None, new: str | None) -> dict[str, str | None]:

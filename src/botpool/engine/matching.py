@@ -53,8 +53,8 @@ class Matcher:
         for row in grown:
             journal.slot_moved(row, old=None, new=SlotStatus.IDLE, reason="the pool grew")
         given = [*first, *second]
+        journal.assigned(given, reason="assigned from the queue")
         for row in given:
-            journal.assigned(row, reason="assigned from the queue")
             self._telemetry.assigned(row["platform"], warm=row["container_id"] is not None)
         if trimmed or given:
             self._wakeups.slots_due()
