@@ -8,8 +8,7 @@ pipelines and transactions are those of `botpool.store`.
 
 import asyncio
 import select
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -194,13 +193,11 @@ class _Pool:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
-        connection = self._server.free.pop()
-        try:
-            yield connection
-        finally:
-            self._server.free.append(connection)
+    async def getconn(self) -> Connection:
+        return self._server.free.pop()
+
+    async def putconn(self, connection: Connection) -> None:
+        self._server.free.append(connection)
 
 
 class SimulatedDatabase(Database):
