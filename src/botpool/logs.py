@@ -1,5 +1,6 @@
 """How log lines look: for people on a terminal, as JSON everywhere else."""
 
+import contextlib
 import io
 import json
 import logging
@@ -13,13 +14,20 @@ from structlog.typing import Processor
 
 class _StandardError(io.TextIOBase):
     """Standard error as it is at the moment: a progress bar stands in for it while it is shown, and
-    keeps lines and bar apart."""
+    keeps lines and bar apart.
+
+    A line that a full disk or a reader who has gone does not take is lost: what it tells of has
+    happened, and does not fail for it.
+    """
 
     def write(self, text: str) -> int:
-        return sys.stderr.write(text)
+        with contextlib.suppress(OSError):
+            sys.stderr.write(text)
+        return len(text)
 
     def flush(self) -> None:
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
 
     def isatty(self) -> bool:
         return sys.stderr.isatty()

@@ -1,5 +1,6 @@
 """Log lines: seed 000's form for people, JSON for everybody else."""
 
+import errno
 import io
 import json
 from collections.abc import Callable, Iterator
@@ -173,3 +174,19 @@ def test_a_line_and_its_end_are_one_write() -> None:
     (line,) = written
     assert line.endswith("\n")
     assert json.loads(line)["event"] == "it.happened"
+
+
+def test_a_line_that_cannot_be_written_fails_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "no space left")
+
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr("sys.stderr", Full())
+    logs.configure()
+    try:
+        structlog.get_logger().info("it.happened")
+    finally:
+        structlog.reset_defaults()
