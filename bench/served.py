@@ -1,14 +1,15 @@
 """The HTTP server under load, in a process of its own: `python -m bench.served <url>`.
 
-The product's application and server, with one endpoint more: it validates the same body and
-answers, and does nothing else. The pool's backend is not this replica's: its containers are another
-one's affair, so that only admission is measured.
+The product's application and server, with two endpoints more. One validates the same body and
+answers, and does nothing else. The other runs the statement of an admission too, gathered as ours
+is: the least that an admission can be, without key, record, log line and answer. The pool's backend
+is not this replica's: its containers are another one's affair, so that only admission is measured.
 """
 
 import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import psutil
@@ -16,6 +17,7 @@ import uvloop
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
+from bench.cycles import WISH
 from botpool import logs
 from botpool.api import schemas
 from botpool.api.app import HttpSettings, create_app
@@ -23,8 +25,10 @@ from botpool.api.listener import bound_socket
 from botpool.api.server import HttpServer
 from botpool.domain.policy import Policy
 from botpool.domain.tokens import new_api_key
+from botpool.engine.gathering import Gathering
 from botpool.engine.replica import Identity, Replica
-from botpool.store.database import Database
+from botpool.engine.wishes import Wish, columns
+from botpool.store.database import Database, Rows
 
 SECRET = b"bench"
 _PLATFORMS = ("google-meet",)
@@ -53,7 +57,7 @@ def serving(url: str) -> Iterator[Server]:
             child.terminate()
 
 
-def _with_noop(replica: Replica) -> FastAPI:
+def _with_bare_endpoints(replica: Replica, database: Database) -> FastAPI:
     settings = HttpSettings(
         platforms=_PLATFORMS, default_timeout_ms=600_000, max_timeout_ms=600_000
     )
@@ -66,8 +70,21 @@ def _with_noop(replica: Replica) -> FastAPI:
     async def noop(body: body_model) -> JSONResponse:  # type: ignore[valid-type]
         return JSONResponse(_NOOP, status_code=201)
 
+    async def claim(wishes: Sequence[Wish]) -> Rows:
+        rows = await database.fetch("admit_to_idle_slots", columns(wishes, idempotency_days=1))
+        assert len(rows) == len(wishes), "there is a slot for each"
+        return rows
+
+    claiming = Gathering("least", claim, at_once=64, lanes=2)
+
+    @app.post("/least", status_code=201)
+    async def least(body: body_model) -> JSONResponse:  # type: ignore[valid-type]
+        row = await claiming.ask(Wish(request=WISH, key=None))
+        return JSONResponse({"id": row["bot_id"]}, status_code=201)
+
     # Found as early as the product's own: behind all of its routes a request is looked up longest.
-    app.router.routes.insert(0, app.router.routes.pop())
+    for _ in range(2):
+        app.router.routes.insert(0, app.router.routes.pop())
     return app
 
 
@@ -81,7 +98,7 @@ async def _serve(url: str) -> None:
     await replica.start()
     with bound_socket("127.0.0.1", 0) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server = HttpServer(_with_noop(replica), listener)
+        server = HttpServer(_with_bare_endpoints(replica, database), listener)
         await server.serve(on_ready=lambda: print(address, key, flush=True))
     await replica.stop()
     await database.close()

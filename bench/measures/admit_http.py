@@ -33,14 +33,19 @@ def measure(ground: Ground) -> list[Figure]:
 
 
 def _against_noop(ground: Ground, server: Server, url: str) -> Figure:
-    ratios, rates = [], []
+    ratios, rates, limits = [], [], []
     for _ in range(ground.rounds):
         noop = _posts(server, "/noop", ground.seconds)
         fill_pool(url, slots=4_000 * ground.seconds)
         rates.append(_posts(server, "/v1/bots", ground.seconds))
         ratios.append(rates[-1] / noop)
-    execute(url, _TOO_FEW)
+        execute(url, _TOO_FEW)
+        if not ground.small:
+            fill_pool(url, slots=4_000 * ground.seconds)
+            limits.append(_posts(server, "/least", ground.seconds) / noop)
     detail = {"posts_per_s": round(statistics.median(rates))}
+    if limits:
+        detail["limit"] = round(statistics.median(limits), 3)
     return Figure(name="admit_http_vs_noop", rounds=ratios, goal=0.6, alarm=_ALARM, detail=detail)
 
 
