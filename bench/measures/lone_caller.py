@@ -9,7 +9,8 @@ import uvloop
 from bench.cycles import WISH, Cycles
 from bench.figures import Figure
 from bench.ground import Ground, fill_pool
-from botpool.engine.wishes import Wish
+from botpool.domain.records import Admitted
+from botpool.engine.wishes import Wish, to_new_bot
 
 
 def measure(ground: Ground) -> list[Figure]:
@@ -26,7 +27,7 @@ async def _measure(ground: Ground) -> Figure:
             wish = Wish(request=WISH, key=None)
             (row,) = await admission._claim([wish])
             assert row is not None
-            admission._claimed(wish, row)
+            Admitted(bot=to_new_bot(wish, row))
 
         async def gathered() -> None:
             await admission.admit(WISH)
