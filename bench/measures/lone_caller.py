@@ -1,5 +1,6 @@
 """What one caller alone pays for the gathering: against the same statement, sent by itself."""
 
+import asyncio
 import statistics
 import time
 from collections.abc import Awaitable, Callable
@@ -28,6 +29,8 @@ async def _measure(ground: Ground) -> Figure:
             (row,) = await admission._claim([wish])
             assert row is not None
             Admitted(bot=to_new_bot(wish, row))
+            # What an admission tells of is told in a turn of its own, before the caller's.
+            await asyncio.sleep(0)
 
         async def gathered() -> None:
             await admission.admit(WISH)

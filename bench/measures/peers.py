@@ -5,7 +5,7 @@ worker, and counted in the processor time.
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 
 import uvloop
@@ -17,7 +17,7 @@ from bench.cycles import Cycles
 from bench.figures import Figure
 from bench.ground import Ground, fill_pool
 
-_CALLERS = 32
+_CALLERS = (32, 256)
 _PEERS = {
     "pgqueuer": (pgqueuer_peer.working, 2),
     "procrastinate": (procrastinate_peer.working, 10),
@@ -39,13 +39,27 @@ async def _measure(ground: Ground) -> list[Figure]:
         for name, (working, _) in _PEERS.items():
             sides[name] = await stack.enter_async_context(working(ground.database(name)))
         for side in sides.values():
-            await side.per_second(callers=_CALLERS, seconds=0.5)
-        costs: dict[str, list[Cost]] = {name: [] for name in sides}
-        for _ in range(1 if ground.small else ground.rounds):
-            for name, side in sides.items():
-                run = side.per_second(callers=_CALLERS, seconds=ground.seconds)
-                costs[name].append(await costed(ground, run))
-    return [_figure(name, costs["ours"], costs[name], goal) for name, (_, goal) in _PEERS.items()]
+            await side.per_second(callers=_CALLERS[0], seconds=0.5)
+        return [
+            figure
+            for callers in _CALLERS[: 1 if ground.small else None]
+            for figure in await _with_callers(ground, sides, callers)
+        ]
+
+
+async def _with_callers(
+    ground: Ground, sides: Mapping[str, Cycles | Once], callers: int
+) -> list[Figure]:
+    costs: dict[str, list[Cost]] = {name: [] for name in sides}
+    for _ in range(1 if ground.small else ground.rounds):
+        for name, side in sides.items():
+            run = side.per_second(callers=callers, seconds=ground.seconds)
+            costs[name].append(await costed(ground, run))
+    suffix = "" if callers == _CALLERS[0] else f"_{callers}"
+    return [
+        _figure(f"{name}{suffix}", costs["ours"], costs[name], goal)
+        for name, (_, goal) in _PEERS.items()
+    ]
 
 
 def _figure(peer: str, ours: Sequence[Cost], theirs: Sequence[Cost], goal: float) -> Figure:

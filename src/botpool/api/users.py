@@ -10,8 +10,9 @@ from pydantic_core import to_json
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from botpool.api import schemas
-from botpool.api.auth import Service, User, replica_of
+from botpool.api.auth import Scope, Service, User, replica_of
 from botpool.api.correlation import HEADER, MAX_LENGTH
+from botpool.api.direct_route import direct_route
 from botpool.api.optional_header import OptionalHeader
 from botpool.api.parameters import BotPath, PlatformQuery, WrittenPlainly
 from botpool.api.patterns import CURSOR, NO_NUL
@@ -32,16 +33,6 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
     """The users' routes, with the request model and the pools of this installation."""
     routes = APIRouter(prefix="/v1", tags=["users"])
 
-    @routes.post(
-        "/bots",
-        status_code=201,
-        response_model=schemas.BotAnswer,
-        responses={
-            200: {"model": schemas.BotAnswer, "description": "The same request again: its bot."},
-            **described(400, 401, 403, 409, 413, 415, 422, 503),
-        },
-        openapi_extra={"parameters": [_IDEMPOTENCY.described(), _CORRELATION.described()]},
-    )
     async def create_bot(
         sent: Request,
         key: User,
@@ -74,6 +65,20 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
         if admitted.replayed:
             headers["Idempotency-Replayed"] = "true"
         return _answer(admitted, status=200 if admitted.replayed else 201, headers=headers)
+
+    routes.add_api_route(
+        "/bots",
+        create_bot,
+        methods=["POST"],
+        status_code=201,
+        response_model=schemas.BotAnswer,
+        responses={
+            200: {"model": schemas.BotAnswer, "description": "The same request again: its bot."},
+            **described(400, 401, 403, 409, 413, 415, 422, 503),
+        },
+        openapi_extra={"parameters": [_IDEMPOTENCY.described(), _CORRELATION.described()]},
+        route_class_override=direct_route(key_of=Scope("user"), model=bot_create),
+    )
 
     @routes.get("/bots", responses=described(401, 403, 422, 503))
     async def list_bots(
