@@ -6,7 +6,7 @@ import secrets
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic_core import to_json
+from pydantic import TypeAdapter
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from botpool.api import schemas
@@ -27,6 +27,7 @@ _ERRORS = described(401, 403, 404, 422, 503)
 _MAX_SEARCH = 200
 _IDEMPOTENCY = OptionalHeader("Idempotency-Key", max_length=255)
 _CORRELATION = OptionalHeader(HEADER, max_length=MAX_LENGTH)
+_SHOWN = TypeAdapter(dict[str, Any])
 
 
 def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> APIRouter:
@@ -164,7 +165,7 @@ def _answer(admitted: Admitted, *, status: int, headers: dict[str, str] | None =
     if admitted.estimated_wait_ms is not None:
         shown["estimatedWaitMs"] = admitted.estimated_wait_ms
     return Response(
-        to_json(shown), status_code=status, headers=headers, media_type="application/json"
+        _SHOWN.dump_json(shown), status_code=status, headers=headers, media_type="application/json"
     )
 
 
