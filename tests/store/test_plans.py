@@ -131,6 +131,13 @@ def test_a_hot_statement_uses_its_indexes(
     assert rows_read(plan) <= rows
 
 
+def test_strays_are_told_from_slots_by_reading_those_once(connection: psycopg.Connection) -> None:
+    found = [f"stray-{n}" for n in range(100)]
+    parameters = {"backend": "process", "container_ids": found, "names": found, "age_s": 600}
+    plan = explained(connection, "note_strays", parameters)
+    assert rows_read(plan) <= 2 * SLOTS
+
+
 def test_a_newcomer_behind_many_is_not_counted_in(connection: psycopg.Connection) -> None:
     """Positions are counted up to a thousand, once for all who come together."""
     connection.execute("BEGIN")

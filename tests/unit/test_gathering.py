@@ -170,6 +170,24 @@ async def test_a_quarter_of_a_statement_is_enough_to_begin_beside_a_large_one() 
     assert all(task.done() for task in tasks)
 
 
+async def test_a_few_do_not_wait_for_what_hangs() -> None:
+    counter = Counter()
+    gathering = Gathering("test", counter.work, at_once=40, lanes=2)
+    tasks = await asked(gathering, 1, 2, 3)
+    tasks += await asked(gathering, 4)
+    await asyncio.sleep(0.2)
+    assert counter.batches == [[1, 2, 3], [4]], "one who came later"
+    tasks += await asked(gathering, 5)
+    await counter.end(1)
+    assert len(counter.batches) == 2
+    await asyncio.sleep(0.2)
+    assert counter.batches[2:] == [[5]], "and one whom the free lane left"
+    await counter.end(2)
+    await counter.end(0)
+    assert all(task.done() for task in tasks)
+    assert not gathering.is_busy
+
+
 async def test_more_than_one_statement_takes_go_side_by_side_at_once() -> None:
     counter = Counter()
     gathering = Gathering("test", counter.work, at_once=4, lanes=2)

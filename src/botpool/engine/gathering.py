@@ -19,6 +19,9 @@ from botpool.domain.errors import DatabaseUnavailable
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
+_PATIENCE_S = 0.05
+"""How long a few wait for company, or for the end of what is under way."""
+
 Work: TypeAlias = Callable[[Sequence[Item]], Awaitable[Sequence[Answer | Exception]]]
 """Does what the items ask for in one transaction; their answers, in the same order."""
 
@@ -40,8 +43,9 @@ class Gathering(Generic[Item, Answer]):
         every_s: float = 0,
         apart_by: Callable[[Item], Hashable] = id,
     ) -> None:
-        """`lanes`: how many statements may be under way side by side. One begins beside others only
-        with as many items as the largest of them, or enough: small ones cost each item more.
+        """`lanes`: how many statements may be under way side by side. One begins beside others
+        with as many items as the largest of them, with enough, or after a while: small ones cost
+        each item more.
 
         `every_s`: how long after the last one a statement may begin, where nobody is in a hurry.
         `apart_by`: items that are the same by it never travel together.
@@ -57,6 +61,7 @@ class Gathering(Generic[Item, Answer]):
         self._enough = max(1, at_once // 4)
         self._serving = 0
         self._under_way: list[int] = []
+        self._later: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -71,9 +76,21 @@ class Gathering(Generic[Item, Answer]):
         return await answer
 
     def _begin(self) -> None:
-        """Begin a statement, if those who wait are worth one and nobody is about to take them."""
+        """Begin a statement if those who wait are worth one, and else in a while."""
+        if self._is_worth_it():
+            self._begin_now()
+        elif self._waiting and self._later is None:
+            self._later = asyncio.get_running_loop().call_later(_PATIENCE_S, self._begin_late)
+
+    def _begin_late(self) -> None:
+        """What is under way takes long: it may wait for a lock, and those here for another."""
+        self._later = None
+        self._begin_now()
+
+    def _begin_now(self) -> None:
+        """Begin a statement, if anybody waits, nobody is about to take them and a lane is free."""
         about_to_take = self._serving > len(self._under_way)
-        if about_to_take or self._serving >= self._lanes or not self._is_worth_it():
+        if not self._waiting or about_to_take or self._serving >= self._lanes:
             return
         self._serving += 1
         # In a context of its own: what the first caller has bound is not the others' affair.
@@ -89,10 +106,12 @@ class Gathering(Generic[Item, Answer]):
     async def _serve(self) -> None:
         batch: Sequence[_Asked[Item, Answer]] = ()
         try:
-            while self._is_worth_it():
+            while True:
                 await self._take_time()
                 if batch := self._next_batch():
                     await self._serve_beside(batch)
+                if not self._is_worth_it():
+                    break
         except BaseException:
             # We are being ended: nobody may wait for an answer that does not come.
             for asked in (*batch, *self._waiting):
@@ -102,6 +121,7 @@ class Gathering(Generic[Item, Answer]):
         finally:
             # In the same step as the look that found too few: who asks after it begins anew.
             self._serving -= 1
+        self._begin()  # In a while, if there were a few.
 
     async def _serve_beside(self, batch: Sequence[_Asked[Item, Answer]]) -> None:
         self._under_way.append(len(batch))

@@ -1,6 +1,7 @@
 -- Lease slots whose next step is due. Another replica's live lease is respected even when the slot
 -- has moved on meanwhile: its call may still be under way. Looked for backend by backend: what waits
--- for the replicas of another one is not read.
+-- for the replicas of another one is not read. With several, more may be locked than are leased, until
+-- the commit: another replica that skips them meets them at its next look.
 WITH due AS (
     SELECT first.id
     FROM unnest(%(backends)s::text[]) AS own (backend)

@@ -5,13 +5,16 @@ WITH found AS MATERIALIZED (
     SELECT f.container_id
     FROM unnest(%(container_ids)s::text[], %(names)s::text[]) AS f (container_id, name)
     WHERE NOT EXISTS (
-        SELECT
-        FROM bot_pool_slots s
-        WHERE s.backend = %(backend)s
-          AND (s.container_id = f.container_id
-               OR (s.slot_name = f.name AND s.container_id IS NULL)
-               -- Being made, or made again: its new id is not written yet.
-               OR (s.slot_name = f.name AND s.status IN ('deploying', 'error'))))
+              SELECT
+              FROM bot_pool_slots s
+              WHERE s.backend = %(backend)s AND s.container_id = f.container_id)
+      -- Being made, or made again: its new id is not written yet. Their names are read once for all.
+      AND (
+          f.name IN (
+              SELECT s.slot_name
+              FROM bot_pool_slots s
+              WHERE s.backend = %(backend)s
+                AND (s.container_id IS NULL OR s.status IN ('deploying', 'error')))) IS NOT TRUE
 ), forgotten AS (
     DELETE FROM strays t
     WHERE t.backend = %(backend)s
