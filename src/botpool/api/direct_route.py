@@ -1,6 +1,6 @@
 """A route whose plain requests go straight to its endpoint, for the one that is asked most.
 
-The framework solves dependencies and looks at what is answered for every request: a third of the
+The framework solves dependencies and looks at what is answered for every request: a fifth of the
 time of a post, and nothing of it is used there. Here a request with a JSON body that is valid is
 let in and handed to the endpoint. Any other goes the framework's way: whatever is refused is
 refused as everywhere else, in the same order and in the same words.

@@ -1,5 +1,5 @@
 -- Less to write into indexes for the life of a bot, and less to read for a step. Every statement of
--- the version before works as it did.
+-- the version before still works; until that version is exchanged, its cleanup reads more rows.
 
 -- A slot's name is its pool's and its number's, which are unique together. Seen to when a slot is
 -- made, instead of by an entry in an index of names for every write of every slot.
