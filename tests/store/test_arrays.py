@@ -44,16 +44,18 @@ _AWKWARD = [
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @pytest.mark.parametrize("kind", _ITEMS)
 def test_what_is_sent_is_what_arrives(database_url: str, kind: str, data: st.DataObject) -> None:
-    items = data.draw(st.lists(st.none() | _ITEMS[kind]))
+    items = data.draw(st.lists(_ITEMS[kind]) | st.lists(st.none() | _ITEMS[kind]))
     assert _echoed(database_url, kind, items) == items
 
 
 def test_what_looks_like_something_else_is_text(database_url: str) -> None:
+    assert _echoed(database_url, "text", _AWKWARD) == _AWKWARD
     assert _echoed(database_url, "text", [*_AWKWARD, None]) == [*_AWKWARD, None]
 
 
 def test_a_state_is_text(database_url: str) -> None:
     assert _echoed(database_url, "text", [BotStatus.DONE, None]) == ["DONE", None]
+    assert _echoed(database_url, "text", [BotStatus.DONE, BotStatus.FAILED]) == ["DONE", "FAILED"]
 
 
 @pytest.mark.parametrize("items", [["a\0b"], [BotStatus.DONE, "\0"]])

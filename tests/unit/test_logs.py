@@ -72,10 +72,8 @@ def test_what_there_is_not_is_none(lines: Lines) -> None:
 
 def test_a_release_tells_people_how_it_ended_and_how_long_it_took(lines: Lines) -> None:
     row = ROW | {"bot_status": "DONE", "occupied_s": 61.2345}
-    (line,) = lines(
-        lambda: journal.released(row, new=SlotStatus.IDLE, reason="stopped", gone=None),
-        for_people=True,
-    )
+    release = journal.Release(row, new=SlotStatus.IDLE, reason="stopped", gone=None)
+    (line,) = lines(lambda: journal.released([release]), for_people=True)
     assert line[9:] == (
         "[Pool] [corr=abc] Slot pool-google-meet-001 (7): releasing → idle"
         ' | bot=12 | container=c1 | bot_status=DONE | duration_s=61.234 | reason="stopped"'

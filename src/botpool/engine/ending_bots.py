@@ -6,6 +6,8 @@ look or the deadline comes again; after it, the slots say that they want to be r
 second finds a slot that is already released.
 """
 
+import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +15,6 @@ from typing import Any, TypeAlias
 
 from botpool.domain.decisions import Ending
 from botpool.domain.ids import AssignmentId
-from botpool.domain.states import SlotStatus
 from botpool.engine import journal
 from botpool.engine.gathering import Gathering
 from botpool.engine.telemetry import Telemetry
@@ -63,17 +64,7 @@ class EndingBots:
                 unheard_since=unheard_since,
             )
         )
-        if row is None:
-            return False
-        journal.slot_moved(
-            row,
-            old=SlotStatus(row["slot_status"]),
-            new=SlotStatus.RELEASING,
-            reason=ending.reason,
-            bot_status=str(ending.status),
-        )
-        self._telemetry.bot_ended(row["platform"], ending.status, ending.failure_code)
-        return True
+        return row is not None
 
     async def _end(self, ends: Sequence[_End]) -> list[_Row | None]:
         endings = [end.ending for end in ends]
@@ -92,7 +83,18 @@ class EndingBots:
                 "unheard_since": [end.unheard_since for end in ends],
             },
         )
+        found = {row["assignment_id"]: row for row in rows}
+        ended: list[_Row | None] = [found.get(end.assignment_id) for end in ends]
         if rows:
             self._wakeups.slots_due()
-        found = {row["assignment_id"]: row for row in rows}
-        return [found.get(end.assignment_id) for end in ends]
+            # Apart from the work, which is committed and would be done again if this failed; its
+            # turn still comes before that of those who wait for their answers.
+            asyncio.get_running_loop().call_soon(self._tell, endings, ended)
+        return ended
+
+    def _tell(self, endings: Sequence[Ending], rows: Sequence[_Row | None]) -> None:
+        moved = [(row, end) for row, end in zip(rows, endings, strict=True) if row is not None]
+        journal.ended(moved)
+        counts = Counter((row["platform"], end.status, end.failure_code) for row, end in moved)
+        for (platform, status, code), bots in counts.items():
+            self._telemetry.bots_ended(platform, status, code, bots=bots)

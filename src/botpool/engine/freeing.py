@@ -34,19 +34,19 @@ _Row: TypeAlias = Mapping[str, Any]
 class _Release:
     slot: LeasedSlot | LookedAt
     container_gone: bool
+    is_unfinished: bool
+    """Is its bot tried again, or given up, with this release?"""
+    failure: str | None
+    """Why its deployment failed, if it did."""
 
-    @property
-    def failure(self) -> str | None:
-        """Why its deployment failed, if it did."""
+    @classmethod
+    def of(cls, slot: LeasedSlot | LookedAt, *, container_gone: bool) -> "_Release":
         # A bot that is not final comes from a failed deployment: nothing else releases it so.
-        if self.is_unfinished or self.slot.failure:
-            return self.slot.failure or "the deployment failed"
-        return None
-
-    @property
-    def is_unfinished(self) -> bool:
-        """Is its bot tried again, or given up, with this release?"""
-        return self.slot.bot_status not in FINAL
+        is_unfinished = slot.bot_status not in FINAL
+        failure = slot.failure or ("the deployment failed" if is_unfinished else None)
+        return cls(
+            slot=slot, container_gone=container_gone, is_unfinished=is_unfinished, failure=failure
+        )
 
     @property
     def status(self) -> SlotStatus:
@@ -87,7 +87,7 @@ class Freeing:
                 lanes=2,
                 apart_by=lambda release: release.slot.slot_id,
             )
-        return await releases.ask(_Release(slot=slot, container_gone=container_gone))
+        return await releases.ask(_Release.of(slot, container_gone=container_gone))
 
     async def _free(self, releases: Sequence[_Release]) -> list[_Row | Exception | None]:
         platform = releases[0].slot.platform
@@ -142,10 +142,10 @@ class Freeing:
     def _measure(
         self, platform: Platform, freed: Mapping[SlotId, _Row], *, given: Set[SlotId]
     ) -> None:
-        for slot_id, row in freed.items():
-            self._telemetry.released(
-                platform, after_s=row["releasing_s"], handed_over=slot_id in given
-            )
+        self._telemetry.released(platform, after_s=[row["releasing_s"] for row in freed.values()])
+        if given:
+            handed_over = [row["releasing_s"] for slot_id, row in freed.items() if slot_id in given]
+            self._telemetry.handed_over(platform, after_s=handed_over)
 
     def _bots_left(self, releases: Sequence[_Release], *, requeued: Rows, failed: Rows) -> None:
         """Tell what became of bots whose deployment failed. Of others: their user stopped them."""
@@ -167,16 +167,22 @@ class Freeing:
             )
             if status is BotStatus.FAILED:
                 code = FailureCode.DEPLOY_FAILED
-                self._telemetry.bot_ended(slot.platform, status, code)
+                self._telemetry.bots_ended(slot.platform, status, code)
 
 
 def _told(releases: Sequence[_Release], rows: Rows) -> dict[SlotId, _Row]:
     """Tell of those that were freed, by their rows."""
     freed: dict[SlotId, _Row] = {row["slot_id"]: row for row in rows}
-    for release in releases:
-        if (row := freed.get(release.slot.slot_id)) is not None:
-            gone = release.slot.container_id if release.container_gone else None
-            journal.released(row, new=release.status, reason=release.reason, gone=gone)
+    journal.released(
+        journal.Release(
+            row=freed[release.slot.slot_id],
+            new=release.status,
+            reason=release.reason,
+            gone=release.slot.container_id if release.container_gone else None,
+        )
+        for release in releases
+        if release.slot.slot_id in freed
+    )
     return freed
 
 

@@ -11,7 +11,6 @@ was committed. What happens if the process dies, comes twice or late is the affa
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextvars import Context
-from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from botpool.domain.errors import DatabaseUnavailable
@@ -26,10 +25,7 @@ Work: TypeAlias = Callable[[Sequence[Item]], Awaitable[Sequence[Answer | Excepti
 """Does what the items ask for in one transaction; their answers, in the same order."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked(Generic[Item, Answer]):
-    item: Item
-    answer: "asyncio.Future[Answer]"
+_Asked: TypeAlias = tuple[Item, asyncio.Future[Answer]]
 
 
 class Gathering(Generic[Item, Answer]):
@@ -69,10 +65,16 @@ class Gathering(Generic[Item, Answer]):
         """Is anybody being served?"""
         return self._serving > 0
 
+    @property
+    def _is_about_to_take(self) -> bool:
+        """Has a statement begun that does not carry anybody yet? It takes all who wait."""
+        return self._serving > len(self._under_way)
+
     async def ask(self, item: Item) -> Answer:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Asked(item, answer))
-        self._begin()
+        self._waiting.append((item, answer))
+        if not self._is_about_to_take:
+            self._begin()
         return await answer
 
     def _begin(self) -> None:
@@ -89,8 +91,7 @@ class Gathering(Generic[Item, Answer]):
 
     def _begin_now(self) -> None:
         """Begin a statement, if anybody waits, nobody is about to take them and a lane is free."""
-        about_to_take = self._serving > len(self._under_way)
-        if not self._waiting or about_to_take or self._serving >= self._lanes:
+        if not self._waiting or self._is_about_to_take or self._serving >= self._lanes:
             return
         self._serving += 1
         # In a context of its own: what the first caller has bound is not the others' affair.
@@ -114,8 +115,8 @@ class Gathering(Generic[Item, Answer]):
                     break
         except BaseException:
             # We are being ended: nobody may wait for an answer that does not come.
-            for asked in (*batch, *self._waiting):
-                asked.answer.cancel()
+            for _, answer in (*batch, *self._waiting):
+                answer.cancel()
             self._waiting.clear()
             raise
         finally:
@@ -143,9 +144,10 @@ class Gathering(Generic[Item, Answer]):
         batch: dict[Hashable, _Asked[Item, Answer]] = {}
         left = []
         for asked in self._waiting:
-            if asked.answer.done():
+            item, answer = asked
+            if answer.done():
                 continue  # Its caller has gone.
-            mark = self._apart_by(asked.item)
+            mark = self._apart_by(item)
             if len(batch) < self._at_once and mark not in batch:
                 batch[mark] = asked
             else:
@@ -155,7 +157,7 @@ class Gathering(Generic[Item, Answer]):
 
     async def _serve_together(self, batch: Sequence[_Asked[Item, Answer]]) -> None:
         try:
-            answers = await self._work([asked.item for asked in batch])
+            answers = await self._work([item for item, _ in batch])
             assert len(answers) == len(batch), "an answer for each"
         except Exception as error:
             if len(batch) > 1 and not isinstance(error, DatabaseUnavailable):
@@ -163,10 +165,10 @@ class Gathering(Generic[Item, Answer]):
                     await self._serve_together([asked])
                 return
             answers = [error] * len(batch)
-        for asked, answer in zip(batch, answers, strict=True):
-            if asked.answer.done():
+        for (_, awaited), answer in zip(batch, answers, strict=True):
+            if awaited.done():
                 continue
             if isinstance(answer, Exception):
-                asked.answer.set_exception(answer)
+                awaited.set_exception(answer)
             else:
-                asked.answer.set_result(answer)
+                awaited.set_result(answer)

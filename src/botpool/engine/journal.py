@@ -7,10 +7,11 @@ operator follows a slot through its life.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
+from botpool.domain.decisions import Ending
 from botpool.domain.errors import BackendError, BudgetSpent
 from botpool.domain.ids import BotId, ContainerId, DeploymentId, SlotId
 from botpool.domain.records import LeasedSlot, LookedAt
@@ -39,20 +40,28 @@ def assigned(rows: Iterable[Mapping[str, Any]], *, reason: str) -> None:
     _tell("slot.transition", [_of_slot(row) | moved for row in rows])
 
 
-def released(
-    row: Mapping[str, Any], *, new: SlotStatus, reason: str, gone: ContainerId | None
-) -> None:
-    """A slot has no bot any more. `gone`: the container that went with it."""
-    slot_moved(
-        row,
-        old=SlotStatus.RELEASING,
-        new=new,
-        reason=reason,
-        point="release",
-        bot_status=row["bot_status"],
-        duration_s=round(row["occupied_s"], 3),
-        **({"gone_container": gone} if gone else {}),
-    )
+def ended(moved: Iterable[tuple[Mapping[str, Any], Ending]]) -> None:
+    """Bots came to their end by one statement, and their slots to their release."""
+    lines = [
+        _of_slot(row)
+        | _from_to(row["slot_status"], SlotStatus.RELEASING)
+        | {"reason": ending.reason, "bot_status": str(ending.status)}
+        for row, ending in moved
+    ]
+    _tell("slot.transition", lines)
+
+
+class Release(NamedTuple):
+    row: Mapping[str, Any]
+    new: SlotStatus
+    reason: str
+    gone: ContainerId | None
+    """The container that went with it."""
+
+
+def released(releases: Iterable[Release]) -> None:
+    """Slots have no bot any more, by one statement."""
+    _tell("slot.transition", [_of_release(release) for release in releases])
 
 
 def bot_moved(
@@ -144,6 +153,19 @@ def _tell(event: str, lines: Sequence[dict[str, object]]) -> None:
             _log.info(event, each=[first, *others])
         else:
             _log.info(event, **first)
+
+
+def _of_release(release: Release) -> dict[str, object]:
+    row = release.row
+    return {
+        **_of_slot(row),
+        **_from_to(SlotStatus.RELEASING, release.new),
+        "reason": release.reason,
+        "point": "release",
+        "bot_status": row["bot_status"],
+        "duration_s": round(row["occupied_s"], 3),
+        **({"gone_container": release.gone} if release.gone else {}),
+    }
 
 
 def _of_slot(row: Mapping[str, Any]) -> dict[str, object]:

@@ -257,5 +257,5 @@ class Moves:
             correlation_id=row["correlation_id"],
             reason=reason,
         )
-        self.telemetry.bot_ended(row["platform"], BotStatus.CANCELLED)
+        self.telemetry.bots_ended(row["platform"], BotStatus.CANCELLED)
         return True

@@ -44,5 +44,5 @@ class QueueKeeper:
                     correlation_id=row["correlation_id"],
                     reason="queue timeout",
                 )
-                self.telemetry.bot_ended(pool, failed, FailureCode.QUEUE_TIMEOUT)
+                self.telemetry.bots_ended(pool, failed, FailureCode.QUEUE_TIMEOUT)
         return expired

@@ -4,7 +4,7 @@ Counting is a few additions in memory, after the commit that it tells of. It nev
 database: what is read from there is read when somebody wants the metrics (`engine/scraping.py`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from botpool.backends.protocol import Health
 from botpool.domain.records import Bot
@@ -51,13 +51,20 @@ class Telemetry:
     def phase_passed(self, pool: str, phase: SlotPhase, *, after_s: float) -> None:
         self.instruments.deploy_phase.labels(pool, phase).observe(after_s)
 
-    def bot_ended(self, pool: str, status: BotStatus, code: FailureCode | None = None) -> None:
-        self.instruments.bots_ended.labels(pool, status, code or "none").inc()
+    def bots_ended(
+        self, pool: str, status: BotStatus, code: FailureCode | None = None, *, bots: int = 1
+    ) -> None:
+        self.instruments.bots_ended.labels(pool, status, code or "none").inc(bots)
 
-    def released(self, pool: str, *, after_s: float, handed_over: bool) -> None:
-        self.instruments.release.labels(pool).observe(after_s)
-        if handed_over:
-            self.instruments.hand_over.labels(pool).observe(after_s)
+    def released(self, pool: str, *, after_s: Iterable[float]) -> None:
+        release = self.instruments.release.labels(pool)
+        for seconds in after_s:
+            release.observe(seconds)
+
+    def handed_over(self, pool: str, *, after_s: Iterable[float]) -> None:
+        hand_over = self.instruments.hand_over.labels(pool)
+        for seconds in after_s:
+            hand_over.observe(seconds)
 
     def heartbeat(self, *, should_leave: bool, should_exit: bool) -> None:
         told = "exit" if should_exit else "leave" if should_leave else "go_on"

@@ -19,6 +19,7 @@ from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.arrays import ArrayDumper
 from botpool.store.eager_connection import EagerConnection
 from botpool.store.statements import sent_text
+from botpool.store.warm_pool import WarmPool
 
 Call: TypeAlias = tuple[str, Mapping[str, Any]]
 Rows: TypeAlias = list[dict[str, Any]]
@@ -53,7 +54,7 @@ class Database:
 
     def __init__(self, url: str, *, max_connections: int = 16) -> None:
         self.url = url
-        self._pool: psycopg_pool.AsyncConnectionPool[Connection] = psycopg_pool.AsyncConnectionPool(
+        self._pool: WarmPool[Connection] = WarmPool(
             url,
             connection_class=EagerConnection,
             kwargs={
