@@ -5,6 +5,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import structlog
 
 from botpool.domain.decisions import Ending
 from botpool.domain.ids import AssignmentId, BotId
@@ -165,6 +166,37 @@ async def test_ends_that_come_twice_are_told_apart(stage: Stage) -> None:
     assert all(first is not second for first, second in twice), "each is ended once"
     ended = "SELECT bot_id FROM history WHERE to_state = 'CANCELLED' ORDER BY bot_id"
     assert [row["bot_id"] for row in stage.rows(ended)] == bots
+
+
+async def test_whoever_ends_and_is_freed_with_others_is_told_and_counted(stage: Stage) -> None:
+    replica = await stage.replica(pool(12))
+    bots = [(await stage.run_bot(replica, correlation_id=f"c-{n}")).bot.id for n in range(12)]
+    assignments = [assignment_of(stage, bot) for bot in bots]
+    with structlog.testing.capture_logs() as written:
+        await asyncio.gather(*(replica.moves.end_bot(each, CANCELLED) for each in assignments))
+        await stage.settle(replica)
+    moved = [line for line in written if line["event"] == "slot.transition"]
+    assert any("each" in line for line in moved), "none were told together"
+    lines = [line | own for line in moved for own in line.get("each", [{}])]
+    told = [(line["bot"], line["correlation_id"], line["bot_status"], line["to"]) for line in lines]
+    mine = [(bot, f"c-{n}", "CANCELLED") for n, bot in enumerate(bots)]
+    assert sorted(told) == sorted((*own, to) for own in mine for to in ("idle", "releasing"))
+    sample = replica.telemetry.instruments.registry.get_sample_value
+    of = {"pool": MEET, "status": "CANCELLED", "code": "none"}
+    assert sample("botpool_bots_ended_total", of) == 12
+    assert sample("botpool_release_seconds_count", {"pool": MEET}) == 12
+
+
+async def test_what_fails_in_telling_of_an_end_is_not_the_ends(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await stage.replica(pool(1))
+    bot = (await stage.run_bot(replica)).bot.id
+    monkeypatch.setattr(journal, "ended", lambda *_: 1 / 0)
+    failed: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: failed.append(what))
+    assert await replica.moves.end_bot(assignment_of(stage, bot), CANCELLED)
+    assert failed, "it was told of before the answer, and failed"
 
 
 async def test_slots_are_freed_together_and_handed_on_in_that_transaction(stage: Stage) -> None:
