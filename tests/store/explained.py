@@ -17,21 +17,43 @@ def explained(
     in_transaction: bool = False,
 ) -> dict[str, Any]:
     """The plan that the statement has for all of its lives, and what it did; then it is undone."""
-    order = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", sent_text(name))))
-    text = re.sub(r"%\((\w+)\)s", lambda found: f"${order.index(found[1]) + 1}", sent_text(name))
-    given = ", ".join(["%s"] * len(order))
-    execute = "EXECUTE examined" + (f" ({given})" if order else "")
     if not in_transaction:
         connection.execute("BEGIN")
-    connection.execute(f"PREPARE examined AS {text.replace('%%', '%')}")
-    values = [parameters[each] for each in order]
-    row = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {execute}", values).fetchone()
+    plan(connection, name, parameters)
+    executed = executed_as_planned(connection, name, parameters)
     if not in_transaction:
         connection.execute("ROLLBACK")
-    connection.execute("DEALLOCATE examined")
+    connection.execute(f"DEALLOCATE {name}")
+    return executed
+
+
+def plan(connection: psycopg.Connection, name: str, parameters: Mapping[str, Any]) -> None:
+    """Have the server prepare and plan a statement, as things are now, and do nothing."""
+    order = _order(name)
+    text = re.sub(r"%\((\w+)\)s", lambda found: f"${order.index(found[1]) + 1}", sent_text(name))
+    connection.execute(f"PREPARE {name} AS {text.replace('%%', '%')}")
+    connection.execute(f"EXPLAIN {_execute(name)}", [parameters[each] for each in order])
+
+
+def executed_as_planned(
+    connection: psycopg.Connection, name: str, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What a planned statement does now: its plan, with what each part of it read."""
+    values = [parameters[each] for each in _order(name)]
+    row = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {_execute(name)}", values).fetchone()
     assert row is not None
-    plan: dict[str, Any] = row[0][0]["Plan"]
-    return plan
+    executed: dict[str, Any] = row[0][0]["Plan"]
+    return executed
+
+
+def _order(name: str) -> list[str]:
+    """The names of its parameters, each once."""
+    return list(dict.fromkeys(re.findall(r"%\((\w+)\)s", sent_text(name))))
+
+
+def _execute(name: str) -> str:
+    given = ", ".join(["%s"] * len(_order(name)))
+    return f"EXECUTE {name}" + (f" ({given})" if given else "")
 
 
 def read_whole(plan: dict[str, Any]) -> list[str]:

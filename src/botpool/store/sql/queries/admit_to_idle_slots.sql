@@ -51,7 +51,7 @@ WITH wish AS MATERIALIZED (
     FROM wish w
     JOIN ids ON ids.n = w.n
     WHERE w.idempotency_key IS NULL
-       OR EXISTS (SELECT FROM keyed c WHERE c.bot_id = ids.bot_id)
+       OR ids.bot_id IN (SELECT c.bot_id FROM keyed c)
 ), bot AS (
     INSERT INTO bots (
         id, platform, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
@@ -82,7 +82,8 @@ WITH wish AS MATERIALIZED (
         step_tries = 0,
         version = s.version + 1
     FROM admitted a
-    WHERE s.id = a.slot_id
+    -- By their ids, also where it is planned while there are few.
+    WHERE s.id = a.slot_id AND s.id = ANY (ARRAY(SELECT slot_id FROM ids))
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
@@ -93,8 +94,7 @@ WITH wish AS MATERIALIZED (
     FROM admitted a
     CROSS JOIN LATERAL (
         VALUES
-            (1, 'bot.status', NULL::bigint, NULL::bigint, NULL::text, NULL::text, 'PENDING',
-             'accepted'),
+            (1, 'bot.status', NULL, NULL, NULL, NULL, 'PENDING', 'accepted'),
             (2, 'bot.status', a.slot_id, a.assignment_id, a.slot_name, 'PENDING', 'DEPLOYING',
              'an idle slot was free'),
             (3, 'slot.status', a.slot_id, a.assignment_id, a.slot_name, 'idle', 'deploying',

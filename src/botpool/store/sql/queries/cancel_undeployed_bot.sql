@@ -9,7 +9,8 @@ WITH held AS MATERIALIZED (
     UPDATE bots b
     SET status = 'CANCELLED', ended_at = botpool_now()
     FROM held
-    WHERE b.id = held.assigned_bot_id AND b.status = 'DEPLOYING'
+    -- By its id, and by no other index, also where it is planned while there are few.
+    WHERE b.id = held.assigned_bot_id AND (b.status = 'DEPLOYING') IS TRUE
     RETURNING b.id, b.platform, b.correlation_id
 ), written AS (
     INSERT INTO history (

@@ -14,7 +14,9 @@ WITH held AS MATERIALIZED (
         assignment_id, version, new_status, failure_code, failure_reason, reason, holds_lease,
         unheard_since)
     JOIN bot_pool_slots s ON s.assignment_id = e.assignment_id
-    WHERE s.status IN ('deploying', 'busy')
+    -- By the index of assignments, also where it is planned while there are few.
+    WHERE s.assignment_id = ANY (%(assignment_ids)s::bigint[])
+      AND s.status IN ('deploying', 'busy')
       AND (e.version IS NULL OR s.version = e.version)
       AND (
           e.unheard_since IS NULL

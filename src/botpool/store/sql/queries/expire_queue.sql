@@ -7,7 +7,10 @@ WITH expired AS MATERIALIZED (
     LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
 ), unqueued AS (
-    DELETE FROM bot_pool_queue q USING expired WHERE q.bot_id = expired.bot_id
+    -- By their bots, also where it is planned while nobody waits.
+    DELETE FROM bot_pool_queue q
+    USING expired
+    WHERE q.bot_id = expired.bot_id AND q.bot_id = ANY (ARRAY(SELECT e.bot_id FROM expired e))
 ), bot AS (
     UPDATE bots b
     SET status = 'FAILED',

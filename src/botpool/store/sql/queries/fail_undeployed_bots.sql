@@ -8,10 +8,15 @@ WITH bot AS (
         ended_at = botpool_now()
     FROM unnest(%(bot_ids)s::bigint[], %(assignment_ids)s::bigint[], %(reasons)s::text[])
         AS f (bot_id, assignment_id, reason)
-    WHERE b.id = f.bot_id
+    -- By their ids, and by no other index, also where it is planned while there are few.
+    WHERE b.id = ANY (%(bot_ids)s::bigint[])
+      AND b.id = f.bot_id
       AND b.assignment_id = f.assignment_id
-      AND b.status = 'DEPLOYING'
-      AND NOT EXISTS (SELECT FROM bot_pool_slots s WHERE s.assigned_bot_id = b.id)
+      AND (b.status = 'DEPLOYING') IS TRUE
+      AND NOT EXISTS (
+          SELECT
+          FROM bot_pool_slots s
+          WHERE s.assigned_bot_id = b.id AND s.assigned_bot_id = ANY (%(bot_ids)s::bigint[]))
     RETURNING b.id, b.correlation_id, f.reason
 ), written AS (
     INSERT INTO history (kind, bot_id, from_state, to_state, reason, correlation_id)

@@ -1,17 +1,19 @@
 -- What the poll has to do: queue rows past their deadline, pools that could serve somebody, and
--- backends at whose gate somebody waits.
+-- backends at whose gate somebody waits. Who waits, and who is idle, is seen by the heads of indexes.
 SELECT
     EXISTS (SELECT FROM bot_pool_queue q WHERE q.timeout_at <= botpool_now()) AS expired,
     ARRAY(
         SELECT p.platform
         FROM pools p
         WHERE p.drained_at IS NULL
-          AND EXISTS (SELECT FROM bot_pool_queue q WHERE q.platform = p.platform)
           AND (
-              EXISTS (
-                  SELECT
-                  FROM bot_pool_slots s
-                  WHERE s.platform = p.platform AND s.status = 'idle' AND NOT s.cordoned)
+              SELECT q.id FROM bot_pool_queue q WHERE q.platform = p.platform
+              ORDER BY q.priority, q.bot_id LIMIT 1) IS NOT NULL
+          AND (
+              (
+                  SELECT s.id FROM bot_pool_slots s
+                  WHERE s.platform = p.platform AND s.status = 'idle' AND NOT s.cordoned
+                  ORDER BY s.last_used_at NULLS FIRST, s.number LIMIT 1) IS NOT NULL
               OR (SELECT count(*) FROM bot_pool_slots s WHERE s.platform = p.platform) < p.max_size
           )
         ORDER BY p.platform

@@ -2,21 +2,21 @@
 -- clears assigned_bot_id. Each is fenced; no row: it moved on. Locked in the order of their ids. The
 -- pool's lock is held, and the match follows in this transaction: without it, only those are freed
 -- after whom a match would find nothing to do, since nobody waits and the slot is still wanted.
-WITH former AS MATERIALIZED (
+WITH held AS MATERIALIZED (
     SELECT
         s.id, s.assigned_bot_id, s.assignment_id, s.container_id, s.phase_at, s.slot_name,
-        s.backend, f.status, f.error_message, f.container_gone, f.reason,
-        b.status AS bot_status, b.correlation_id, a.assigned_at
+        s.backend, f.status, f.error_message, f.container_gone, f.reason
     FROM unnest(
         %(slot_ids)s::bigint[], %(assignment_ids)s::bigint[], %(versions)s::bigint[],
         %(statuses)s::text[], %(error_messages)s::text[], %(containers_gone)s::boolean[],
         %(reasons)s::text[]
     ) AS f (slot_id, assignment_id, version, status, error_message, container_gone, reason)
     JOIN bot_pool_slots s ON s.id = f.slot_id
-    JOIN bots b ON b.id = s.assigned_bot_id
-    JOIN assignments a ON a.id = s.assignment_id
     JOIN pools p ON p.platform = s.platform
-    WHERE s.assignment_id = f.assignment_id AND s.version = f.version AND s.status = 'releasing'
+    -- By their ids, and by no other index, also where it is planned while there are few.
+    WHERE s.id = ANY (%(slot_ids)s::bigint[])
+      AND ((s.assignment_id, s.version, s.status)
+          = (f.assignment_id, f.version, 'releasing')) IS TRUE
       AND (
           %(match_follows)s
           OR (
@@ -30,6 +30,14 @@ WITH former AS MATERIALIZED (
                   ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL))
     ORDER BY s.id
     FOR UPDATE OF s
+), former AS MATERIALIZED (
+    SELECT
+        held.id, held.assigned_bot_id, held.assignment_id, held.container_id, held.phase_at,
+        held.slot_name, held.backend, held.status, held.error_message, held.container_gone,
+        held.reason, b.status AS bot_status, b.correlation_id, a.assigned_at
+    FROM held
+    JOIN bots b ON b.id = held.assigned_bot_id
+    JOIN assignments a ON a.id = held.assignment_id
 ), slot AS (
     UPDATE bot_pool_slots s
     SET status = former.status,

@@ -15,9 +15,10 @@ WITH pool AS MATERIALIZED (
     SELECT count(*) AS slots
     FROM (
         SELECT
-        FROM pool
-        JOIN bot_pool_queue q ON q.platform = pool.platform
-        WHERE q.timeout_at > botpool_now()
+        FROM bot_pool_queue q
+        -- By their pool, and by no other index, also where it is planned while few wait.
+        WHERE q.platform = (SELECT pool.platform FROM pool)
+          AND (q.timeout_at > botpool_now()) IS TRUE
         LIMIT (SELECT greatest(pool.room, 0) FROM pool)
     ) AS waiting
 ), numbers AS MATERIALIZED (

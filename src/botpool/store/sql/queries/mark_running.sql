@@ -49,7 +49,8 @@ WITH slot AS (
     UPDATE bots b
     SET status = 'JOINING_CALL', started_at = coalesce(b.started_at, botpool_now())
     FROM slot
-    WHERE b.id = slot.assigned_bot_id AND b.status = 'DEPLOYING'
+    -- By its id, and by no other index, also where it is planned while there are few.
+    WHERE b.id = slot.assigned_bot_id AND (b.status = 'DEPLOYING') IS TRUE
     RETURNING b.id, b.correlation_id
 ), written AS (
     INSERT INTO history (

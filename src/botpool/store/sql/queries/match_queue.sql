@@ -46,7 +46,10 @@ WITH heads AS MATERIALIZED (
     JOIN free ON free.n = heads.n
     JOIN bots b ON b.id = heads.bot_id
 ), unqueued AS (
-    DELETE FROM bot_pool_queue q USING pair WHERE q.bot_id = pair.bot_id
+    -- By their bots, also where it is planned while nobody waits.
+    DELETE FROM bot_pool_queue q
+    USING pair
+    WHERE q.bot_id = pair.bot_id AND q.bot_id = ANY (ARRAY(SELECT p.bot_id FROM pair p))
 ), taken AS (
     UPDATE bot_pool_slots s
     SET status = 'deploying',

@@ -21,6 +21,6 @@ CROSS JOIN (
         count(*) AS slots,
         coalesce(sum(extract(epoch FROM botpool_now() - s.last_assigned_at)), 0)::float8 AS exposure_s
     FROM bot_pool_slots s
-    WHERE s.platform = %(platform)s AND s.status IN ('deploying', 'busy', 'releasing')
+    WHERE s.platform = %(platform)s AND s.status COLLATE "C" IN ('deploying', 'busy', 'releasing')
       AND NOT s.cordoned
 ) AS under_way

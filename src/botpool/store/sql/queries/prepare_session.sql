@@ -9,6 +9,8 @@ SELECT
     -- Statements are planned once for a connection: planning ours anew takes longer than running
     -- them, and compiling them longer still.
     set_config('plan_cache_mode', 'force_generic_plan', false),
-    -- So a plan that was made while a table was empty must be good when it is full.
+    -- So a plan that was made while a table was small must be good when it is large: no reading
+    -- from end to end, and no merging, for which an index is read so.
     set_config('enable_seqscan', 'off', false),
+    set_config('enable_mergejoin', 'off', false),
     set_config('jit', 'off', false)

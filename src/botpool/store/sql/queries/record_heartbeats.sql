@@ -8,6 +8,8 @@ WITH agent AS MATERIALIZED (
     JOIN assignments a ON a.id = asked.assignment_id AND a.bot_id = asked.bot_id
     JOIN bots b ON b.id = a.bot_id
     LEFT JOIN bot_pool_slots s ON s.assignment_id = a.id
+    -- By their ids, also where it is planned while there are few.
+    WHERE a.id = ANY (%(assignment_ids)s::bigint[])
 ), beat AS (
     INSERT INTO bot_heartbeats (bot_id, assignment_id, last_at)
     SELECT DISTINCT ON (agent.bot_id) agent.bot_id, agent.id, botpool_now()

@@ -7,13 +7,18 @@ WITH bot AS (
     FROM assignments a,
          unnest(%(bot_ids)s::bigint[], %(assignment_ids)s::bigint[], %(reasons)s::text[])
              AS f (bot_id, assignment_id, reason)
-    WHERE b.id = f.bot_id
+    -- By their ids, and by no other index, also where it is planned while there are few.
+    WHERE b.id = ANY (%(bot_ids)s::bigint[])
+      AND b.id = f.bot_id
       AND b.assignment_id = f.assignment_id
-      AND b.status = 'DEPLOYING'
+      AND (b.status = 'DEPLOYING') IS TRUE
       AND b.attempts < %(max_attempts)s
       AND a.id = f.assignment_id
       AND a.agent_called_at IS NULL
-      AND NOT EXISTS (SELECT FROM bot_pool_slots s WHERE s.assigned_bot_id = b.id)
+      AND NOT EXISTS (
+          SELECT
+          FROM bot_pool_slots s
+          WHERE s.assigned_bot_id = b.id AND s.assigned_bot_id = ANY (%(bot_ids)s::bigint[]))
     RETURNING
         b.id, b.platform, b.priority, b.queue_timeout_ms, b.correlation_id, b.attempts, f.reason
 ), waiting AS (

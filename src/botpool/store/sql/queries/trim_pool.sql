@@ -3,7 +3,7 @@
 -- held. Slots that a newcomer is just claiming are left: they come back here when they are freed.
 WITH counted AS MATERIALIZED (
     SELECT
-        p.backend,
+        p.platform, p.backend,
         count(*) FILTER (WHERE c.status <> 'deleting') - p.max_size AS above,
         count(*) FILTER (
             WHERE c.status IN ('idle', 'error') AND (c.doomed OR c.backend <> p.backend)) AS unwanted
@@ -18,24 +18,24 @@ WITH counted AS MATERIALIZED (
               ORDER BY o.number DESC LIMIT 1) > p.max_size
           OR (
               SELECT o.backend FROM bot_pool_slots o
-              WHERE o.platform = %(platform)s AND o.status = 'idle'
+              WHERE o.platform = %(platform)s AND o.status COLLATE "C" = 'idle'
               ORDER BY o.backend LIMIT 1) <> p.backend
           OR (
               SELECT o.backend FROM bot_pool_slots o
-              WHERE o.platform = %(platform)s AND o.status = 'idle'
+              WHERE o.platform = %(platform)s AND o.status COLLATE "C" = 'idle'
               ORDER BY o.backend DESC LIMIT 1) <> p.backend
           OR (
               SELECT o.backend FROM bot_pool_slots o
-              WHERE o.platform = %(platform)s AND o.status = 'error'
+              WHERE o.platform = %(platform)s AND o.status COLLATE "C" = 'error'
               ORDER BY o.backend LIMIT 1) <> p.backend
           OR (
               SELECT o.backend FROM bot_pool_slots o
-              WHERE o.platform = %(platform)s AND o.status = 'error'
+              WHERE o.platform = %(platform)s AND o.status COLLATE "C" = 'error'
               ORDER BY o.backend DESC LIMIT 1) <> p.backend
           OR (
               SELECT o.number FROM bot_pool_slots o WHERE o.platform = %(platform)s AND o.doomed
               ORDER BY o.number LIMIT 1) IS NOT NULL)
-    GROUP BY p.backend, p.max_size
+    GROUP BY p.platform, p.backend, p.max_size
 ), surplus AS MATERIALIZED (
     SELECT
         s.id, s.slot_name, s.container_id, s.status,
@@ -43,8 +43,9 @@ WITH counted AS MATERIALIZED (
              WHEN s.backend <> counted.backend THEN 'the pool has another backend now'
              ELSE 'above the pool''s maximum' END AS reason
     FROM bot_pool_slots s, counted
-    WHERE s.platform = %(platform)s
-      AND s.status IN ('idle', 'error')
+    -- Not even looked at where nothing was counted.
+    WHERE s.platform = (SELECT c.platform FROM counted c)
+      AND s.status COLLATE "C" IN ('idle', 'error')
       AND (counted.above > 0 OR s.doomed OR s.backend <> counted.backend)
     ORDER BY s.backend = counted.backend AND NOT s.doomed, s.number DESC
     LIMIT (SELECT greatest(counted.above, counted.unwanted, 0) FROM counted)
