@@ -10,7 +10,9 @@ SELECT
     -- them, and compiling them longer still.
     set_config('plan_cache_mode', 'force_generic_plan', false),
     -- So a plan that was made while a table was small must be good when it is large: no reading
-    -- from end to end, and no merging, for which an index is read so.
+    -- from end to end, no merging, for which an index is read so, and no sorting of what an index
+    -- has in order.
     set_config('enable_seqscan', 'off', false),
     set_config('enable_mergejoin', 'off', false),
+    set_config('enable_bitmapscan', 'off', false),
     set_config('jit', 'off', false)
