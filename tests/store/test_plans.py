@@ -1,6 +1,7 @@
 """The statements of the hot path use their indexes and touch few rows, however much there is.
 
-As the product runs them: planned once, without knowing what they will be asked for.
+As the product runs them: planned once, without knowing what they will be asked for, nor how much
+there will be by then.
 """
 
 from collections.abc import Iterator, Mapping
@@ -91,9 +92,20 @@ def connection(postgres: TestPostgres) -> Iterator[psycopg.Connection]:
     postgres.drop_database(url)
 
 
-@pytest.fixture(scope="module", params=["new", "small", "at night"])
-def grown(request: pytest.FixtureRequest, postgres: TestPostgres) -> Iterator[psycopg.Connection]:
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("new", "postgres"),
+        ("small", "postgres"),
+        ("at night", "postgres"),
+        ("at night", "debian_postgres"),
+    ],
+    ids=", ".join,
+)
+def grown(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection]:
     """A session whose statements were planned in an installation that has grown since."""
+    size, server = request.param
+    postgres: TestPostgres = request.getfixturevalue(server)
     url = postgres.create_database()
     migrate(url)
     with psycopg.connect(url, autocommit=True, cursor_factory=psycopg.ClientCursor) as connection:
@@ -101,9 +113,9 @@ def grown(request: pytest.FixtureRequest, postgres: TestPostgres) -> Iterator[ps
         tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
         for (table,) in connection.execute(tables).fetchall():
             connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
-        if request.param != "new":
+        if size != "new":
             connection.execute(SMALL)
-            connection.execute(NIGHT if request.param == "at night" else "")
+            connection.execute(NIGHT if size == "at night" else "")
             connection.execute("VACUUM ANALYZE")
         connection.execute(sent_text("prepare_session"))
         for name, parameters in {name: parameters for name, parameters, _ in HOT}.items():
@@ -203,7 +215,7 @@ def test_a_hot_statement_uses_its_indexes(
 
 
 @hot
-def test_a_plan_made_while_there_was_nothing_is_good_when_there_is_much(
+def test_a_plan_made_while_there_was_little_is_good_when_there_is_much(
     grown: psycopg.Connection, name: str, parameters: Mapping[str, Any], rows: int
 ) -> None:
     grown.execute("BEGIN")
