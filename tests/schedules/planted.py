@@ -48,6 +48,7 @@ BUGS: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
                 "JOIN assignments was ON was.id = e.assignment_id "
                 "JOIN bot_pool_slots s ON s.id = was.slot_id"
             ),
+            "s.assignment_id = ANY (%(assignment_ids)s::bigint[])": "true",
             "(e.version IS NULL OR s.version = e.version)": "true",
         },
     ),
