@@ -104,7 +104,7 @@ def fill_pool(url: str, *, slots: int) -> None:
         f"'c' || n, now() - make_interval(secs => n) FROM generate_series(1, {slots}) AS n",
         "INSERT INTO history (kind, slot_id, slot_name, to_state, reason) "
         "SELECT 'slot.status', id, slot_name, 'idle', 'the pool grew' FROM bot_pool_slots",
-        # Not the empty ones: nobody does, and the server would take them for empty for good.
+        # Not the others: of an empty table the server would take note that it is empty.
         "VACUUM ANALYZE bot_pool_slots, pools, backends",
     )
 

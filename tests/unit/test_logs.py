@@ -10,7 +10,8 @@ import pytest
 import structlog
 
 from botpool import logs
-from botpool.domain.ids import BotId
+from botpool.domain.decisions import Ending
+from botpool.domain.ids import BotId, ContainerId
 from botpool.domain.states import BotStatus, SlotStatus
 from botpool.engine import journal
 
@@ -126,7 +127,7 @@ def test_slots_assigned_together_have_a_line_each_a_few_in_one_write(
     ids = [f"{n:0128}" for n in range(20)]
     rows = [ROW | {"container_id": 64 * "c", "correlation_id": each} for each in ids]
     written = lines(work, for_people=for_people)
-    assert len(written) == 3
+    assert len(written) == 4
     assert all(len(text) < 4096 for text in written), "a pipe takes no more in one piece"
     told = [line for text in written for line in text.split("\n")]
     assert len(told) == 20
@@ -137,6 +138,24 @@ def test_slots_assigned_together_have_a_line_each_a_few_in_one_write(
     else:
         first, only = json.loads(told[0]), json.loads(alone)
         assert first | {"timestamp": ""} == only | {"timestamp": ""}
+
+
+@pytest.mark.parametrize("for_people", [True, False])
+@pytest.mark.parametrize("reason", ["r" * 100, "r" * 2_000, "é" * 100])
+def test_what_is_told_together_fits_into_a_pipe(
+    lines: Lines, for_people: bool, reason: str
+) -> None:
+    ended = {"bot_status": "CANCELLED", "occupied_s": 123456.789, "slot_status": "deploying"}
+    named = {"container_id": 64 * "c", "correlation_id": 128 * "i"}
+    row = ROW | ended | named
+    releases = [journal.Release(row, SlotStatus.ERROR, reason, ContainerId(64 * "c"))] * 20
+    ends = [(row, Ending(status=BotStatus.CANCELLED, reason=reason))] * 20
+    for work in (lambda: journal.released(releases), lambda: journal.ended(ends)):
+        written = lines(work, for_people=for_people)
+        assert all("\n" not in text or len(text) < 4096 for text in written)
+        told = [line for text in written for line in text.split("\n")]
+        assert len(told) == 20
+        assert (len(written) < 20) == (reason == "r" * 100)
 
 
 def test_what_json_does_not_know_is_shown_as_python_shows_it(lines: Lines) -> None:

@@ -18,8 +18,10 @@ from botpool.domain.records import LeasedSlot, LookedAt
 from botpool.domain.states import BotStatus, SlotStatus
 
 _log = structlog.get_logger("botpool.pool")
-_AT_ONCE = 8
+_AT_ONCE = 5
 """Lines, that is: what several processes write to one pipe stays whole up to 4,096 bytes."""
+_SHORT = 100
+"""Characters of a reason. What others gave as one may be long, and is told alone."""
 
 
 def slot_moved(
@@ -145,14 +147,22 @@ def deployment_changed(
     )
 
 
-def _tell(event: str, lines: Sequence[dict[str, object]]) -> None:
+def _tell(event: str, lines: Sequence[Mapping[str, Any]]) -> None:
     """What happened to many at once, a few lines in one write."""
-    for start in range(0, len(lines), _AT_ONCE):
-        first, *others = lines[start : start + _AT_ONCE]
+    short = [line for line in lines if _is_short(line["reason"])]
+    for start in range(0, len(short), _AT_ONCE):
+        first, *others = short[start : start + _AT_ONCE]
         if others:
             _log.info(event, each=[first, *others])
         else:
             _log.info(event, **first)
+    for line in lines:
+        if not _is_short(line["reason"]):
+            _log.info(event, **line)
+
+
+def _is_short(reason: str) -> bool:
+    return len(reason) <= _SHORT and reason.isascii()
 
 
 def _of_release(release: Release) -> dict[str, object]:

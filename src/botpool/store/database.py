@@ -6,6 +6,7 @@ pipeline, each with a snapshot of its own (READ COMMITTED), which is what makes 
 count in the next correct.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
@@ -64,6 +65,11 @@ class Database:
                 # Whatever the database's own is: lists are sent so.
                 "client_encoding": "utf8",
                 "connect_timeout": 5,
+                # Those at rest may rest for long: nobody in between may take them for forgotten,
+                # and one whose other end is gone must be known before it is needed.
+                "keepalives_idle": 30,
+                "keepalives_interval": 10,
+                "keepalives_count": 3,
                 # At once: planning one of ours takes longer than running it ten times.
                 "prepare_threshold": 0,
             },
@@ -75,6 +81,7 @@ class Database:
             reconnect_timeout=10,
             open=False,
         )
+        self._examination: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Connect once by hand: the pool would try for seconds, and not say why it failed."""
@@ -86,6 +93,9 @@ class Database:
         await self._pool.open()
 
     async def close(self) -> None:
+        if self._examination is not None:
+            await asyncio.wait([self._examination], timeout=1)
+            self._examination.cancel()
         await self._pool.close()
 
     async def applied_migrations(self) -> list[str] | None:
@@ -170,11 +180,18 @@ class Database:
             try:
                 return await work(connection)
             finally:
+                if connection.closed:
+                    self._examine_others()
                 await self._pool.putconn(connection)
         except _UNDONE:
             raise
         except _UNAVAILABLE as error:
             raise DatabaseUnavailable(_first_line(error)) from error
+
+    def _examine_others(self) -> None:
+        """What ended one connection has perhaps ended those at rest: found now, not by a burst."""
+        if self._examination is None or self._examination.done():
+            self._examination = asyncio.create_task(self._pool.check(), name="examine connections")
 
 
 async def _prepare_session(connection: Connection) -> None:

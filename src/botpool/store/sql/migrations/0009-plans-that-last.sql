@@ -1,5 +1,6 @@
 -- A statement is planned once for a connection, from what the server knows of the tables by then.
--- What it knew at night must do at ten o'clock. Every statement of the version before still works.
+-- What it knew at night must do at ten o'clock. Every statement of the version before still works;
+-- until that version is exchanged, it reads more slots where it looks for those to be taken down.
 
 -- At night no slot is deploying, so the server takes an index of statuses for the shortest way to
 -- one slot of a thousand that do in the morning. Only who names this collation reads the index.

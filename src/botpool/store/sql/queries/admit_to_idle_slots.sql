@@ -82,8 +82,7 @@ WITH wish AS MATERIALIZED (
         step_tries = 0,
         version = s.version + 1
     FROM admitted a
-    -- By their ids, also where it is planned while there are few.
-    WHERE s.id = a.slot_id AND s.id = ANY (ARRAY(SELECT slot_id FROM ids))
+    WHERE s.id = a.slot_id
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,

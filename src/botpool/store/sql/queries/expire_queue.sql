@@ -7,18 +7,15 @@ WITH expired AS MATERIALIZED (
     LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
 ), unqueued AS (
-    -- By their bots, also where it is planned while nobody waits.
-    DELETE FROM bot_pool_queue q
-    USING expired
-    WHERE q.bot_id = expired.bot_id AND q.bot_id = ANY (ARRAY(SELECT e.bot_id FROM expired e))
+    -- Not a join: planned while nobody waits, it would read all of the queue.
+    DELETE FROM bot_pool_queue q WHERE q.bot_id = ANY (ARRAY(SELECT expired.bot_id FROM expired))
 ), bot AS (
     UPDATE bots b
     SET status = 'FAILED',
         failure_code = 'queue_timeout',
         failure_reason = 'No slot became free before the queue timeout.',
         ended_at = botpool_now()
-    FROM expired
-    WHERE b.id = expired.bot_id
+    WHERE b.id = ANY (ARRAY(SELECT expired.bot_id FROM expired))
     RETURNING b.id, b.platform, b.correlation_id
 ), written AS (
     INSERT INTO history (kind, bot_id, from_state, to_state, reason, correlation_id)

@@ -26,7 +26,7 @@ WITH pool AS MATERIALIZED (
     FROM pool
     CROSS JOIN generate_series(1, pool.max_size) AS n (number)
     WHERE NOT EXISTS (
-        SELECT FROM bot_pool_slots s WHERE s.platform = pool.platform AND s.number = n.number)
+        SELECT FROM bot_pool_slots s WHERE s.platform = %(platform)s AND s.number = n.number)
     ORDER BY n.number
     LIMIT (SELECT wanted.slots FROM wanted)
 ), made AS (

@@ -45,11 +45,11 @@ WITH heads AS MATERIALIZED (
     FROM heads
     JOIN free ON free.n = heads.n
     JOIN bots b ON b.id = heads.bot_id
+    -- By their ids, here and below, however many are expected to be matched.
+    WHERE b.id = ANY (ARRAY(SELECT h.bot_id FROM heads h))
 ), unqueued AS (
-    -- By their bots, also where it is planned while nobody waits.
-    DELETE FROM bot_pool_queue q
-    USING pair
-    WHERE q.bot_id = pair.bot_id AND q.bot_id = ANY (ARRAY(SELECT p.bot_id FROM pair p))
+    -- Not a join: planned while nobody waits, it would read all of the queue.
+    DELETE FROM bot_pool_queue q WHERE q.bot_id = ANY (ARRAY(SELECT pair.bot_id FROM pair))
 ), taken AS (
     UPDATE bot_pool_slots s
     SET status = 'deploying',
@@ -64,7 +64,7 @@ WITH heads AS MATERIALIZED (
         step_tries = 0,
         version = s.version + 1
     FROM pair
-    WHERE s.id = pair.slot_id
+    WHERE s.id = pair.slot_id AND s.id = ANY (ARRAY(SELECT p.slot_id FROM pair p))
 ), deploying AS (
     UPDATE bots b
     SET status = 'DEPLOYING',
@@ -74,7 +74,7 @@ WITH heads AS MATERIALIZED (
         slot_name = pair.slot_name,
         container_id = pair.container_id
     FROM pair
-    WHERE b.id = pair.bot_id
+    WHERE b.id = pair.bot_id AND b.id = ANY (ARRAY(SELECT p.bot_id FROM pair p))
 ), assigned AS (
     INSERT INTO assignments (
         id, bot_id, slot_id, slot_name, platform, attempt, warm, container_id, assigned_at)

@@ -1,0 +1,37 @@
+"""Connections at rest."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from botpool.domain.errors import DatabaseUnavailable
+from botpool.store.database import Database
+
+_CONNECTIONS = 4
+_ITS_OWN = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+
+async def test_those_that_died_at_rest_are_found_before_they_are_needed(database_url: str) -> None:
+    database = Database(database_url)
+    await database.open()
+    await _use(database, _CONNECTIONS)
+    with psycopg.connect(database_url, autocommit=True) as server:
+        server.execute(f"SELECT pg_terminate_backend(pid, 10000) {_ITS_OWN}")
+        with pytest.raises(DatabaseUnavailable):
+            await database.fetch("check_ready", {})
+        async with asyncio.timeout(30):
+            while len(server.execute(f"SELECT {_ITS_OWN}").fetchall()) < _CONNECTIONS:
+                await asyncio.sleep(0.05)
+    await _use(database, _CONNECTIONS)
+    await database.close()
+
+
+async def _use(database: Database, connections: int) -> None:
+    """Use so many at the same time."""
+    together = asyncio.Barrier(connections)
+
+    async def hold(_: object) -> None:
+        await together.wait()
+
+    await asyncio.gather(*(database.transact(hold) for _ in range(connections)))
