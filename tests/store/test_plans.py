@@ -24,13 +24,13 @@ TOGETHER = 32
 """How many items a statement carries here."""
 
 BUSY = SLOTS // 4
-"""One of them busy, half of them deploying, and half of them releasing."""
+"""An eighth of them busy, half of them releasing, and the others deploying."""
 
 
 def filling(*, slots: int, queued: int) -> str:
     """An installation of that size."""
     busy = slots // 4
-    deploying = busy // 2
+    deploying, in_call = busy // 2, busy // 8
     return f"""
     INSERT INTO backends (name) VALUES ('process');
     INSERT INTO pools (platform, backend, image, max_size, heartbeats) VALUES
@@ -41,7 +41,7 @@ def filling(*, slots: int, queued: int) -> str:
         correlation_id, created_at, queued_at, attempts, assignment_id)
     SELECT
         n, CASE WHEN n <= {busy} THEN 'google-meet' ELSE 'teams' END,
-        CASE WHEN n = 1 THEN 'IN_CALL' WHEN n <= {busy} THEN 'DEPLOYING' ELSE 'QUEUED' END,
+        CASE WHEN n <= {in_call} THEN 'IN_CALL' WHEN n <= {busy} THEN 'DEPLOYING' ELSE 'QUEUED' END,
         'u', 'n', '{{}}', 100, 1000, 'c', now(), now(), 1, CASE WHEN n <= {busy} THEN n END
     FROM generate_series(1, {busy + queued}) AS n;
     INSERT INTO assignments (id, bot_id, slot_id, slot_name, platform, attempt, warm, assigned_at)
@@ -53,10 +53,10 @@ def filling(*, slots: int, queued: int) -> str:
         assigned_bot_id, assignment_id, last_used_at, next_step_at)
     SELECT
         n, 'google-meet', n, 'pool-google-meet-' || n, 'process', 'demo', 'c' || n,
-        CASE WHEN n = 1 THEN 'busy' WHEN n <= {deploying} THEN 'deploying'
+        CASE WHEN n <= {in_call} THEN 'busy' WHEN n <= {deploying} THEN 'deploying'
              WHEN n <= {busy} THEN 'releasing' ELSE 'idle' END,
-        CASE WHEN n > 1 AND n <= {deploying} THEN 'starting' END, CASE WHEN n <= {busy} THEN n END,
-        CASE WHEN n <= {busy} THEN n END, now(),
+        CASE WHEN n > {in_call} AND n <= {deploying} THEN 'starting' END,
+        CASE WHEN n <= {busy} THEN n END, CASE WHEN n <= {busy} THEN n END, now(),
         CASE WHEN n <= {deploying} THEN now() WHEN n <= {busy} THEN now() + interval '1 hour' END
     FROM generate_series(1, {slots}) AS n;
     INSERT INTO history (kind, bot_id, slot_id, reason)
@@ -176,7 +176,11 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("expire_queue", {"limit": 100}, 10 * TOGETHER),
     ("mark_running", ONE | RUNNING, 30),
     ("record_start", ONE | {"slot_id": BUSY // 2, "deployment_id": "d", "timeout_s": 60}, 30),
-    ("report_status", {"assignment_id": 1, "status": "LEAVING", "sources": ["IN_CALL"]}, 30),
+    (
+        "report_status",
+        {"assignment_id": BUSY // 8, "status": "LEAVING", "sources": ["IN_CALL"]},
+        30,
+    ),
     ("find_agent", ONE, 30),
     ("get_bot", {"bot_id": BUSY // 2}, 30),
     ("find_slot_of_bot", {"bot_id": BUSY // 2}, 30),

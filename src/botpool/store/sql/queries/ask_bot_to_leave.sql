@@ -9,7 +9,8 @@ WITH held AS MATERIALIZED (
     SELECT b.id, b.status, b.correlation_id
     FROM bots b
     JOIN held ON held.assigned_bot_id = b.id
-    WHERE b.leave_by IS NULL AND b.status = ANY(%(running)s)
+    -- By its id, and by no other index, also where it is planned while there are few.
+    WHERE b.leave_by IS NULL AND (b.status = ANY(%(running)s)) IS TRUE
     FOR UPDATE OF b
 ), bot AS (
     UPDATE bots b

@@ -8,7 +8,8 @@ WITH held AS MATERIALIZED (
     SELECT b.id, b.status, b.correlation_id
     FROM bots b
     JOIN held ON held.assigned_bot_id = b.id
-    WHERE b.status = ANY(%(sources)s)
+    -- By its id, and by no other index, also where it is planned while there are few.
+    WHERE (b.status = ANY(%(sources)s)) IS TRUE
     FOR UPDATE OF b
 ), bot AS (
     UPDATE bots b SET status = %(status)s FROM former WHERE b.id = former.id
