@@ -21,6 +21,5 @@ CROSS JOIN (
         count(*) AS slots,
         coalesce(sum(extract(epoch FROM botpool_now() - s.last_assigned_at)), 0)::float8 AS exposure_s
     FROM bot_pool_slots s
-    WHERE s.platform = %(platform)s AND s.status COLLATE "C" IN ('deploying', 'busy', 'releasing')
-      AND NOT s.cordoned
+    WHERE s.platform = %(platform)s AND s.assigned_bot_id IS NOT NULL AND NOT s.cordoned
 ) AS under_way
