@@ -199,6 +199,33 @@ async def test_more_than_one_statement_takes_go_side_by_side_at_once() -> None:
     assert all(task.done() for task in tasks)
 
 
+@pytest.mark.parametrize(
+    ("items", "is_idle", "batches"),
+    [
+        (8, True, [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        (9, True, [[0, 1, 2, 3, 4], [5, 6, 7, 8]]),
+        (8, False, [[0, 1, 2, 3, 4, 5, 6, 7]]),
+        (7, True, [[0, 1, 2, 3, 4, 5, 6]]),
+        (16, True, [list(range(16))]),
+    ],
+    ids=["shared", "odd", "busy server", "too few", "a full one"],
+)
+async def test_a_burst_at_an_idle_server_is_shared_among_the_lanes(
+    items: int, is_idle: bool, batches: list[list[int]]
+) -> None:
+    counter = Counter()
+    gathering = Gathering(
+        "test", counter.work, at_once=16, lanes=2, is_idle=lambda: is_idle and not counter.batches
+    )
+    tasks = await asked(gathering, *range(items))
+    await asyncio.sleep(0)
+    assert counter.batches == batches
+    for number in range(len(batches)):
+        await counter.end(number)
+    assert [task.result() for task in tasks] == list(range(items))
+    assert not gathering.is_busy
+
+
 async def test_where_nobody_is_in_a_hurry_those_who_come_soon_after_go_together() -> None:
     desk = Desk()
     gathering = Gathering("test", desk.work, at_once=10, every_s=0.5)

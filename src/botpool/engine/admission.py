@@ -81,9 +81,9 @@ class Admission:
         if self._closed:
             raise ShuttingDown
         platform, key = wish.request.platform, wish.key
-        claiming = _counter(self._claiming, platform, self._claim, lanes=2)
+        claiming = self._counter(self._claiming, platform, self._claim, lanes=2)
         # One lane: the order of arrival is the order of the queue.
-        enqueueing = _counter(self._enqueueing, platform, self._enqueue, lanes=1)
+        enqueueing = self._counter(self._enqueueing, platform, self._enqueue, lanes=1)
         # Who is about to be queued came before us, and is not overtaken.
         if not enqueueing.is_busy and platform not in self._full:
             row = await (claiming.ask(wish) if key is None else _alone(self._claim, wish))
@@ -97,6 +97,25 @@ class Admission:
         # The key was taken between the two looks. A new statement sees who has it.
         assert key is not None
         return await self._replay(key) or await self._admit(wish)
+
+    def _counter(
+        self,
+        counters: dict[Platform, _Counter],
+        platform: Platform,
+        work: Callable[[Sequence[Wish]], Any],
+        *,
+        lanes: int,
+    ) -> _Counter:
+        """The counter at which the bots of that pool are admitted together."""
+        if (counter := counters.get(platform)) is None:
+            counter = counters[platform] = Gathering(
+                f"admit {platform}",
+                work,
+                at_once=_AT_ONCE,
+                lanes=lanes,
+                is_idle=self._database.is_idle,
+            )
+        return counter
 
     async def _claim(self, wishes: Sequence[Wish]) -> list[_Row | None]:
         """Admit bots of one pool to its idle slots; None for whom there was none."""
@@ -209,19 +228,6 @@ class Admission:
 
     def _columns(self, wishes: Sequence[Wish]) -> dict[str, Any]:
         return columns(wishes, idempotency_days=self._policy.idempotency_days)
-
-
-def _counter(
-    counters: dict[Platform, _Counter],
-    platform: Platform,
-    work: Callable[[Sequence[Wish]], Any],
-    *,
-    lanes: int,
-) -> _Counter:
-    """The counter at which the bots of that pool are admitted together."""
-    if platform not in counters:
-        counters[platform] = Gathering(f"admit {platform}", work, at_once=_AT_ONCE, lanes=lanes)
-    return counters[platform]
 
 
 def _tell_claimed(wishes: Sequence[Wish], rows: Rows) -> None:

@@ -42,7 +42,12 @@ class EndingBots:
         self._wakeups = wakeups
         self._telemetry = telemetry
         self._ends: Gathering[_End, _Row | None] = Gathering(
-            "end bots", self._end, at_once=_AT_ONCE, lanes=2, apart_by=lambda end: end.assignment_id
+            "end bots",
+            self._end,
+            at_once=_AT_ONCE,
+            lanes=2,
+            apart_by=lambda end: end.assignment_id,
+            is_idle=database.is_idle,
         )
 
     async def end(

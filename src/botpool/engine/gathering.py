@@ -38,6 +38,7 @@ class Gathering(Generic[Item, Answer]):
         lanes: int = 1,
         every_s: float = 0,
         apart_by: Callable[[Item], Hashable] = id,
+        is_idle: Callable[[], bool] = lambda: False,
     ) -> None:
         """`lanes`: how many statements may be under way side by side. One begins beside others
         with as many items as the largest of them, with enough, or after a while: small ones cost
@@ -45,6 +46,7 @@ class Gathering(Generic[Item, Answer]):
 
         `every_s`: how long after the last one a statement may begin, where nobody is in a hurry.
         `apart_by`: items that are the same by it never travel together.
+        `is_idle`: has the server nothing of ours to do?
         """
         self._name = name
         self._work = work
@@ -53,6 +55,7 @@ class Gathering(Generic[Item, Answer]):
         self._every_s = every_s
         self._next_at = 0.0
         self._apart_by = apart_by
+        self._is_idle = is_idle
         self._waiting: list[_Asked[Item, Answer]] = []
         self._enough = max(1, at_once // 4)
         self._serving = 0
@@ -140,15 +143,28 @@ class Gathering(Generic[Item, Answer]):
             await asyncio.sleep(early_s)
         self._next_at = max(now, self._next_at) + self._every_s
 
+    def _room(self) -> int:
+        """How many the next statement takes.
+
+        A burst at a server that has nothing else to do is shared among the lanes: it works on all
+        of them at once, and on one while we read another's answers. Only where each share is worth
+        a statement, and not what fills one: then there is more behind it, and it pays to be full.
+        """
+        waiting = len(self._waiting)
+        if self._lanes * self._enough <= waiting < self._at_once and self._is_idle():
+            return -(-waiting // self._lanes)
+        return self._at_once
+
     def _next_batch(self) -> list[_Asked[Item, Answer]]:
         batch: dict[Hashable, _Asked[Item, Answer]] = {}
         left = []
+        room = self._room()
         for asked in self._waiting:
             item, answer = asked
             if answer.done():
                 continue  # Its caller has gone.
             mark = self._apart_by(item)
-            if len(batch) < self._at_once and mark not in batch:
+            if len(batch) < room and mark not in batch:
                 batch[mark] = asked
             else:
                 left.append(asked)

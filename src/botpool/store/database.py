@@ -82,6 +82,11 @@ class Database:
             open=False,
         )
         self._examination: asyncio.Task[None] | None = None
+        self._under_way = 0
+
+    def is_idle(self) -> bool:
+        """Has the server nothing of ours to do?"""
+        return self._under_way == 0
 
     async def open(self) -> None:
         """Connect once by hand: the pool would try for seconds, and not say why it failed."""
@@ -175,6 +180,7 @@ class Database:
         Not by its `connection()`, which is also a context within a context that asks for a commit:
         a tenth of the time of a statement, and ours are committed.
         """
+        self._under_way += 1
         try:
             connection = await self._pool.getconn()
             try:
@@ -187,6 +193,8 @@ class Database:
             raise
         except _UNAVAILABLE as error:
             raise DatabaseUnavailable(_first_line(error)) from error
+        finally:
+            self._under_way -= 1
 
     def _examine_others(self) -> None:
         """What ended one connection has perhaps ended those at rest: found now, not by a burst."""
