@@ -15,11 +15,12 @@ from typing import Any, TypeVar, cast
 import psycopg
 from conductor import Conductor
 from psycopg import waiting
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store import database as store
 from botpool.store.database import Call, Connection, Database, Rows, Transaction
+from botpool.store.named_connection import NamedConnection
 
 from clock import Clock
 
@@ -51,14 +52,7 @@ _UNORDERED = frozenset({"lease_slots", "list_looked_at"})
 """They give slots in any order."""
 
 
-class _Cursor(psycopg.AsyncCursor[DictRow]):
-    @property
-    def description(self) -> Any:
-        """Whether there is one: to describe each column takes longer than to read the rows."""
-        return self.rownumber is not None
-
-
-class _Blocking(psycopg.AsyncConnection[DictRow]):
+class _Blocking(NamedConnection):
     """A connection whose answers the whole loop waits for: nothing else happens meanwhile."""
 
     server: "Server | None" = None
@@ -105,7 +99,7 @@ class Server:
         self.held: Held | None = None
         self.after_release: Callable[[], None] = lambda: None
         """Called when a slot was freed: nobody must run in it."""
-        self.free: list[Connection] = []
+        self.free: list[NamedConnection] = []
         self.eye = psycopg.connect(
             url, autocommit=True, row_factory=dict_row, prepare_threshold=0, options=_PLANS
         )
@@ -124,10 +118,9 @@ class Server:
     async def connect(self) -> None:
         for _ in range(_CONNECTIONS):
             connection = await _Blocking.connect(
-                self.url, autocommit=True, row_factory=dict_row, prepare_threshold=0, options=_PLANS
+                self.url, autocommit=True, row_factory=dict_row, options=_PLANS
             )
             connection.server = self
-            connection.cursor_factory = _Cursor
             await store._prepare_session(connection)
             self.free.append(connection)
 
@@ -193,10 +186,10 @@ class _Pool:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def getconn(self) -> Connection:
+    async def getconn(self) -> NamedConnection:
         return self._server.free.pop()
 
-    async def putconn(self, connection: Connection) -> None:
+    async def putconn(self, connection: NamedConnection) -> None:
         self._server.free.append(connection)
 
 
@@ -232,8 +225,8 @@ class SimulatedDatabase(Database):
             return []
 
         async def work(transaction: Transaction) -> Rows:
-            cursor = await store._execute(transaction._connection, name, parameters)
-            return await cursor.fetchall() if cursor.description else []
+            (rows,) = await transaction.send((name, parameters))
+            return rows
 
         rows = await self._in_turn(name, super().fetch(name, parameters), work)
         if name in _UNORDERED:

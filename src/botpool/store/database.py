@@ -14,16 +14,14 @@ import psycopg
 import psycopg_pool
 import stamina
 from psycopg.rows import DictRow, dict_row
-from psycopg.types.json import JsonDumper
 
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.store.arrays import ArrayDumper
-from botpool.store.eager_connection import EagerConnection
+from botpool.store.named_connection import Call, NamedConnection, Rows
 from botpool.store.statements import sent_text
 from botpool.store.warm_pool import WarmPool
 
-Call: TypeAlias = tuple[str, Mapping[str, Any]]
-Rows: TypeAlias = list[dict[str, Any]]
+__all__ = ["Call", "Connection", "Database", "Rows", "Transaction"]
+
 Connection: TypeAlias = psycopg.AsyncConnection[DictRow]
 T = TypeVar("T")
 
@@ -40,14 +38,12 @@ _UNDONE = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 class Transaction:
     """Statements that happen together or not at all."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: NamedConnection) -> None:
         self._connection = connection
 
     async def send(self, *calls: Call) -> list[Rows]:
         """Run the calls in order, in one round trip, and give the rows of each."""
-        async with self._connection.pipeline():
-            cursors = [await _execute(self._connection, *call) for call in calls]
-        return [await cursor.fetchall() for cursor in cursors]
+        return await self._connection.run(*calls)
 
 
 class Database:
@@ -55,14 +51,14 @@ class Database:
 
     def __init__(self, url: str, *, max_connections: int = 16) -> None:
         self.url = url
-        self._pool: WarmPool[Connection] = WarmPool(
+        self._pool: WarmPool[NamedConnection] = WarmPool(
             url,
-            connection_class=EagerConnection,
+            connection_class=NamedConnection,
             kwargs={
                 "autocommit": True,
                 "row_factory": dict_row,
                 "application_name": "botpool",
-                # Whatever the database's own is: lists are sent so.
+                # Whatever the database's own is: parameters are sent so.
                 "client_encoding": "utf8",
                 "connect_timeout": 5,
                 # Those at rest may rest for long: nobody in between may take them for forgotten,
@@ -70,8 +66,6 @@ class Database:
                 "keepalives_idle": 30,
                 "keepalives_interval": 10,
                 "keepalives_count": 3,
-                # At once: planning one of ours takes longer than running it ten times.
-                "prepare_threshold": 0,
             },
             configure=_prepare_session,
             min_size=2,
@@ -114,11 +108,8 @@ class Database:
     async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
         """Run one statement, committed by itself, and give its rows."""
 
-        async def work(connection: Connection) -> Rows:
-            cursor = await _execute(connection, name, parameters)
-            return await cursor.fetchall() if cursor.rownumber is not None else []
-
-        return await self._done(work)
+        (rows,) = await self._done(lambda connection: connection.run((name, parameters)))
+        return rows
 
     async def fetch_one(self, name: str, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
         rows = await self.fetch(name, parameters)
@@ -127,7 +118,7 @@ class Database:
     async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Do the work in one transaction; an exception undoes it. It may be called again."""
 
-        async def together(connection: Connection) -> T:
+        async def together(connection: NamedConnection) -> T:
             async with connection.transaction():
                 return await work(Transaction(connection))
 
@@ -136,19 +127,16 @@ class Database:
     async def atomically(self, *calls: Call) -> list[Rows]:
         """Run the calls in one transaction and one round trip, its begin and commit included."""
 
-        async def work(connection: Connection) -> list[Rows]:
+        async def work(connection: NamedConnection) -> list[Rows]:
             try:
                 # Not `connection.transaction()`: it would wait for the answers before the
                 # commit, and hold the locks of these statements for one more round trip.
-                async with connection.pipeline():
-                    await _execute(connection, "begin", {})
-                    cursors = [await _execute(connection, *call) for call in calls]
-                    await _execute(connection, "commit", {})
+                _, *results, _ = await connection.run(("begin", {}), *calls, ("commit", {}))
             except psycopg.Error:
                 # What failed skipped everything behind it, the commit included.
                 await connection.rollback()
                 raise
-            return [await cursor.fetchall() for cursor in cursors]
+            return results
 
         return await self._done(work)
 
@@ -158,12 +146,12 @@ class Database:
             connection = await psycopg.AsyncConnection[DictRow].connect(
                 self.url, autocommit=True, row_factory=dict_row, connect_timeout=5
             )
-            await _execute(connection, "listen", {})
+            await connection.execute(sent_text("listen"))
         except _UNAVAILABLE as error:
             raise DatabaseUnavailable(_first_line(error)) from error
         return connection
 
-    async def _done(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _done(self, work: Callable[[NamedConnection], Awaitable[T]]) -> T:
         """Do the work on a connection, and again if the server has undone it."""
         try:
             return await self._tried(work)
@@ -174,7 +162,7 @@ class Database:
                 return await self._tried(work)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def _tried(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+    async def _tried(self, work: Callable[[NamedConnection], Awaitable[T]]) -> T:
         """The pool undoes what a connection comes back with, or closes it.
 
         Not by its `connection()`, which is also a context within a context that asks for a commit:
@@ -202,16 +190,8 @@ class Database:
             self._examination = asyncio.create_task(self._pool.check(), name="examine connections")
 
 
-async def _prepare_session(connection: Connection) -> None:
-    connection.adapters.register_dumper(dict, JsonDumper)
-    connection.adapters.register_dumper(list, ArrayDumper)
-    await _execute(connection, "prepare_session", {})
-
-
-async def _execute(
-    connection: Connection, name: str, parameters: Mapping[str, Any]
-) -> psycopg.AsyncCursor[DictRow]:
-    return await connection.execute(sent_text(name), parameters)
+async def _prepare_session(connection: NamedConnection) -> None:
+    await connection.run(("prepare_session", {}))
 
 
 def _first_line(error: BaseException) -> str:

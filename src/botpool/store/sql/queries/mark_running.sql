@@ -11,7 +11,7 @@ WITH slot AS (
         -- A container that runs is the end of its deployment, and has its image.
         deployment_ended_at = coalesce(deployment_ended_at, botpool_now()),
         leads_image = NULL,
-        next_step_at = CASE WHEN %(max_duration_s)s > 0
+        next_step_at = CASE WHEN %(max_duration_s)s::float8 > 0
                             THEN botpool_now() + make_interval(secs => %(max_duration_s)s) END,
         step_tries = 0,
         version = version + 1
