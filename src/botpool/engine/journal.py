@@ -5,7 +5,7 @@ slot goes along with one `bot.transition`. Five kinds of lines carry a `point`: 
 operator follows a slot through its life.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -39,15 +39,18 @@ def slot_moved(
 def assigned(rows: Iterable[Mapping[str, Any]], *, reason: str) -> None:
     """Bots were given to slots by one statement. Only idle ones are given."""
     moved = {**_from_to(SlotStatus.IDLE, SlotStatus.DEPLOYING), "reason": reason, "point": "assign"}
-    _tell("slot.transition", [_of_slot(row) | moved for row in rows])
+    _tell("slot.transition", [{**_of_slot(row), **moved} for row in rows])
 
 
 def ended(moved: Iterable[tuple[Mapping[str, Any], Ending]]) -> None:
     """Bots came to their end by one statement, and their slots to their release."""
     lines = [
-        _of_slot(row)
-        | _from_to(row["slot_status"], SlotStatus.RELEASING)
-        | {"reason": ending.reason, "bot_status": str(ending.status)}
+        {
+            **_of_slot(row),
+            **_from_to(row["slot_status"], SlotStatus.RELEASING),
+            "reason": ending.reason,
+            "bot_status": str(ending.status),
+        }
         for row, ending in moved
     ]
     _tell("slot.transition", lines)
@@ -147,22 +150,20 @@ def deployment_changed(
     )
 
 
-def _tell(event: str, lines: Sequence[Mapping[str, Any]]) -> None:
+def _tell(event: str, lines: Iterable[Mapping[str, Any]]) -> None:
     """What happened to many at once, a few lines in one write."""
-    short = [line for line in lines if _is_short(line["reason"])]
+    short, long = [], []
+    for line in lines:
+        reason = line["reason"]
+        (short if len(reason) <= _SHORT and reason.isascii() else long).append(line)
     for start in range(0, len(short), _AT_ONCE):
         first, *others = short[start : start + _AT_ONCE]
         if others:
             _log.info(event, each=[first, *others])
         else:
             _log.info(event, **first)
-    for line in lines:
-        if not _is_short(line["reason"]):
-            _log.info(event, **line)
-
-
-def _is_short(reason: str) -> bool:
-    return len(reason) <= _SHORT and reason.isascii()
+    for line in long:
+        _log.info(event, **line)
 
 
 def _of_release(release: Release) -> dict[str, object]:
