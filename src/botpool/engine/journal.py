@@ -152,7 +152,8 @@ def deployment_changed(
 
 def _tell(event: str, lines: Iterable[Mapping[str, Any]]) -> None:
     """What happened to many at once, a few lines in one write."""
-    short, long = [], []
+    short: list[Mapping[str, Any]] = []
+    long: list[Mapping[str, Any]] = []
     for line in lines:
         reason = line["reason"]
         (short if len(reason) <= _SHORT and reason.isascii() else long).append(line)
