@@ -75,7 +75,7 @@ def _with_bare_endpoints(replica: Replica, database: Database) -> FastAPI:
         assert len(rows) == len(wishes), "there is a slot for each"
         return rows
 
-    claiming = Gathering("least", claim, at_once=64, lanes=2)
+    claiming = Gathering("least", claim, at_once=64, lanes=2, is_idle=database.is_idle)
 
     @app.post("/least", status_code=201)
     async def least(body: body_model) -> JSONResponse:  # type: ignore[valid-type]

@@ -20,6 +20,8 @@ _ALARM = 0.15
 BODY = {"meetingUrl": "https://meet.google.com/abc-defg-hij", "botData": {"language": "en"}}
 _UNLOADED = 50
 """Posts, one after the other, whose median is that of an unloaded request."""
+_SLOTS_PER_S = 8_000
+"""More than a server here can admit in a second."""
 _TOO_FEW = "SELECT 1 / (count(*) - 1) FROM bot_pool_queue HAVING count(*) > 0"
 
 
@@ -38,12 +40,12 @@ def _against_noop(ground: Ground, server: Server, url: str) -> Figure:
     ratios, rates, limits = [], [], []
     for _ in range(ground.rounds):
         noop = _posts(server, "/noop", ground.seconds)
-        fill_pool(url, slots=4_000 * ground.seconds)
+        fill_pool(url, slots=_SLOTS_PER_S * ground.seconds)
         rates.append(_posts(server, "/v1/bots", ground.seconds))
         ratios.append(rates[-1] / noop)
         execute(url, _TOO_FEW)
         if not ground.small:
-            fill_pool(url, slots=4_000 * ground.seconds)
+            fill_pool(url, slots=_SLOTS_PER_S * ground.seconds)
             limits.append(_posts(server, "/least", ground.seconds) / noop)
     detail = {"posts_per_s": round(statistics.median(rates))}
     if limits:
