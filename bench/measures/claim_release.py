@@ -42,7 +42,7 @@ _UNGUARD = (
     """,
     "ALTER TABLE bot_pool_slots DROP CONSTRAINT slots_container_unique",
     """
-    DROP INDEX idx_bots_ended, idx_bots_created, idx_bots_pages, idx_history_slot,
+    DROP INDEX idx_bots_ended, idx_bots_created, idx_bots_pages, idx_history_slot, idx_history_xid,
         idx_assignments_slot, idx_assignments_assigned, idx_assignments_bot,
         idx_bot_pool_slots_status, idx_bot_pool_slots_bot
     """,

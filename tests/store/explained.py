@@ -1,11 +1,11 @@
 """What a statement of the product reads: its plan, made once without knowing what it is asked."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import psycopg
 
+from botpool.store.named_connection import numbered
 from botpool.store.statements import sent_text
 
 
@@ -29,30 +29,26 @@ def explained(
 
 def plan(connection: psycopg.Connection, name: str, parameters: Mapping[str, Any]) -> None:
     """Have the server prepare and plan a statement, as things are now, and do nothing."""
-    order = _order(name)
-    text = re.sub(r"%\((\w+)\)s", lambda found: f"${order.index(found[1]) + 1}", sent_text(name))
-    connection.execute(f"PREPARE {name} AS {text.replace('%%', '%')}")
-    connection.execute(f"EXPLAIN {_execute(name)}", [parameters[each] for each in order])
+    text, order = numbered(sent_text(name))
+    connection.execute(f"PREPARE {name} AS {text}")
+    connection.execute(f"EXPLAIN {_execute(name, order)}", [parameters[each] for each in order])
 
 
 def executed_as_planned(
     connection: psycopg.Connection, name: str, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What a planned statement does now: its plan, with what each part of it read."""
-    values = [parameters[each] for each in _order(name)]
-    row = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {_execute(name)}", values).fetchone()
+    _, order = numbered(sent_text(name))
+    values = [parameters[each] for each in order]
+    explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {_execute(name, order)}"
+    row = connection.execute(explain, values).fetchone()
     assert row is not None
     executed: dict[str, Any] = row[0][0]["Plan"]
     return executed
 
 
-def _order(name: str) -> list[str]:
-    """The names of its parameters, each once."""
-    return list(dict.fromkeys(re.findall(r"%\((\w+)\)s", sent_text(name))))
-
-
-def _execute(name: str) -> str:
-    given = ", ".join(["%s"] * len(_order(name)))
+def _execute(name: str, parameters: Sequence[str]) -> str:
+    given = ", ".join(["%s"] * len(parameters))
     return f"EXECUTE {name}" + (f" ({given})" if given else "")
 
 

@@ -1,4 +1,4 @@
-"""Connections at rest."""
+"""Connections at rest, and whether all of them are."""
 
 import asyncio
 
@@ -7,6 +7,8 @@ import pytest
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.database import Database
+
+from planting import planted
 
 _CONNECTIONS = 4
 _ITS_OWN = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -24,6 +26,24 @@ async def test_those_that_died_at_rest_are_found_before_they_are_needed(database
             while len(server.execute(f"SELECT {_ITS_OWN}").fetchall()) < _CONNECTIONS:
                 await asyncio.sleep(0.05)
     await _use(database, _CONNECTIONS)
+    await database.close()
+
+
+async def test_the_server_is_idle_while_nothing_is_under_way(database_url: str) -> None:
+    database = Database(database_url)
+    await database.open()
+    statements = {"sleep": "SELECT pg_sleep(60)", "fail": "SELECT 1 / 0"}
+    with planted(**statements):
+        assert database.is_idle()
+        sleeping = asyncio.create_task(database.fetch("sleep", {}))
+        await asyncio.sleep(0.1)
+        assert not database.is_idle()
+        sleeping.cancel()
+        await asyncio.wait([sleeping])
+        assert database.is_idle()
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await database.atomically(("fail", {}))
+        assert database.is_idle()
     await database.close()
 
 

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from botpool.store.named_connection import NamedConnection
@@ -130,6 +132,70 @@ async def test_one_whose_server_is_gone_says_so(
     with pytest.raises(psycopg.OperationalError):
         await connection.run(*[("number", {"n": 1})] * calls)
     assert connection.closed
+
+
+async def test_one_whose_server_ends_it_in_the_middle_says_why(
+    connection: NamedConnection, database_url: str
+) -> None:
+    await connection.run(("number", {"n": 0}))
+    running = asyncio.create_task(
+        connection.run(("number", {"n": 1}), ("sleep", {"seconds": 60}), ("number", {"n": 2}))
+    )
+    await asyncio.sleep(0.3)
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
+    with pytest.raises(psycopg.errors.AdminShutdown):
+        await running
+    assert connection.closed
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+async def test_one_whose_answers_are_garbled_is_lost(database_url: str, calls: int) -> None:
+    async with _garbling(database_url) as (url, garble):
+        connection = await NamedConnection.connect(url, autocommit=True)
+        async with connection:
+            with planted(number="SELECT %(n)s::integer AS n"):
+                await connection.run(*[("number", {"n": 1})] * 2)
+                garble.set()
+                with pytest.raises(psycopg.Error):
+                    async with asyncio.timeout(30):
+                        await connection.run(*[("number", {"n": 1})] * calls)
+            assert connection.closed
+
+
+@asynccontextmanager
+async def _garbling(url: str) -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """The server behind somebody who, once told to, passes its answers on as nonsense."""
+    garble = asyncio.Event()
+    parts = conninfo_to_dict(url)
+    ends: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, port = str(parts["host"]), parts["port"]
+        if host.startswith("/"):
+            server = await asyncio.open_unix_connection(f"{host}/.s.PGSQL.{port}")
+        else:
+            server = await asyncio.open_connection(host, int(port))
+        ends.extend((writer, server[1]))
+        await asyncio.gather(pass_on(reader, server[1]), pass_on(server[0], writer, garble))
+
+    async def pass_on(
+        source: asyncio.StreamReader,
+        target: asyncio.StreamWriter,
+        garble: asyncio.Event | None = None,
+    ) -> None:
+        while data := await source.read(65_536):
+            target.write(b"!" * len(data) if garble is not None and garble.is_set() else data)
+            await target.drain()
+
+    proxy = await asyncio.start_server(serve, "127.0.0.1", 0)
+    address = {"host": "127.0.0.1", "port": proxy.sockets[0].getsockname()[1], "sslmode": "disable"}
+    try:
+        yield make_conninfo("", **{**parts, **address}), garble
+    finally:
+        for end in ends:
+            end.close()
+        proxy.close()
 
 
 async def test_others_go_on_while_the_server_takes_nothing(connection: NamedConnection) -> None:

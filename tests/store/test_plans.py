@@ -189,6 +189,8 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("find_queue_work", {}, 100),
     ("requeue_bots", UNDEPLOYED | {"max_attempts": 3}, 20 * TOGETHER),
     ("fail_undeployed_bots", UNDEPLOYED, 20 * TOGETHER),
+    ("measure_occupancy", {"platform": TEAMS}, 2 * BUSY),
+    ("prune_history", {"limit": TOGETHER, "days": 0}, 10 * TOGETHER),
 ]
 """Statements of the hot path, what they are asked for, and how many rows they may read."""
 

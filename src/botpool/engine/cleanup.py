@@ -132,7 +132,7 @@ class Cleanup:
         return pruned
 
     async def _prune_bots(self, transaction: Transaction) -> int:
-        """Assignments first, in a statement of their own: they refer to the bots."""
+        """Assignments first, in a statement of their own: each names a bot that is there."""
         ((*rows,),) = await transaction.send(
             ("prune_bots", {"days": self.moves.policy.bots_days, "limit": _BATCH})
         )

@@ -86,7 +86,6 @@ class Freeing:
                 at_once=_AT_ONCE,
                 lanes=2,
                 apart_by=lambda release: release.slot.slot_id,
-                is_idle=self._database.is_idle,
             )
         return await releases.ask(_Release.of(slot, container_gone=container_gone))
 

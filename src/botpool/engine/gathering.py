@@ -150,7 +150,7 @@ class Gathering(Generic[Item, Answer]):
         of them at once, and on one while we read another's answers. Only where each share is worth
         a statement, and not what fills one: then there is more behind it, and it pays to be full.
         """
-        waiting = len(self._waiting)
+        waiting = sum(not answer.done() for _, answer in self._waiting)
         if self._lanes * self._enough <= waiting < self._at_once and self._is_idle():
             return -(-waiting // self._lanes)
         return self._at_once

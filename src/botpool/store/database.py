@@ -134,7 +134,8 @@ class Database:
                 _, *results, _ = await connection.run(("begin", {}), *calls, ("commit", {}))
             except psycopg.Error:
                 # What failed skipped everything behind it, the commit included.
-                await connection.rollback()
+                if not connection.closed:
+                    await connection.rollback()
                 raise
             return results
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from psycopg import AsyncConnection
 from psycopg.abc import PQGen
 from psycopg.adapt import Transformer
-from psycopg.errors import error_from_result
+from psycopg.errors import Error, OperationalError, error_from_result
 from psycopg.generators import execute, fetch_many, send
 from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
@@ -38,6 +38,8 @@ class _Prepared(NamedTuple):
 class NamedConnection(AsyncConnection[DictRow]):
     def __init__(self, pgconn: PGconn, row_factory: AsyncRowFactory[DictRow] = dict_row) -> None:
         super().__init__(pgconn, row_factory)
+        # psycopg keeps its own, and sometimes has the server forget all that it was told.
+        self.prepare_threshold = None
         self._known: dict[str, _Prepared] = {}
         self._reader = Transformer.from_context(self)
 
@@ -66,30 +68,35 @@ class NamedConnection(AsyncConnection[DictRow]):
     ) -> PQGen[list[PGresult]]:
         pgconn = self.pgconn
         pgconn.enter_pipeline_mode()
+        results: list[PGresult] = []
         try:
             for name, values in ready:
                 pgconn.send_query_prepared(name, values)
             pgconn.pipeline_sync()
             yield from send(pgconn)
-            results: list[PGresult] = []
             while True:
                 answers = yield from fetch_many(pgconn)
-                if answers and answers[0].status == ExecStatus.PIPELINE_SYNC:
+                if not answers:
+                    raise OperationalError("the connection was lost between two answers")
+                if answers[0].status == ExecStatus.PIPELINE_SYNC:
                     return results
                 results += answers  # One of each, and one of a commit that failed at the end.
+        except Error:
+            # Why the server ended the connection, if it has told.
+            for result in results:
+                _refuse_failure(result)
+            raise
         finally:
             if pgconn.status == ConnStatus.OK:
                 pgconn.exit_pipeline_mode()
 
     def _prepare(self, name: str) -> PQGen[_Prepared]:
-        text = sent_text(name)
-        parameters = tuple(dict.fromkeys(_PARAMETER.findall(text)))
-        numbered = _PARAMETER.sub(lambda found: f"${parameters.index(found[1]) + 1}", text)
+        text, parameters = numbered(sent_text(name))
         prepared = _Prepared(f"{name}_{len(self._known)}".encode(), parameters)
-        self.pgconn.send_prepare(prepared.name, numbered.replace("%%", "%").encode())
+        self.pgconn.send_prepare(prepared.name, text.encode())
         for result in (yield from execute(self.pgconn)):
             _refuse_failure(result)
-        self._known[text] = prepared
+        self._known[sent_text(name)] = prepared
         return prepared
 
     def _rows(self, result: PGresult) -> Rows:
@@ -101,6 +108,13 @@ class NamedConnection(AsyncConnection[DictRow]):
         return self._reader.load_rows(
             0, result.ntuples, lambda values: dict(zip(columns, values, strict=True))
         )
+
+
+def numbered(text: str) -> tuple[str, Sequence[str]]:
+    """A statement as the server reads it, and the names of its parameters by their numbers."""
+    names = tuple(dict.fromkeys(_PARAMETER.findall(text)))
+    text = _PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", text)
+    return text.replace("%%", "%"), names
 
 
 def _refuse_failure(result: PGresult) -> None:

@@ -14,10 +14,6 @@ def statement(name: str) -> str:
 
 @cache
 def sent_text(name: str) -> str:
-    """A statement as it is sent: without comments and indentation.
-
-    psycopg remembers how it reads a text of up to 4,096 characters, and reads a longer one anew
-    for every execution.
-    """
+    """A statement as it is sent: without comments and indentation."""
     lines = (line.strip() for line in statement(name).splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("--"))

@@ -1,6 +1,5 @@
--- Less to write for the life of a bot: 53 index entries become 45, and two rows fewer are looked up
--- and locked. Every statement of the version before still works; until that version is exchanged,
--- its cleanup reads more of history.
+-- Less to write for the life of a bot: 53 index entries become 51, and two rows fewer are looked up
+-- and locked. Every statement of the version before still works.
 
 -- By status, only slots without a bot are looked for: those that a pool may take down. Whoever has
 -- one is found by it. So a bot's way through its slot writes one entry here, and not three.
@@ -8,14 +7,6 @@ DROP INDEX idx_bot_pool_slots_status;
 CREATE INDEX idx_bot_pool_slots_status
     ON bot_pool_slots (platform, status COLLATE "C", backend) WITH (deduplicate_items = off)
     WHERE status COLLATE "C" IN ('idle', 'error');
-
--- The stream reads history by the transactions that wrote it, and the oldest of them are the first
--- to be forgotten. Nobody asks for a row by its number alone, which is unique by its sequence.
-CREATE UNIQUE INDEX history_by_transaction ON history (xid, id);
-ALTER TABLE history
-    DROP CONSTRAINT history_pkey,
-    ADD CONSTRAINT history_pkey PRIMARY KEY USING INDEX history_by_transaction;
-DROP INDEX idx_history_xid;
 
 -- These two looked a row up that the same statement had just read or written, and locked it: every
 -- admission its pool, which all others lock too. What they said holds without them: whoever lives

@@ -1,9 +1,8 @@
--- Forget some of what happened long ago: of the oldest transactions, what is too old.
-DELETE FROM history h
-USING (
-    SELECT oldest.xid, oldest.id
-    FROM (SELECT o.xid, o.id, o.at FROM history o ORDER BY o.xid, o.id LIMIT %(limit)s) AS oldest
-    WHERE oldest.at < botpool_now() - make_interval(days => %(days)s)
-) AS old
-WHERE h.xid = old.xid AND h.id = old.id
-RETURNING h.id
+-- Forget some of what happened long ago. History is numbered as it is written: the lowest numbers
+-- are the oldest rows. They are named one by one: for a subquery, all of history would be read.
+DELETE FROM history
+WHERE id = ANY (ARRAY(
+    SELECT oldest.id
+    FROM (SELECT h.id, h.at FROM history h ORDER BY h.id LIMIT %(limit)s) AS oldest
+    WHERE oldest.at < botpool_now() - make_interval(days => %(days)s)))
+RETURNING id

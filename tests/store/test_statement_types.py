@@ -1,0 +1,45 @@
+"""What a statement is given is read as what its name says, for the server decides that alone.
+
+A number of seconds has a fraction. Read as an integer, it would be refused when it has one.
+"""
+
+from importlib.resources import files
+
+import psycopg
+import pytest
+from psycopg.pq import ExecStatus
+
+from botpool.store.named_connection import numbered
+from botpool.store.statements import sent_text
+
+_NAMES = sorted(
+    file.name.removesuffix(".sql")
+    for file in (files("botpool.store") / "sql" / "queries").iterdir()
+)
+_BY_ENDING = {
+    "_s": "float8",
+    "_ids": "_int8|_text",
+    "_id": "int8|text",
+    "days": "int4",
+    "limit": "int4|int8",
+    "platform": "text",
+    "reason": "text",
+    "reasons": "_text",
+}
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_a_parameter_is_of_the_kind_that_it_is_called(database_url: str, name: str) -> None:
+    text, parameters = numbered(sent_text(name))
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        made = connection.pgconn.prepare(name.encode(), text.encode())
+        assert made.status == ExecStatus.COMMAND_OK, made.error_message
+        described = connection.pgconn.describe_prepared(name.encode())
+        for number, parameter in enumerate(parameters):
+            row = connection.execute(
+                "SELECT typname FROM pg_type WHERE oid = %s", [described.param_type(number)]
+            ).fetchone()
+            assert row is not None
+            for ending, kinds in _BY_ENDING.items():
+                if parameter.endswith(ending):
+                    assert row[0] in kinds.split("|"), f"{parameter} is read as {row[0]}"
