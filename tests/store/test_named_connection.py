@@ -31,6 +31,7 @@ async def connection(database_url: str) -> AsyncIterator[NamedConnection]:
         "wrong": "SELECT nothing",
         "make": "CREATE TEMPORARY TABLE made (n integer UNIQUE DEFERRABLE INITIALLY DEFERRED)",
         "insert": "INSERT INTO made VALUES (%(n)s)",
+        "count": "SELECT count(*) AS rows FROM made",
     }
     with planted(**statements):
         async with connection:
@@ -48,9 +49,9 @@ async def test_a_statement_is_prepared_once_whatever_it_carries(
     connection: NamedConnection,
 ) -> None:
     for n in (1, 40_000, None, 2):
-        await connection.run(("number", {"n": n}), ("begin", {}), ("commit", {}))
+        await connection.run(("number", {"n": n}), ("text", {"text": str(n)}))
     plans = await (await connection.execute("SELECT name FROM pg_prepared_statements")).fetchall()
-    assert sorted(plan["name"] for plan in plans) == ["begin_1", "commit_2", "number_0"]
+    assert sorted(plan["name"] for plan in plans) == ["number_0", "text_1"]
 
 
 async def test_many_take_no_turn_each(
@@ -91,16 +92,32 @@ async def test_a_failure_is_the_failing_statements(connection: NamedConnection) 
     assert await connection.run(("divide", {"by": 1})) == [[{"quotient": 1}]]
 
 
+async def test_many_are_one_transaction(connection: NamedConnection) -> None:
+    await connection.run(("make", {}))
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        await connection.run(("insert", {"n": 1}), ("divide", {"by": 0}), ("insert", {"n": 2}))
+    assert connection.pgconn.transaction_status == TransactionStatus.IDLE
+    assert await connection.run(("count", {})) == [[{"rows": 0}]]
+    *_, counted = await connection.run(("insert", {"n": 1}), ("insert", {"n": 2}), ("count", {}))
+    assert counted == [{"rows": 2}], "each sees what the former did"
+    assert await connection.run(("count", {})) == [[{"rows": 2}]]
+
+
 async def test_what_is_refused_at_the_commit_is_told(connection: NamedConnection) -> None:
-    twice = [("insert", {"n": 1}), ("insert", {"n": 1})]
     await connection.run(("make", {}))
     with pytest.raises(psycopg.errors.UniqueViolation):
-        await connection.run(("begin", {}), *twice, ("commit", {}))
-    await connection.rollback()
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        await connection.run(*twice)
-    rows = await (await connection.execute("SELECT count(*) AS n FROM made")).fetchall()
-    assert rows == [{"n": 0}]
+        await connection.run(("insert", {"n": 1}), ("insert", {"n": 1}))
+    assert connection.pgconn.transaction_status == TransactionStatus.IDLE
+    assert await connection.run(("count", {})) == [[{"rows": 0}]]
+
+
+async def test_what_is_part_of_a_transaction_is_not_committed(connection: NamedConnection) -> None:
+    await connection.run(("make", {}))
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        async with connection.transaction():
+            await connection.run(("insert", {"n": 1}), ("insert", {"n": 2}))
+            await connection.run(("divide", {"by": 0}))
+    assert await connection.run(("count", {})) == [[{"rows": 0}]]
 
 
 async def test_what_cannot_be_written_is_not_sent(connection: NamedConnection) -> None:

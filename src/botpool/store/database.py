@@ -107,7 +107,6 @@ class Database:
 
     async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
         """Run one statement, committed by itself, and give its rows."""
-
         (rows,) = await self._done(lambda connection: connection.run((name, parameters)))
         return rows
 
@@ -125,21 +124,12 @@ class Database:
         return await self._done(together)
 
     async def atomically(self, *calls: Call) -> list[Rows]:
-        """Run the calls in one transaction and one round trip, its begin and commit included."""
+        """Run the calls in one transaction and one round trip, its commit included.
 
-        async def work(connection: NamedConnection) -> list[Rows]:
-            try:
-                # Not `connection.transaction()`: it would wait for the answers before the
-                # commit, and hold the locks of these statements for one more round trip.
-                _, *results, _ = await connection.run(("begin", {}), *calls, ("commit", {}))
-            except psycopg.Error:
-                # What failed skipped everything behind it, the commit included.
-                if not connection.closed:
-                    await connection.rollback()
-                raise
-            return results
-
-        return await self._done(work)
+        Not `connection.transaction()`: it would wait for the answers before the commit, and hold
+        the locks of these statements for one more round trip.
+        """
+        return await self._done(lambda connection: connection.run(*calls))
 
     async def listener(self) -> Connection:
         """A connection of its own that hears the other replicas. The caller closes it."""

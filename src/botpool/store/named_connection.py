@@ -46,7 +46,8 @@ class NamedConnection(AsyncConnection[DictRow]):
     async def run(self, *calls: Call) -> list[Rows]:
         """Run the statements in order, in one round trip, and give the rows of each.
 
-        The first that fails is raised, and those after it were not run.
+        They are one transaction, if they are not part of one. The first that fails is raised, and
+        those after it were not run.
         """
         async with self.lock:
             results = await self.wait(self._results(calls))

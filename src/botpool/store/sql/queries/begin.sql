@@ -1,2 +1,0 @@
--- Begin a transaction whose statements travel together.
-BEGIN

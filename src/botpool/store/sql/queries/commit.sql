@@ -1,2 +1,0 @@
--- End a transaction whose statements travelled together.
-COMMIT
