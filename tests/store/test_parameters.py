@@ -1,5 +1,6 @@
 """What a statement is given comes to PostgreSQL as it is, and as what the statement says it is."""
 
+from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
 
@@ -48,37 +49,43 @@ _AWKWARD = [
 _OFTEN = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
+@pytest.fixture
+def connection(database_url: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
 @given(data=st.data())
 @_OFTEN
 @pytest.mark.parametrize("kind", _KINDS)
 def test_a_list_that_is_sent_is_what_arrives(
-    database_url: str, kind: str, data: st.DataObject
+    connection: psycopg.Connection, kind: str, data: st.DataObject
 ) -> None:
     items = data.draw(st.lists(_KINDS[kind]) | st.lists(st.none() | _KINDS[kind]))
-    assert _echoed(database_url, f"{kind}[]", items) == items
+    assert _echoed(connection, f"{kind}[]", items) == items
 
 
 @given(data=st.data())
 @_OFTEN
 @pytest.mark.parametrize("kind", [*_KINDS, *_ONLY_ALONE])
 def test_a_value_that_is_sent_is_what_arrives(
-    database_url: str, kind: str, data: st.DataObject
+    connection: psycopg.Connection, kind: str, data: st.DataObject
 ) -> None:
     value = data.draw(st.none() | (_KINDS | _ONLY_ALONE)[kind])
-    assert _echoed(database_url, kind, value) == value
+    assert _echoed(connection, kind, value) == value
 
 
-def test_what_looks_like_something_else_is_text(database_url: str) -> None:
-    assert _echoed(database_url, "text[]", _AWKWARD) == _AWKWARD
-    assert _echoed(database_url, "text[]", [*_AWKWARD, None]) == [*_AWKWARD, None]
+def test_what_looks_like_something_else_is_text(connection: psycopg.Connection) -> None:
+    assert _echoed(connection, "text[]", _AWKWARD) == _AWKWARD
+    assert _echoed(connection, "text[]", [*_AWKWARD, None]) == [*_AWKWARD, None]
     for text in _AWKWARD:
-        assert _echoed(database_url, "text", text) == text
+        assert _echoed(connection, "text", text) == text
 
 
-def test_a_state_is_text(database_url: str) -> None:
-    assert _echoed(database_url, "text", BotStatus.DONE) == "DONE"
-    assert _echoed(database_url, "text[]", [BotStatus.DONE, None]) == ["DONE", None]
-    assert _echoed(database_url, "text[]", [BotStatus.DONE, BotStatus.FAILED]) == ["DONE", "FAILED"]
+def test_a_state_is_text(connection: psycopg.Connection) -> None:
+    assert _echoed(connection, "text", BotStatus.DONE) == "DONE"
+    assert _echoed(connection, "text[]", [BotStatus.DONE, None]) == ["DONE", None]
+    assert _echoed(connection, "text[]", [BotStatus.DONE, BotStatus.FAILED]) == ["DONE", "FAILED"]
 
 
 @pytest.mark.parametrize("value", ["a\0b", ["a\0b"], [BotStatus.DONE, "\0"], [None, "\0"]])
@@ -116,11 +123,10 @@ async def test_a_database_of_another_encoding_reads_it_as_it_is(
         postgres.drop_database(url)
 
 
-def _echoed(url: str, kind: str, value: object) -> object:
-    with psycopg.connect(url) as connection:
-        result = connection.pgconn.exec_params(f"SELECT $1::{kind}".encode(), [written(value)])
-        assert result.status == ExecStatus.TUPLES_OK, result.error_message
-        reader = Transformer(connection)
-        reader.set_pgresult(result)
-        (row,) = reader.load_rows(0, 1, tuple)
+def _echoed(connection: psycopg.Connection, kind: str, value: object) -> object:
+    result = connection.pgconn.exec_params(f"SELECT $1::{kind}".encode(), [written(value)])
+    assert result.status == ExecStatus.TUPLES_OK, result.error_message
+    reader = Transformer(connection)
+    reader.set_pgresult(result)
+    (row,) = reader.load_rows(0, 1, tuple)
     return row[0]
