@@ -19,7 +19,7 @@ def second_database_url(postgres: TestPostgres, template: str) -> Iterator[str]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--mornings", type=int, default=200, help="how many random mornings")
+    parser.addoption("--mornings", type=int, default=120, help="how many random mornings")
     parser.addoption("--morning", type=int, default=None, help="the one with this seed")
 
 

@@ -1,7 +1,7 @@
 """Mornings on which several things go wrong at once, by chance, and replicas die.
 
 A seed is a morning: the same seed gives the same faults, stops and deaths. `--mornings N` lives N
-of them instead of 200, `--morning SEED` one. Times are a quarter of Coolify's: more mornings.
+of them instead of 120, `--morning SEED` one. Times are a quarter of Coolify's: more mornings.
 """
 
 import random
@@ -18,7 +18,7 @@ from replicas import TEAMS
 TROUBLE_S = 120.0
 QUIET_S = 4000.0
 PER_TEST = 10
-MORNINGS = 200
+MORNINGS = 120
 
 
 def some_faults(chance: random.Random) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         batches = [range(n, min(n + PER_TEST, wanted)) for n in range(0, wanted, PER_TEST)]
     seeds = [pytest.param(batch, id=f"{batch.start}-{batch.stop - 1}") for batch in batches]
     if one is None and wanted == MORNINGS:
-        more = range(wanted, 3 * wanted)
+        more = range(wanted, 5 * wanted)
         seeds.append(pytest.param(more, id="many more", marks=pytest.mark.long))
     metafunc.parametrize("seeds", seeds)
 
