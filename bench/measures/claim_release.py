@@ -40,11 +40,9 @@ _UNGUARD = (
         END LOOP;
     END $$
     """,
-    "ALTER TABLE bot_pool_slots DROP CONSTRAINT slots_container_unique",
     """
-    DROP INDEX idx_bots_ended, idx_bots_created, idx_bots_pages, idx_history_slot, idx_history_xid,
-        idx_assignments_slot, idx_assignments_assigned, idx_assignments_bot,
-        idx_bot_pool_slots_status, idx_bot_pool_slots_bot
+    DROP INDEX idx_bots_pages, idx_history_slot, idx_history_xid, idx_assignments_slot,
+        idx_assignments_assigned, idx_assignments_bot, idx_bot_pool_slots_bot
     """,
 )
 """What keeps the rows right, and what finds them for anybody but the cycle itself, taken away."""

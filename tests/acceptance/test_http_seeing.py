@@ -120,6 +120,27 @@ async def test_who_was_in_a_slot(stage: Stage) -> None:
     assert all(bar["from"] < bar["to"] for bar in (*failed, *done))
 
 
+async def test_what_befell_a_slot(stage: Stage) -> None:
+    """With its bots and without one, in the order in which it happened, and the newest of it."""
+    async with api_over(stage, pool(1)) as api:
+        for failing in (True, False):
+            state = ContainerState.ERROR if failing else ContainerState.RUNNING
+            stage.backend.state_after_start = state
+            await api.create()
+            await stage.settle(api.replica)
+        await run_to_its_end(api, stage, 2)
+        (slot,) = stage.slots()
+        found = (await asked(api, f"/v1/slots/{slot['id']}/history"))["events"]
+        newest = await api.replica.database.fetch(
+            "list_slot_history", {"slot_id": slot["id"], "limit": 7}
+        )
+    written = stage.rows("SELECT * FROM history WHERE slot_id IS NOT NULL ORDER BY id DESC")
+    assert {row["bot_id"] for row in written} == {None, 1, 2}
+    expected = [(row["kind"], row["from_state"], row["to_state"]) for row in written]
+    assert [(event["kind"], event["from"], event["to"]) for event in found] == expected
+    assert [(row["kind"], row["from_state"], row["to_state"]) for row in newest] == expected[:7]
+
+
 async def found_by(api: Api, search: str) -> list[int]:
     return [bot["id"] for bot in (await asked(api, "/v1/bots", search=search))["bots"]]
 

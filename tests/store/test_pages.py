@@ -23,7 +23,7 @@ from postgres import TestPostgres
 
 BOTS = 100_000
 LIMIT = 51
-QUIET = 6
+QUIET = 7
 """A slot without a past, beside a few with a long one."""
 POOLS = ("google-meet", "teams", "zoom")
 
@@ -48,10 +48,13 @@ FILL = f"""
     FROM generate_series(1, 20000) AS n;
     INSERT INTO bot_heartbeats (bot_id, assignment_id, last_at)
     SELECT n, n, now() FROM generate_series(1, 5000) AS n;
-    INSERT INTO history (kind, bot_id, slot_id, reason)
-    SELECT 'bot.status', n % 1000 + 1, n % 5 + 1, 'test' FROM generate_series(1, 20000) AS n;
-    INSERT INTO assignments (bot_id, slot_id, slot_name, platform, attempt, warm, assigned_at)
-    SELECT n, n % 5 + 1, 's', 'zoom', 1, true, now() FROM generate_series(1, 20000) AS n;
+    INSERT INTO history (kind, bot_id, slot_id, assignment_id, reason)
+    SELECT 'bot.status', n % 1000 + 19001, n % 5 + 2, n % 1000 + 19001, 'test'
+    FROM generate_series(1, 20000) AS n;
+    INSERT INTO history (kind, slot_id, reason)
+    SELECT 'slot.status', n % 5 + 1, 'test' FROM generate_series(1, 5000) AS n;
+    INSERT INTO assignments (id, bot_id, slot_id, slot_name, platform, attempt, warm, assigned_at)
+    SELECT n, n, (n - 1) % 5 + 2, 's', 'zoom', 1, true, now() FROM generate_series(1, 20000) AS n;
 """
 
 
@@ -119,8 +122,9 @@ def test_a_page_of_bots_reads_few_rows(
         ("find_bot_bounds", {}, 2),
         ("list_queue", {"platform": None, "limit": 1000}, 1010),
         ("list_queue", {"platform": "zoom", "limit": 1000}, 1 + len(POOLS)),
-        ("list_bot_history", {"bot_id": 7}, 40),
-        ("list_slot_history", {"slot_id": 3, "limit": 500}, 500),
+        ("list_bot_history", {"bot_id": 19_007}, 40),
+        # Those of its stays, those without a bot, and both put together.
+        ("list_slot_history", {"slot_id": 3, "limit": 500}, 1_600),
         ("list_slot_history", {"slot_id": QUIET, "limit": 500}, 0),
         ("list_slot_assignments", {"slot_id": 3, "limit": 200}, 400),
         ("list_slot_assignments", {"slot_id": QUIET, "limit": 200}, 0),

@@ -191,6 +191,9 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     ("fail_undeployed_bots", UNDEPLOYED, 20 * TOGETHER),
     ("measure_occupancy", {"platform": TEAMS}, 2 * BUSY),
     ("prune_history", {"limit": TOGETHER, "days": 0}, 10 * TOGETHER),
+    # All are young: the first that is not too old is found by halving.
+    ("prune_bots", {"limit": TOGETHER, "days": 1}, 10),
+    ("list_slot_history", {"slot_id": BUSY // 2, "limit": TOGETHER}, 10 * TOGETHER),
 ]
 """Statements of the hot path, what they are asked for, and how many rows they may read."""
 

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
 
@@ -221,6 +221,45 @@ def test_numbers_are_unique_in_their_pool(connection: psycopg.Connection) -> Non
     insert_slot(connection, 1)
     with pytest.raises(psycopg.errors.UniqueViolation):
         insert_slot(connection, 1)
+
+
+def test_containers_are_unique_at_their_backend(connection: psycopg.Connection) -> None:
+    """Also one that a slot takes over later; and what has gone leaves its names to others."""
+    first, second = insert_slot(connection, 1), insert_slot(connection, 2)
+    take = "UPDATE bot_pool_slots SET container_id = %s, version = version + 1 WHERE id = %s"
+    connection.execute(take, ["the-container", first])
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        connection.execute(take, ["the-container", second])
+    connection.execute(take, [None, first])
+    connection.execute(take, ["the-container", second])
+    connection.execute("DELETE FROM bot_pool_slots WHERE id = %s", [first])
+    insert_slot(connection, 1)
+    known = connection.execute("SELECT number, container_id FROM slot_identities ORDER BY number")
+    assert known.fetchall() == [(1, None), (2, "the-container")]
+
+
+def test_the_first_bot_since_a_time_is_found_by_halving(connection: psycopg.Connection) -> None:
+    first_since = "SELECT botpool_first_bot_since('2026-01-01T00:00:00Z'::timestamptz + %s)"
+
+    def found(minutes: int) -> int | None:
+        row = connection.execute(first_since, [timedelta(minutes=minutes)]).fetchone()
+        assert row is not None
+        first: int | None = row[0]
+        return first
+
+    assert found(0) is None, "there is nobody"
+    arrivals = {3: 1, 4: 1, 90: 2, 91: 5, 7_000: 5, 7_001: 9}
+    for bot, minute in arrivals.items():
+        connection.execute(
+            "UPDATE bots SET id = %s, created_at = '2026-01-01T00:00:00Z'::timestamptz + %s "
+            "WHERE id = %s",
+            [bot, timedelta(minutes=minute), insert_bot(connection)],
+        )
+    for minute in range(11):
+        since = [bot for bot, arrived in arrivals.items() if arrived >= minute]
+        first = found(minute)
+        assert first is not None
+        assert [bot for bot in arrivals if bot >= first] == since
 
 
 def test_one_place_assigns_and_one_frees() -> None:

@@ -31,10 +31,14 @@ BROKEN: dict[str, tuple[Sequence[str], str]] = {
     ),
     "unique_names": (
         (
-            "ALTER TABLE bot_pool_slots DROP CONSTRAINT slots_container_unique",
+            "ALTER TABLE slot_identities DROP CONSTRAINT slots_container_unique_at_backend",
             "UPDATE bot_pool_slots SET container_id = 'one-and-the-same'",
         ),
         "twice process container one-and-the-same",
+    ),
+    "identities_are_kept": (
+        ("UPDATE slot_identities SET number = number + 100",),
+        "slot pool-google-meet-001, known_number 101",
     ),
     "pool_maximum": (
         ("UPDATE pools SET max_size = 1 WHERE platform = 'google-meet'",),

@@ -54,6 +54,11 @@ RULES: tuple[Rule, ...] = (
         + f"look for a missing unique index, then delete one of the slots: {_DELETE}.",
     ),
     Rule(
+        name="identities_are_kept",
+        meaning="3. a slot is known by the number and the container that it has",
+        remedy=_BY_HAND + "see that triggers are enabled ('session_replication_role').",
+    ),
+    Rule(
         name="pool_maximum",
         meaning="4. a pool never exceeds its maximum, except by bots that ran when it was lowered",
         remedy="See that a replica runs: it takes idle slots above the maximum down.",

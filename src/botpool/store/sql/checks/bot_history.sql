@@ -8,7 +8,7 @@ WITH chosen AS MATERIALIZED (
               'PENDING', 'QUEUED', 'DEPLOYING', 'JOINING_CALL', 'IN_WAITING_ROOM', 'IN_CALL',
               'LEAVING', 'CALL_ENDED')
       AND (%(recent)s::bigint IS NULL
-           OR b.created_at >= (SELECT h.at FROM history h ORDER BY h.id LIMIT 1))
+           OR b.created_at >= (SELECT h.at FROM history h ORDER BY h.xid, h.id LIMIT 1))
     UNION
     SELECT latest.id, latest.status
     FROM (
@@ -18,7 +18,7 @@ WITH chosen AS MATERIALIZED (
         LIMIT %(recent)s::bigint
     ) AS latest
     WHERE %(recent)s::bigint IS NULL
-       OR latest.created_at >= (SELECT h.at FROM history h ORDER BY h.id LIMIT 1)
+       OR latest.created_at >= (SELECT h.at FROM history h ORDER BY h.xid, h.id LIMIT 1)
 ), moves AS MATERIALIZED (
     SELECT
         h.bot_id, h.from_state, h.to_state, lag(h.to_state) OVER w AS before, lead(h.id) OVER w AS after

@@ -4,7 +4,7 @@ FROM (
     SELECT h.bot_id, h.from_state, h.to_state
     FROM history h
     WHERE h.kind = 'bot.status'
-    ORDER BY h.id DESC
+    ORDER BY h.xid DESC, h.id DESC
     LIMIT %(recent)s::bigint
 ) AS latest
 WHERE latest.from_state IN ('DONE', 'FAILED', 'CANCELLED')

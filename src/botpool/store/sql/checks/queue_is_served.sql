@@ -8,6 +8,6 @@ WHERE p.drained_at IS NULL
           SELECT
           FROM bot_pool_slots s
           WHERE s.platform = p.platform AND s.status = 'idle' AND NOT s.cordoned)
-      OR (SELECT count(*) FROM bot_pool_slots s WHERE s.platform = p.platform) < p.max_size
+      OR (SELECT count(*) FROM slot_identities i WHERE i.platform = p.platform) < p.max_size
   )
 ORDER BY p.platform, q.priority, q.bot_id

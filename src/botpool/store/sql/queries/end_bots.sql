@@ -13,9 +13,10 @@ WITH held AS MATERIALIZED (
     ) AS e (
         assignment_id, version, new_status, failure_code, failure_reason, reason, holds_lease,
         unheard_since)
-    JOIN bot_pool_slots s ON s.assignment_id = e.assignment_id
-    -- By the index of assignments, also where it is planned while there are few.
-    WHERE s.assignment_id = ANY (%(assignment_ids)s::bigint[])
+    JOIN assignments a ON a.id = e.assignment_id
+    JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
+    -- By their ids, also where it is planned while there are few.
+    WHERE a.id = ANY (%(assignment_ids)s::bigint[])
       AND s.status IN ('deploying', 'busy')
       AND (e.version IS NULL OR s.version = e.version)
       AND (

@@ -25,7 +25,7 @@ WITH wish AS MATERIALIZED (
                   WHERE s.platform = %(platform)s AND s.status = 'idle' AND NOT s.cordoned
                   ORDER BY s.last_used_at NULLS FIRST, s.number LIMIT 1) IS NULL
               AND p.max_size <= (
-                  SELECT count(*) FROM bot_pool_slots c WHERE c.platform = %(platform)s)))
+                  SELECT count(*) FROM slot_identities i WHERE i.platform = %(platform)s)))
 ), claimed_key AS (
     INSERT INTO idempotency_keys AS k (api_key_id, key, body_hash, bot_id, created_at)
     SELECT w.api_key_id, w.idempotency_key, w.body_hash, w.bot_id, botpool_now()

@@ -7,6 +7,6 @@ SELECT
     b.queued_at, b.assigned_at, b.started_at, h.last_at AS last_heartbeat_at, b.ended_at
 FROM assignments a
 JOIN bots b ON b.id = a.bot_id
-LEFT JOIN bot_pool_slots s ON s.assignment_id = a.id
+LEFT JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
 LEFT JOIN bot_heartbeats h ON h.bot_id = b.id
 WHERE a.id = %(assignment_id)s

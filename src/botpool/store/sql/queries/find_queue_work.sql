@@ -14,7 +14,7 @@ SELECT
                   SELECT s.id FROM bot_pool_slots s
                   WHERE s.platform = p.platform AND s.status = 'idle' AND NOT s.cordoned
                   ORDER BY s.last_used_at NULLS FIRST, s.number LIMIT 1) IS NOT NULL
-              OR (SELECT count(*) FROM bot_pool_slots s WHERE s.platform = p.platform) < p.max_size
+              OR (SELECT count(*) FROM slot_identities i WHERE i.platform = p.platform) < p.max_size
           )
         ORDER BY p.platform
     ) AS servable,

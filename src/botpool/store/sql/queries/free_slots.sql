@@ -23,8 +23,8 @@ WITH held AS MATERIALIZED (
               NOT s.doomed
               AND s.backend = p.backend
               AND p.max_size >= (
-                  SELECT o.number FROM bot_pool_slots o WHERE o.platform = %(platform)s
-                  ORDER BY o.number DESC LIMIT 1)
+                  SELECT i.number FROM slot_identities i WHERE i.platform = %(platform)s
+                  ORDER BY i.number DESC LIMIT 1)
               AND (
                   SELECT q.id FROM bot_pool_queue q WHERE q.platform = %(platform)s
                   ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL))

@@ -3,7 +3,7 @@
 WITH pool AS MATERIALIZED (
     SELECT
         p.platform, p.backend, p.image, p.max_size,
-        p.max_size - (SELECT count(*) FROM bot_pool_slots s WHERE s.platform = p.platform) AS room
+        p.max_size - (SELECT count(*) FROM slot_identities i WHERE i.platform = p.platform) AS room
     FROM pools p
     WHERE p.platform = %(platform)s
       AND p.drained_at IS NULL
@@ -26,7 +26,7 @@ WITH pool AS MATERIALIZED (
     FROM pool
     CROSS JOIN generate_series(1, pool.max_size) AS n (number)
     WHERE NOT EXISTS (
-        SELECT FROM bot_pool_slots s WHERE s.platform = %(platform)s AND s.number = n.number)
+        SELECT FROM slot_identities i WHERE i.platform = %(platform)s AND i.number = n.number)
     ORDER BY n.number
     LIMIT (SELECT wanted.slots FROM wanted)
 ), made AS (

@@ -7,5 +7,8 @@ WHERE k.look_at <= botpool_now()
   AND EXISTS (
       SELECT
       FROM bot_pool_slots s
-      WHERE s.backend = k.name AND s.status IN ('deploying', 'busy', 'releasing'))
+      WHERE s.backend = k.name
+        AND s.status IN ('deploying', 'busy', 'releasing')
+        -- Those with a bot have an index of their own.
+        AND s.assigned_bot_id IS NOT NULL)
 RETURNING k.name AS backend

@@ -22,3 +22,5 @@ WHERE s.backend = %(backend)s
           AND s.stop_issued_at IS NOT NULL
           AND (s.lease_until IS NULL OR s.lease_until <= botpool_now())))
   AND s.container_id IS NOT NULL
+  -- Those with a bot have an index of their own.
+  AND s.assigned_bot_id IS NOT NULL

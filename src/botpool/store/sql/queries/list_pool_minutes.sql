@@ -8,7 +8,10 @@ WITH bounds AS MATERIALIZED (
 ), arrived AS MATERIALIZED (
     SELECT date_bin('1 minute', b.created_at, 'epoch') AS at, count(*) AS bots
     FROM bots b
-    WHERE b.platform = %(platform)s AND b.created_at >= (SELECT first_at FROM bounds)
+    -- Two that arrive at once may get their numbers the other way round.
+    WHERE b.id >= (SELECT botpool_first_bot_since(first_at - interval '1 minute') FROM bounds)
+      AND b.platform = %(platform)s
+      AND b.created_at >= (SELECT first_at FROM bounds)
     GROUP BY 1
 ), started AS MATERIALIZED (
     SELECT

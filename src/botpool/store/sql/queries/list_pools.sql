@@ -14,8 +14,9 @@ LEFT JOIN LATERAL (
     SELECT sum(g.n)::bigint AS size, json_object_agg(g.status, g.n) AS by_status
     FROM (
         SELECT s.status, count(*) AS n
-        FROM bot_pool_slots s
-        WHERE s.platform = p.platform
+        FROM slot_identities i
+        JOIN bot_pool_slots s ON s.id = i.slot_id
+        WHERE i.platform = p.platform
         GROUP BY s.status
     ) AS g
 ) AS slots ON true

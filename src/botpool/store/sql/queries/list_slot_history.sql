@@ -1,7 +1,48 @@
--- A slot's history, newest first. A range with equal ends, in the order of its index: for an equal
--- number, a plan would rather walk down all of history, believing every slot to be in its last part.
-SELECT h.at, h.kind, h.from_state, h.to_state, h.slot_name, h.reason, h.data, h.bot_id
-FROM history h
-WHERE h.slot_id BETWEEN %(slot_id)s AND %(slot_id)s
-ORDER BY h.slot_id DESC, h.id DESC
+-- A slot's history, newest first: what befell it with the bots that were in it, found by its stays,
+-- the newest first, until there is enough; and what it went through without one. Ranges with equal
+-- ends, in the order of their index: for an equal number, a plan would rather walk down all of the
+-- table, believing every slot to be in its last part.
+WITH alone AS MATERIALIZED (
+    SELECT h.id, h.at, h.kind, h.from_state, h.to_state, h.slot_name, h.reason, h.data, h.bot_id
+    FROM history h
+    WHERE h.slot_id BETWEEN %(slot_id)s AND %(slot_id)s AND h.bot_id IS NULL
+    ORDER BY h.slot_id DESC, h.id DESC
+    LIMIT %(limit)s
+), occupied AS MATERIALIZED (
+    SELECT
+        during.id, during.at, during.kind, during.from_state, during.to_state, during.slot_name,
+        during.reason, during.data, during.bot_id
+    FROM (
+        SELECT a.id, a.bot_id
+        FROM assignments a
+        WHERE a.slot_id BETWEEN %(slot_id)s AND %(slot_id)s
+        ORDER BY a.slot_id DESC, a.id DESC
+        LIMIT %(limit)s
+    ) AS stay
+    CROSS JOIN LATERAL (
+        SELECT
+            h.id, h.at, h.kind, h.from_state, h.to_state, h.slot_name, h.reason, h.data, h.bot_id
+        FROM history h
+        WHERE h.bot_id BETWEEN stay.bot_id AND stay.bot_id
+          AND h.assignment_id = stay.id
+          AND h.slot_id = %(slot_id)s
+        ORDER BY h.bot_id DESC, h.id DESC
+    ) AS during
+    LIMIT %(limit)s
+)
+SELECT
+    each.at, each.kind, each.from_state, each.to_state, each.slot_name, each.reason, each.data,
+    each.bot_id
+FROM (
+    SELECT
+        alone.id, alone.at, alone.kind, alone.from_state, alone.to_state, alone.slot_name,
+        alone.reason, alone.data, alone.bot_id
+    FROM alone
+    UNION ALL
+    SELECT
+        occupied.id, occupied.at, occupied.kind, occupied.from_state, occupied.to_state,
+        occupied.slot_name, occupied.reason, occupied.data, occupied.bot_id
+    FROM occupied
+) AS each
+ORDER BY each.id DESC
 LIMIT %(limit)s

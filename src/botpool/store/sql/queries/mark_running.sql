@@ -2,25 +2,28 @@
 -- version it read) or by an authenticated call of the current agent (no version: the token is the
 -- fence). A slot that is not deploying is left alone.
 WITH slot AS (
-    UPDATE bot_pool_slots
+    UPDATE bot_pool_slots s
     SET status = 'busy',
         phase = NULL,
         phase_at = botpool_now(),
         recovery_attempts = 0,
         skipped_recoveries = 0,
         -- A container that runs is the end of its deployment, and has its image.
-        deployment_ended_at = coalesce(deployment_ended_at, botpool_now()),
+        deployment_ended_at = coalesce(s.deployment_ended_at, botpool_now()),
         leads_image = NULL,
         next_step_at = CASE WHEN %(max_duration_s)s::float8 > 0
                             THEN botpool_now() + make_interval(secs => %(max_duration_s)s) END,
         step_tries = 0,
-        version = version + 1
-    WHERE assignment_id = %(assignment_id)s
-      AND status = 'deploying'
-      AND (%(version)s::bigint IS NULL OR version = %(version)s)
+        version = s.version + 1
+    FROM assignments a
+    WHERE a.id = %(assignment_id)s
+      AND s.id = a.slot_id
+      AND s.assignment_id = a.id
+      AND s.status = 'deploying'
+      AND (%(version)s::bigint IS NULL OR s.version = %(version)s)
     RETURNING
-        id, slot_name, assigned_bot_id, assignment_id, container_id, backend, place, image,
-        start_wanted_at
+        s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, s.container_id, s.backend, s.place,
+        s.image, s.start_wanted_at
 ), known AS (
     INSERT INTO known_images AS k (backend, place, image, last_started_at)
     SELECT slot.backend, slot.place, slot.image, botpool_now()

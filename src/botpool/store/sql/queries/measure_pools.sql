@@ -14,8 +14,9 @@ CROSS JOIN LATERAL (
         SELECT
             s.status, count(*) AS n,
             count(*) FILTER (WHERE s.status = 'idle' AND NOT s.cordoned) AS assignable
-        FROM bot_pool_slots s
-        WHERE s.platform = p.platform
+        FROM slot_identities i
+        JOIN bot_pool_slots s ON s.id = i.slot_id
+        WHERE i.platform = p.platform
         GROUP BY s.status
     ) AS g
 ) AS slots

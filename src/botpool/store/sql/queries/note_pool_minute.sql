@@ -12,8 +12,9 @@ SELECT
         SELECT coalesce(json_object_agg(g.status, g.n), '{}')
         FROM (
             SELECT s.status, count(*) AS n
-            FROM bot_pool_slots s
-            WHERE s.platform = p.platform
+            FROM slot_identities i
+            JOIN bot_pool_slots s ON s.id = i.slot_id
+            WHERE i.platform = p.platform
             GROUP BY s.status
         ) AS g
     )

@@ -6,8 +6,8 @@ WITH found AS MATERIALIZED (
     FROM unnest(%(container_ids)s::text[], %(names)s::text[]) AS f (container_id, name)
     WHERE NOT EXISTS (
               SELECT
-              FROM bot_pool_slots s
-              WHERE s.backend = %(backend)s AND s.container_id = f.container_id)
+              FROM slot_identities i
+              WHERE i.backend = %(backend)s AND i.container_id = f.container_id)
       -- Being made, or made again: its new id is not written yet. Their names are read once for all.
       AND (
           f.name IN (

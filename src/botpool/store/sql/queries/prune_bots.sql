@@ -3,9 +3,12 @@
 WITH old AS MATERIALIZED (
     SELECT b.id
     FROM bots b
-    WHERE b.ended_at < botpool_now() - make_interval(days => %(days)s)
+    -- Who ended before a time arrived before it.
+    WHERE b.id < (
+              SELECT botpool_first_bot_since(botpool_now() - make_interval(days => %(days)s)))
+      AND b.ended_at < botpool_now() - make_interval(days => %(days)s)
       AND NOT EXISTS (SELECT FROM bot_pool_slots s WHERE s.assigned_bot_id = b.id)
-    ORDER BY b.ended_at
+    ORDER BY b.id
     LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
 ), assigned AS (

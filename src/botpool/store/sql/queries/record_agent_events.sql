@@ -1,8 +1,9 @@
 -- Write an agent's own events into its bot's history, while its assignment lives.
 WITH agent AS MATERIALIZED (
     SELECT s.id AS slot_id, s.slot_name, s.assignment_id, s.assigned_bot_id AS bot_id
-    FROM bot_pool_slots s
-    WHERE s.assignment_id = %(assignment_id)s AND s.status IN ('deploying', 'busy')
+    FROM assignments a
+    JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
+    WHERE a.id = %(assignment_id)s AND s.status IN ('deploying', 'busy')
     FOR KEY SHARE OF s
 )
 INSERT INTO history (

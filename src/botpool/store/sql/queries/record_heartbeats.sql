@@ -7,7 +7,7 @@ WITH agent AS MATERIALIZED (
         AS asked (assignment_id, bot_id)
     JOIN assignments a ON a.id = asked.assignment_id AND a.bot_id = asked.bot_id
     JOIN bots b ON b.id = a.bot_id
-    LEFT JOIN bot_pool_slots s ON s.assignment_id = a.id
+    LEFT JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
     -- By their ids, also where it is planned while there are few.
     WHERE a.id = ANY (%(assignment_ids)s::bigint[])
 ), beat AS (

@@ -1,9 +1,10 @@
 -- A forward move that the bot's own agent reports. The slot is locked before the bot.
 WITH held AS MATERIALIZED (
     SELECT s.id, s.slot_name, s.assigned_bot_id, s.assignment_id
-    FROM bot_pool_slots s
-    WHERE s.assignment_id = %(assignment_id)s AND s.status = 'busy'
-    FOR NO KEY UPDATE
+    FROM assignments a
+    JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
+    WHERE a.id = %(assignment_id)s AND s.status = 'busy'
+    FOR NO KEY UPDATE OF s
 ), former AS MATERIALIZED (
     SELECT b.id, b.status, b.correlation_id
     FROM bots b

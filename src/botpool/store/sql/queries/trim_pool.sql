@@ -8,30 +8,21 @@ WITH counted AS MATERIALIZED (
         count(*) FILTER (
             WHERE c.status IN ('idle', 'error') AND (c.doomed OR c.backend <> p.backend)) AS unwanted
     FROM pools p
-    JOIN bot_pool_slots c ON c.platform = p.platform
+    JOIN slot_identities o ON o.platform = p.platform
+    JOIN bot_pool_slots c ON c.id = o.slot_id
     WHERE p.platform = %(platform)s
       -- Slots are counted only where the ends of an index show a reason: numbers are unique, so
       -- that more than the maximum have a number above it.
       AND (
           (
-              SELECT o.number FROM bot_pool_slots o WHERE o.platform = %(platform)s
-              ORDER BY o.number DESC LIMIT 1) > p.max_size
+              SELECT i.number FROM slot_identities i WHERE i.platform = %(platform)s
+              ORDER BY i.number DESC LIMIT 1) > p.max_size
           OR (
-              SELECT o.backend FROM bot_pool_slots o
-              WHERE o.platform = %(platform)s AND o.status COLLATE "C" = 'idle'
-              ORDER BY o.backend LIMIT 1) <> p.backend
+              SELECT i.backend FROM slot_identities i WHERE i.platform = %(platform)s
+              ORDER BY i.backend LIMIT 1) <> p.backend
           OR (
-              SELECT o.backend FROM bot_pool_slots o
-              WHERE o.platform = %(platform)s AND o.status COLLATE "C" = 'idle'
-              ORDER BY o.backend DESC LIMIT 1) <> p.backend
-          OR (
-              SELECT o.backend FROM bot_pool_slots o
-              WHERE o.platform = %(platform)s AND o.status COLLATE "C" = 'error'
-              ORDER BY o.backend LIMIT 1) <> p.backend
-          OR (
-              SELECT o.backend FROM bot_pool_slots o
-              WHERE o.platform = %(platform)s AND o.status COLLATE "C" = 'error'
-              ORDER BY o.backend DESC LIMIT 1) <> p.backend
+              SELECT i.backend FROM slot_identities i WHERE i.platform = %(platform)s
+              ORDER BY i.backend DESC LIMIT 1) <> p.backend
           OR (
               SELECT o.number FROM bot_pool_slots o WHERE o.platform = %(platform)s AND o.doomed
               ORDER BY o.number LIMIT 1) IS NOT NULL)
@@ -42,10 +33,10 @@ WITH counted AS MATERIALIZED (
         CASE WHEN s.doomed THEN 'an operator wants it gone'
              WHEN s.backend <> counted.backend THEN 'the pool has another backend now'
              ELSE 'above the pool''s maximum' END AS reason
-    FROM bot_pool_slots s, counted
-    -- Not even looked at where nothing was counted.
-    WHERE s.platform = (SELECT c.platform FROM counted c)
-      AND s.status COLLATE "C" IN ('idle', 'error')
+    FROM counted
+    JOIN slot_identities i ON i.platform = counted.platform
+    JOIN bot_pool_slots s ON s.id = i.slot_id
+    WHERE s.status IN ('idle', 'error')
       AND (counted.above > 0 OR s.doomed OR s.backend <> counted.backend)
     ORDER BY s.backend = counted.backend AND NOT s.doomed, s.number DESC
     LIMIT (SELECT greatest(counted.above, counted.unwanted, 0) FROM counted)

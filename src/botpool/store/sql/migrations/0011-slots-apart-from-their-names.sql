@@ -1,0 +1,80 @@
+-- Less to write for the life of a bot: 51 index entries become 28. PostgreSQL writes a row that
+-- changes an indexed column into all indexes of its table again, so each index of a table that is
+-- written at every step is paid for at every step. Every statement of the version before still
+-- works; until that version is exchanged, it reads more rows where it looks for slots by their pool,
+-- number, container or assignment, and where it looks for what is old.
+
+-- By what a slot is known for as long as it is there: its number in its pool, its container at its
+-- backend. Each is unique here. The slot's own row is written at every step of its bot; these change
+-- when a slot or its container is made or goes, and are kept in step with it by the server itself.
+CREATE TABLE slot_identities (
+    slot_id      bigint PRIMARY KEY REFERENCES bot_pool_slots ON DELETE CASCADE,
+    platform     text NOT NULL,
+    number       integer NOT NULL,
+    backend      text NOT NULL,
+    container_id text,
+    CONSTRAINT slots_number_unique_in_pool UNIQUE (platform, number),
+    CONSTRAINT slots_container_unique_at_backend UNIQUE (backend, container_id)
+);
+-- What tells a release in two looks that no slot of its pool is a former backend's (see trim_pool).
+CREATE INDEX idx_slot_identities_backend ON slot_identities (platform, backend);
+
+CREATE FUNCTION botpool_keep_identity() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        INSERT INTO slot_identities (slot_id, platform, number, backend, container_id)
+        VALUES (NEW.id, NEW.platform, NEW.number, NEW.backend, NEW.container_id);
+    ELSE
+        UPDATE slot_identities
+        SET platform = NEW.platform, number = NEW.number, backend = NEW.backend,
+            container_id = NEW.container_id
+        WHERE slot_id = NEW.id;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER slots_identity_made AFTER INSERT ON bot_pool_slots FOR EACH ROW
+    EXECUTE FUNCTION botpool_keep_identity();
+CREATE TRIGGER slots_identity_changed AFTER UPDATE OF platform, number, backend, container_id
+    ON bot_pool_slots FOR EACH ROW
+    WHEN ((OLD.platform, OLD.number, OLD.backend, OLD.container_id)
+        IS DISTINCT FROM (NEW.platform, NEW.number, NEW.backend, NEW.container_id))
+    EXECUTE FUNCTION botpool_keep_identity();
+
+INSERT INTO slot_identities (slot_id, platform, number, backend, container_id)
+SELECT s.id, s.platform, s.number, s.backend, s.container_id FROM bot_pool_slots s;
+
+ALTER TABLE bot_pool_slots
+    DROP CONSTRAINT slots_number_unique,
+    DROP CONSTRAINT slots_container_unique;
+DROP INDEX idx_bot_pool_slots_status;
+-- A slot is found by its assignment through the assignment itself, which names it.
+DROP INDEX idx_bot_pool_slots_assignment;
+
+-- What happens is read by the transaction that wrote it, or by its bot. What befell a slot is found
+-- by the bots that were in it; only what it went through without one has entries of its own.
+ALTER TABLE history DROP CONSTRAINT history_pkey;
+DROP INDEX idx_history_slot;
+CREATE INDEX idx_history_slot ON history (slot_id, id) WHERE bot_id IS NULL AND slot_id IS NOT NULL;
+
+-- Bots are numbered as they arrive, but for moments: the first since some time is found by halving.
+CREATE FUNCTION botpool_first_bot_since(moment timestamptz) RETURNS bigint
+    LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+DECLARE
+    low bigint := (SELECT min(b.id) FROM bots b);
+    high bigint := (SELECT max(b.id) + 1 FROM bots b);
+    middle bigint;
+    arrived timestamptz;
+BEGIN
+    WHILE low < high LOOP
+        middle := low + (high - low) / 2;
+        SELECT b.id, b.created_at INTO middle, arrived
+        FROM bots b WHERE b.id >= middle ORDER BY b.id LIMIT 1;
+        IF arrived >= moment THEN
+            high := low + (high - low) / 2;
+        ELSE
+            low := middle + 1;
+        END IF;
+    END LOOP;
+    RETURN low;
+END $$;
+DROP INDEX idx_bots_created, idx_bots_ended;
