@@ -248,7 +248,7 @@ def test_the_first_bot_since_a_time_is_found_by_halving(connection: psycopg.Conn
         return first
 
     assert found(0) is None, "there is nobody"
-    arrivals = {3: 1, 4: 1, 90: 2, 91: 5, 7_000: 5, 7_001: 9}
+    arrivals = {30: 1, 31: 1, 90: 2, 91: 5, 7_000: 5, 7_001: 9}
     for bot, minute in arrivals.items():
         connection.execute(
             "UPDATE bots SET id = %s, created_at = '2026-01-01T00:00:00Z'::timestamptz + %s "

@@ -182,6 +182,7 @@ def test_a_platform_that_does_not_answer(
         "INSERT INTO backends (name, paused_until) "
         f"VALUES ('coolify', now() + interval '{90 if paused else 0} s')",
         "UPDATE bot_pool_slots SET backend = 'coolify'",
+        "UPDATE slot_identities SET backend = 'coolify'",
     )
     report = patient.examine()
     found = report.findings["backend"]
