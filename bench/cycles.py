@@ -2,7 +2,8 @@
 
 A cycle is admitted → ended → stop confirmed → idle. The caller plays the parts that are not ours:
 the user who asks for a bot, the agent who reports its end, and the platform whose look shows the
-container stopped.
+container stopped. Of the replica's loops the one runs that follows from the cycles themselves: what
+they leave dead is cleared away.
 """
 
 import asyncio
@@ -19,7 +20,9 @@ from botpool.domain.observation import ContainerState, Observation
 from botpool.domain.policy import Policy
 from botpool.domain.records import BotRequest, LookedAt
 from botpool.domain.states import BotStatus, SlotStatus
+from botpool.engine.loop import Loop
 from botpool.engine.replica import Identity, Replica
+from botpool.engine.tidying import INTERVAL_S
 from botpool.store.database import Database, Rows
 
 POOL = Platform("google-meet")
@@ -61,9 +64,13 @@ class Cycles:
     async def on(cls, url: str) -> AsyncIterator["Cycles"]:
         database = NotingDatabase(url)
         await database.open()
+        cycles = cls(database)
+        tidying = Loop("tidying", cycles.replica.tidying.tidy, interval_s=INTERVAL_S)
+        tidying.start()
         try:
-            yield cls(database)
+            yield cycles
         finally:
+            await tidying.stop()
             await database.close()
 
     async def one(self) -> None:

@@ -129,6 +129,8 @@ class Installation:
         line = Line(self._platform, owner, self._concurrent_starts)
         identity = Identity(owner=owner, public_url="http://botpool", secret=SECRET)
         replica = Replica(database, {"process": line}, BRISK, identity)
+        # How many rows are dead is a matter of what else ran in this database, and no schedule's.
+        replica._loops = tuple(loop for loop in replica._loops if loop.name != "tidying")
         living = Living(replica, database, line)
         database.notify = lambda: self._tell_others(living)
         await living.run(self._configure(replica))

@@ -41,6 +41,8 @@ from botpool.engine.scraping import Scraping
 from botpool.engine.stepper import Stepper
 from botpool.engine.stopping import Stopping
 from botpool.engine.telemetry import Telemetry
+from botpool.engine.tidying import INTERVAL_S as TIDYING_INTERVAL_S
+from botpool.engine.tidying import Tidying
 from botpool.engine.wakeups import Wakeups
 from botpool.store.database import Database
 
@@ -109,6 +111,7 @@ class Replica:
         self.reading = Reading(database=database, backends=backends, estimates=estimates)
         self.changes = Changes(database)
         self.minutes = Minutes(database=database)
+        self.tidying = Tidying(database)
         self.readiness = Readiness(database, backends, self.wakeups)
         self.queue_keeper = QueueKeeper(
             database=database, matcher=self.matcher, gate=self.gate, telemetry=self.telemetry
@@ -157,6 +160,7 @@ class Replica:
             Loop("cleanup", self.cleanup.run, interval_s=policy.cleanup_interval_s),
             Loop("liveness", self._say_alive, interval_s=_ALIVE_INTERVAL_S),
             Loop("minutes", self.minutes.note, interval_s=_NOTE_INTERVAL_S),
+            Loop("tidying", self.tidying.tidy, interval_s=TIDYING_INTERVAL_S),
             Loop("looks", self.looker.look_at_due_backends, interval_s=policy.look_interval_s),
             Loop(
                 "health",
