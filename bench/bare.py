@@ -39,6 +39,12 @@ def prepare(url: str) -> None:
         connection.execute(_TABLE)
 
 
+def refresh(url: str) -> None:
+    """Clear away what the last round left dead, and tell the planner what is there."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE bare_slots")
+
+
 def cycles_per_second(url: str, *, clients: int, seconds: int) -> float:
     """Claims and releases by pgbench, prepared, from that many clients."""
     with tempfile.TemporaryDirectory() as folder:

@@ -44,11 +44,7 @@ BUGS: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
     "an end without a fence reaches whoever came after": lambda: changed(
         "end_bots",
         {
-            "JOIN bot_pool_slots s ON s.assignment_id = e.assignment_id": (
-                "JOIN assignments was ON was.id = e.assignment_id "
-                "JOIN bot_pool_slots s ON s.id = was.slot_id"
-            ),
-            "s.assignment_id = ANY (%(assignment_ids)s::bigint[])": "true",
+            "s.id = a.slot_id AND s.assignment_id = a.id": "s.id = a.slot_id",
             "(e.version IS NULL OR s.version = e.version)": "true",
         },
     ),

@@ -43,6 +43,10 @@ class NamedConnection(AsyncConnection[DictRow]):
         self._known: dict[str, _Prepared] = {}
         self._reader = Transformer.from_context(self)
 
+    def text_of(self, name: str) -> str:
+        """A statement as it is sent, by its name."""
+        return sent_text(name)
+
     async def run(self, *calls: Call) -> list[Rows]:
         """Run the statements in order, in one round trip, and give the rows of each.
 
@@ -56,7 +60,7 @@ class NamedConnection(AsyncConnection[DictRow]):
     def _results(self, calls: Sequence[Call]) -> PQGen[list[PGresult]]:
         ready = []
         for name, given in calls:
-            prepared = self._known.get(sent_text(name)) or (yield from self._prepare(name))
+            prepared = self._known.get(self.text_of(name)) or (yield from self._prepare(name))
             ready.append((prepared.name, [written(given[each]) for each in prepared.parameters]))
         if len(ready) == 1:
             self.pgconn.send_query_prepared(*ready[0])
@@ -92,12 +96,12 @@ class NamedConnection(AsyncConnection[DictRow]):
                 pgconn.exit_pipeline_mode()
 
     def _prepare(self, name: str) -> PQGen[_Prepared]:
-        text, parameters = numbered(sent_text(name))
+        text, parameters = numbered(self.text_of(name))
         prepared = _Prepared(f"{name}_{len(self._known)}".encode(), parameters)
         self.pgconn.send_prepare(prepared.name, text.encode())
         for result in (yield from execute(self.pgconn)):
             _refuse_failure(result)
-        self._known[sent_text(name)] = prepared
+        self._known[self.text_of(name)] = prepared
         return prepared
 
     def _rows(self, result: PGresult) -> Rows:

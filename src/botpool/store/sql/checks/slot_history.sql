@@ -6,7 +6,7 @@ WITH written AS MATERIALIZED (
     FROM history h
     WHERE h.kind = 'slot.status'
     ORDER BY h.xid DESC, h.id DESC
-    LIMIT 2 * %(recent)s::bigint
+    LIMIT %(recent)s::bigint + %(recent)s::bigint
 ), moves AS MATERIALIZED (
     SELECT
         latest.slot_id, latest.from_state, latest.to_state,
