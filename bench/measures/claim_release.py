@@ -40,7 +40,8 @@ _UNGUARD = (
         LOOP
             EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', guard.of, guard.conname);
         END LOOP;
-        FOR guard IN SELECT tgrelid::regclass AS of, tgname FROM pg_trigger WHERE NOT tgisinternal
+        FOR guard IN SELECT tgrelid::regclass AS of, tgname FROM pg_trigger
+            WHERE NOT tgisinternal AND tgname NOT LIKE 'slots_identity_%'
         LOOP
             EXECUTE format('DROP TRIGGER %I ON %s', guard.tgname, guard.of);
         END LOOP;

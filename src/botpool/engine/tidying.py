@@ -7,7 +7,8 @@ minute by default, table after table, the large ones too. In a burst that is lat
 twice as long after half a minute. So a replica clears these two small tables as soon as it pays.
 
 Any replica may, at any time: one that finds another at it does nothing. If the process dies, the
-server ends the vacuum, and the next round or autovacuum does it again.
+server goes on with the vacuum it was asked for. What fails, or takes longer than a statement may,
+is not tried again before there is three times as much to do: autovacuum has its turn.
 """
 
 from botpool.store.database import Database
@@ -30,6 +31,7 @@ class Tidying:
         live, dead = await self._count()
         self._left = min(self._left, dead)
         if dead >= 2 * self._left + max(_DEAD, _SHARE * live):
+            self._left = dead
             await self._database.fetch("clear_dead_rows", {})
             _, self._left = await self._count()
 

@@ -38,7 +38,7 @@ BROKEN: dict[str, tuple[Sequence[str], str]] = {
     ),
     "identities_are_kept": (
         ("UPDATE slot_identities SET number = number + 100",),
-        "slot pool-google-meet-001, known number 101",
+        "slot pool-google-meet-001, known pool google-meet, known number 101",
     ),
     "pool_maximum": (
         ("UPDATE pools SET max_size = 1 WHERE platform = 'google-meet'",),

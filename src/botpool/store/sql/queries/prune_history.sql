@@ -1,5 +1,6 @@
--- Forget some of what happened long ago: the oldest transactions wrote the oldest rows. A row of
--- history is never written again, so it is named by where it lies.
+-- Forget some of what happened long ago: the oldest transactions wrote the oldest rows, and what came
+-- from another server was adopted (see adopt_history). Nobody else writes these rows: they are named
+-- by where they lie.
 DELETE FROM history
 WHERE ctid = ANY (ARRAY(
     SELECT oldest.ctid

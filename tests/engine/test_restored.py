@@ -1,0 +1,39 @@
+"""A database that was restored into another server, whose transactions have lower numbers."""
+
+from dataclasses import replace
+
+from botpool.domain.policy import Policy
+from botpool.engine.restored import adopt_history
+
+from replicas import Stage, pool, wish
+
+DAY = 86_400
+
+
+async def test_what_was_restored_is_older_than_all_that_follows(stage: Stage) -> None:
+    """So it is forgotten first, and the new is kept."""
+    policy = replace(Policy(), history_days=20)
+    replica = await stage.replica(pool(2), policy=policy)
+    before = (await replica.admission.admit(wish())).bot
+    stage.rows("UPDATE history SET xid = (xid::text::bigint + 1000000000)::text::xid8")
+    restored = stage.rows("SELECT id FROM history ORDER BY id")
+    stage.clock.move(15 * DAY)
+    await adopt_history(replica.database)
+    after = (await replica.admission.admit(wish())).bot
+    in_order = stage.rows("SELECT id, bot_id FROM history ORDER BY xid, id")
+    assert [row["id"] for row in in_order] == sorted(row["id"] for row in in_order)
+    assert [{"id": row["id"]} for row in in_order[: len(restored)]] == restored
+    stage.clock.move(10 * DAY)
+    await replica.cleanup.run()
+    kept = {row["bot_id"] for row in stage.rows("SELECT bot_id FROM history")}
+    assert after.id in kept and before.id not in kept
+    # The invariants read whole chains of history.
+    stage.rows("TRUNCATE history, bots, bot_pool_slots, assignments CASCADE")
+
+
+async def test_what_was_written_here_is_left_as_it_is(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    await stage.run_bot(replica)
+    before = stage.rows("SELECT id, xid::text FROM history ORDER BY id")
+    await adopt_history(replica.database)
+    assert stage.rows("SELECT id, xid::text FROM history ORDER BY id") == before
