@@ -43,7 +43,7 @@ check: $(DEV) ## Format, lint, types and import rules
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 
-bench: $(BENCH) ## Measure against PostgreSQL and peers, some eight minutes; ARGS=--small a minute
+bench: $(BENCH) ## Measure against PostgreSQL and peers, some eleven minutes; ARGS=--small a minute
 	@scripts/install-test-packages
 	@$(BIN)/python -m bench $(ARGS)
 

@@ -27,7 +27,7 @@ class Ground:
 
     @property
     def rounds(self) -> int:
-        return 2 if self.small else 5
+        return 2 if self.small else 7
 
     @property
     def seconds(self) -> int:
