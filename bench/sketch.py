@@ -172,6 +172,9 @@ def prepare(url: str) -> None:
 
 
 class Sketch:
+    connection_class: type[NamedConnection] = _Connection
+    slots_table = "sketch_slots"
+
     def __init__(self, url: str, connections: list[NamedConnection]) -> None:
         self._url = url
         self._at_rest = connections
@@ -186,7 +189,7 @@ class Sketch:
             connections = []
             for _ in range(_CONNECTIONS):
                 connection = await stack.enter_async_context(
-                    await _Connection.connect(url, autocommit=True, row_factory=dict_row)
+                    await cls.connection_class.connect(url, autocommit=True, row_factory=dict_row)
                 )
                 await connection.execute(sent_text("prepare_session"))
                 connections.append(connection)
@@ -194,7 +197,7 @@ class Sketch:
 
     async def per_second(self, *, callers: int, seconds: float) -> float:
         # Without what it left dead: this is what could be reached at most.
-        execute(self._url, "VACUUM ANALYZE sketch_slots")
+        execute(self._url, f"VACUUM ANALYZE {self.slots_table}")
         began = time.monotonic()
         done = 0
 

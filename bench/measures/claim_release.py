@@ -1,10 +1,10 @@
 """A claim and a release, against PostgreSQL doing only their two statements.
 
 Beside the rates, the processor time of each side: on a machine with other work the first depends
-on who else wants the processors, the second does not. And three limits, in the same rounds: what a
-client without any cost of its own would reach, if both sides kept the processors busy; the ratio of
-the same cycles in a database without its guards; and that of a sketch, which writes the same rows
-and is nothing else.
+on who else wants the processors, the second does not. And limits, in the same rounds: what a client
+without any cost of its own would reach, if both sides kept the processors busy; the ratio of the
+same statements sent by the least client there could be; that of the same cycles in a database
+without its guards; and that of a sketch, which writes the same rows and is nothing else.
 
 The other side is at its best: its table is vacuumed and analysed before each of its rounds. Without
 that its plan is made for an empty table until the server looks at it, and it does a third of this.
@@ -22,6 +22,7 @@ from bench.costs import compared, costed
 from bench.cycles import Cycles
 from bench.figures import Figure
 from bench.ground import Ground, execute, fill_pool
+from bench.least_client import LeastClient
 from bench.sketch import Sketch
 
 _SLOTS = 512
@@ -67,37 +68,42 @@ async def _measure(ground: Ground) -> list[Figure]:
     unguarded_url = ground.database("unguarded")
     execute(unguarded_url, *_UNGUARD)
     fill_pool(unguarded_url, slots=_SLOTS)
+    least_url = ground.database("least_client")
+    fill_pool(least_url, slots=_SLOTS)
     async with (
         Cycles.on(ground.url) as cycles,
         Cycles.on(unguarded_url) as unguarded,
+        LeastClient.on(least_url) as least,
         Sketch.on(ground.url) as sketched,
     ):
-        for warmed in (cycles, unguarded, sketched):
+        beside: dict[str, Cycles | Sketch] = {
+            "least_client": least,
+            "without_guards": unguarded,
+            "sketch": sketched,
+        }
+        for warmed in (cycles, *beside.values()):
             await warmed.per_second(callers=_CLIENTS, seconds=1)
         for name, callers, goal in (
             ("claim_release_vs_pgbench", 32, 1.5),
             ("claim_release_vs_pgbench_256", 256, 2.5),
         ):
-            ours, theirs, unguarded_rates, sketched_rates = [], [], [], []
+            ours, theirs = [], []
+            rates_beside: dict[str, list[float]] = {each: [] for each in beside}
             for _ in range(ground.rounds):
                 bare.refresh(ground.url)
                 theirs.append(await costed(ground, _bare(ground), client=resource.RUSAGE_CHILDREN))
                 run = cycles.per_second(callers=callers, seconds=ground.seconds)
                 ours.append(await costed(ground, run))
-                unguarded_rates.append(
-                    await unguarded.per_second(callers=callers, seconds=ground.seconds)
-                )
-                sketched_rates.append(
-                    await sketched.per_second(callers=callers, seconds=ground.seconds)
-                )
+                for each, side in beside.items():
+                    rate = await side.per_second(callers=callers, seconds=ground.seconds)
+                    rates_beside[each].append(rate)
             rates = [their.per_second for their in theirs]
             ratios = [our.per_second / rate for our, rate in zip(ours, rates, strict=True)]
             detail = {
                 "cycles_per_s": round(statistics.median(our.per_second for our in ours)),
                 "pgbench_per_s": round(statistics.median(rates)),
                 **compared(ours, theirs),
-                "without_guards": _median_ratio(unguarded_rates, rates),
-                "sketch": _median_ratio(sketched_rates, rates),
+                **{each: _median_ratio(found, rates) for each, found in rates_beside.items()},
             }
             figures.append(Figure(name=name, rounds=ratios, goal=goal, alarm=_ALARM, detail=detail))
     return figures
