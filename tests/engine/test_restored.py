@@ -18,7 +18,7 @@ async def test_what_was_restored_is_older_than_all_that_follows(stage: Stage) ->
     stage.rows("UPDATE history SET xid = (xid::text::bigint + 1000000000)::text::xid8")
     restored = stage.rows("SELECT id FROM history ORDER BY id")
     stage.clock.move(15 * DAY)
-    await adopt_history(replica.database)
+    await replica.cleanup.run()
     after = (await replica.admission.admit(wish())).bot
     in_order = stage.rows("SELECT id, bot_id FROM history ORDER BY xid, id")
     assert [row["id"] for row in in_order] == sorted(row["id"] for row in in_order)

@@ -20,6 +20,7 @@ from botpool.engine.leases import timed
 from botpool.engine.moves import Moves
 from botpool.engine.queue_keeper import QueueKeeper
 from botpool.engine.recovery import Recovery
+from botpool.engine.restored import adopt_history
 from botpool.store.database import Transaction
 
 _log = structlog.get_logger()
@@ -115,6 +116,7 @@ class Cleanup:
     async def _prune(self) -> int:
         policy = self.moves.policy
         pruned = 0
+        await adopt_history(self.moves.database)  # What is old is told by the order of history.
         for statement, days in (
             ("prune_history", policy.history_days),
             ("prune_idempotency_keys", policy.idempotency_days),

@@ -37,7 +37,6 @@ from botpool.engine.reading import Reading
 from botpool.engine.recovery import Recovery
 from botpool.engine.release import Releaser
 from botpool.engine.reset import Resetter
-from botpool.engine.restored import adopt_history
 from botpool.engine.scraping import Scraping
 from botpool.engine.stepper import Stepper
 from botpool.engine.stopping import Stopping
@@ -187,7 +186,6 @@ class Replica:
         """`alone`: no other replica can be at work, so leases still out are a dead one's."""
         if alone:
             await self.database.fetch("return_leases", {"owner": None})
-        await adopt_history(self.database)
         self.wakeups.start()
         for loop in self._loops:
             loop.start()

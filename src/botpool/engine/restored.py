@@ -1,11 +1,11 @@
-"""History that was written on another server: a restored database says so when a replica starts.
+"""History that was written on another server: a restored database is seen to by its first cleanup.
 
 Every row of history carries the number of the transaction that wrote it, and is read, and
 forgotten, in that order. A server that a database is restored into counts from another number: what
 it writes would come before what was restored, and what is old would be forgotten last.
 
 Done twice, or by two replicas at once, the second finds nothing. If the process dies, the next
-start goes on.
+cleanup goes on.
 """
 
 import structlog
