@@ -14,6 +14,7 @@ import asyncio
 import resource
 import statistics
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 
 import uvloop
 
@@ -59,28 +60,15 @@ _UNGUARD = (
 def measure(ground: Ground) -> list[Figure]:
     fill_pool(ground.url, slots=_SLOTS)
     bare.prepare(ground.url)
-    sketch.prepare(ground.url)
     return uvloop.run(_measure(ground))
 
 
 async def _measure(ground: Ground) -> list[Figure]:
     figures = []
-    unguarded_url = ground.database("unguarded")
-    execute(unguarded_url, *_UNGUARD)
-    fill_pool(unguarded_url, slots=_SLOTS)
-    least_url = ground.database("least_client")
-    fill_pool(least_url, slots=_SLOTS)
-    async with (
-        Cycles.on(ground.url) as cycles,
-        Cycles.on(unguarded_url) as unguarded,
-        LeastClient.on(least_url) as least,
-        Sketch.on(ground.url) as sketched,
-    ):
-        beside: dict[str, Cycles | Sketch] = {
-            "least_client": least,
-            "without_guards": unguarded,
-            "sketch": sketched,
-        }
+    async with AsyncExitStack() as stack:
+        cycles = await stack.enter_async_context(Cycles.on(ground.url))
+        # The limits are left to the long run.
+        beside = {} if ground.small else await _limits(ground, stack)
         for warmed in (cycles, *beside.values()):
             await warmed.per_second(callers=_CLIENTS, seconds=1)
         for name, callers, goal in (
@@ -107,6 +95,19 @@ async def _measure(ground: Ground) -> list[Figure]:
             }
             figures.append(Figure(name=name, rounds=ratios, goal=goal, alarm=_ALARM, detail=detail))
     return figures
+
+
+async def _limits(ground: Ground, stack: AsyncExitStack) -> dict[str, Cycles | Sketch]:
+    unguarded_url, least_url = ground.database("unguarded"), ground.database("least_client")
+    execute(unguarded_url, *_UNGUARD)
+    for url in (unguarded_url, least_url):
+        fill_pool(url, slots=_SLOTS)
+    sketch.prepare(ground.url)
+    return {
+        "least_client": await stack.enter_async_context(LeastClient.on(least_url)),
+        "without_guards": await stack.enter_async_context(Cycles.on(unguarded_url)),
+        "sketch": await stack.enter_async_context(Sketch.on(ground.url)),
+    }
 
 
 def _median_ratio(rates: Sequence[float], others: Sequence[float]) -> float:
