@@ -53,8 +53,8 @@ async def test_a_million_cycles_leave_no_trace(postgres: TestPostgres) -> None:
     # The first part warms up: prepared statements, pools of memory.
     assert memory[-1] - memory[1] < 30, seen
     assert statistics.median(wear[-3:]) < 1.5, seen
-    # What is written between two vacuums, a minute apart, depends on the machine; it does not grow.
-    assert sizes[-1] < max(64, 1.25 * statistics.median(sizes[2:-1])), seen
+    # What is dead is cleared away as it comes, whatever the machine's speed.
+    assert max(sizes) < 64, seen
     assert_settled(url)
     postgres.drop_database(url)
     postgres.drop_database(fresh_url)
