@@ -6,6 +6,21 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 
 
+async def per_second(one: Callable[[], Awaitable[None]], *, callers: int, seconds: float) -> float:
+    """How often it is done a second, by that many at once, each one after the other."""
+    began = time.monotonic()
+    done = 0
+
+    async def call() -> None:
+        nonlocal done
+        while time.monotonic() < began + seconds:
+            await one()
+            done += 1
+
+    await asyncio.gather(*(call() for _ in range(callers)))
+    return done / (time.monotonic() - began)
+
+
 class Once:
     """Jobs of a peer: each is put in by a caller, who waits until it has run."""
 
@@ -25,14 +40,4 @@ class Once:
         await done
 
     async def per_second(self, *, callers: int, seconds: float) -> float:
-        began = time.monotonic()
-        jobs = 0
-
-        async def call() -> None:
-            nonlocal jobs
-            while time.monotonic() < began + seconds:
-                await self.one()
-                jobs += 1
-
-        await asyncio.gather(*(call() for _ in range(callers)))
-        return jobs / (time.monotonic() - began)
+        return await per_second(self.one, callers=callers, seconds=seconds)

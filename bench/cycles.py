@@ -6,13 +6,12 @@ container stopped. Of the replica's loops the one runs that follows from the cyc
 they leave dead is cleared away.
 """
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from bench.closed_loop import per_second
 from bench.null_backend import NullBackend
 from botpool.domain.decisions import Ending
 from botpool.domain.ids import Platform
@@ -83,17 +82,7 @@ class Cycles:
 
     async def per_second(self, *, callers: int, seconds: float) -> float:
         """Cycles by that many callers at once, each one after the other."""
-        began = time.monotonic()
-        done = 0
-
-        async def call() -> None:
-            nonlocal done
-            while time.monotonic() < began + seconds:
-                await self.one()
-                done += 1
-
-        await asyncio.gather(*(call() for _ in range(callers)))
-        return done / (time.monotonic() - began)
+        return await per_second(self.one, callers=callers, seconds=seconds)
 
 
 def _looked_at(row: Mapping[str, Any]) -> LookedAt:

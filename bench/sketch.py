@@ -3,18 +3,16 @@
 Bots, assignments, history and fences, gathered as ours are, in three statements for three steps.
 But no check, trigger or foreign key, no index but those of the keys, of a bot's slot, of idle slots
 and of a bot's history, no queue, no pools, no idempotency, no log lines, no figures, no records:
-nothing that makes it a product. So
-what it reaches is a limit for whatever does the same and more.
+nothing that makes it a product. So what it reaches is a limit for whatever does the same and more.
 """
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeAlias
 
 from psycopg.rows import dict_row
 
+from bench.closed_loop import per_second
 from bench.ground import execute
 from botpool.engine.gathering import Gathering
 from botpool.store.named_connection import NamedConnection, Rows
@@ -198,20 +196,13 @@ class Sketch:
     async def per_second(self, *, callers: int, seconds: float) -> float:
         # Without what it left dead: this is what could be reached at most.
         execute(self._url, f"VACUUM ANALYZE {self.slots_table}")
-        began = time.monotonic()
-        done = 0
+        return await per_second(self.one, callers=callers, seconds=seconds)
 
-        async def call() -> None:
-            nonlocal done
-            while time.monotonic() < began + seconds:
-                stay = await self._claims.ask(object())
-                assert stay is not None
-                assert await self._ends.ask(stay)
-                assert await self._frees.ask(stay)
-                done += 1
-
-        await asyncio.gather(*(call() for _ in range(callers)))
-        return done / (time.monotonic() - began)
+    async def one(self) -> None:
+        stay = await self._claims.ask(object())
+        assert stay is not None
+        assert await self._ends.ask(stay)
+        assert await self._frees.ask(stay)
 
     def _counter(self, name: str, work: Any) -> Gathering[Any, Any]:
         return Gathering(

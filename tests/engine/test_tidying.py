@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
+import pytest
 
+from planting import planted
 from replicas import Stage, pool
 
 SLOTS = 600
@@ -84,6 +86,19 @@ async def test_rows_that_somebody_still_sees_are_not_cleared_in_vain(stage: Stag
         slots.write(ENOUGH)
         await tidying.tidy()
         assert slots.vacuums == 3, "as soon as it pays, again"
+
+
+async def test_a_vacuum_that_fails_is_not_repeated_at_once(stage: Stage) -> None:
+    tidying = (await stage.replica(pool(SLOTS))).tidying
+    with many_slots(stage.url) as slots:
+        slots.write(ENOUGH)
+        with planted(clear_dead_rows="SELECT 1 / 0"):
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                await tidying.tidy()
+            await tidying.tidy()
+        slots.write(3 * ENOUGH)
+        await tidying.tidy()
+        assert slots.vacuums == 1
 
 
 async def test_who_finds_another_at_it_does_nothing(stage: Stage) -> None:

@@ -238,6 +238,17 @@ def test_containers_are_unique_at_their_backend(connection: psycopg.Connection) 
     assert known.fetchall() == [(1, None), (2, "the-container")]
 
 
+def test_a_slot_that_is_known_by_no_name_takes_no_container(connection: psycopg.Connection) -> None:
+    """Nothing would keep another from taking the same."""
+    slot = insert_slot(connection, 1)
+    connection.execute("DELETE FROM slot_identities")
+    with pytest.raises(psycopg.errors.CheckViolation, match="known by no name"):
+        connection.execute(
+            "UPDATE bot_pool_slots SET container_id = 'c', version = version + 1 WHERE id = %s",
+            [slot],
+        )
+
+
 def test_the_first_bot_since_a_time_is_found_by_halving(connection: psycopg.Connection) -> None:
     first_since = "SELECT botpool_first_bot_since('2026-01-01T00:00:00Z'::timestamptz + %s)"
 
