@@ -35,7 +35,7 @@ test-long: $(DEV) ## Run the tests that take long: soak, chaos, many seeds
 	@$(BIN)/python -m pytest -m long --durations=15 $(ARGS) $(TIERS)
 
 simulate: $(DEV) ## Live schedules by their seeds: make simulate SEEDS=0-999, or one, told step by step
-	@$(BIN)/python tests/schedules/simulate.py $(or $(SEEDS),0-199)
+	@$(BIN)/python -m tests.schedules.simulate $(or $(SEEDS),0-199)
 
 check: $(DEV) ## Format, lint, types and import rules
 	@$(BIN)/ruff format --check --quiet .

@@ -19,9 +19,9 @@ from botpool.domain.observation import ContainerState, Observation
 from botpool.domain.policy import Policy
 from botpool.domain.records import BotRequest, LookedAt
 from botpool.domain.states import BotStatus, SlotStatus
-from botpool.engine.loop import Loop
+from botpool.engine.maintenance.vacuum import INTERVAL_S
 from botpool.engine.replica import Identity, Replica
-from botpool.engine.tidying import INTERVAL_S
+from botpool.engine.runtime.loop import Loop
 from botpool.store.database import Database, Rows
 
 POOL = Platform("google-meet")

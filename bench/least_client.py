@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from bench.cycles import POOL, WISH
 from bench.sketch import Sketch
-from botpool.engine.matching import lock
-from botpool.engine.wishes import Wish, columns
+from botpool.engine.admission.bot_requests import Wish, columns
+from botpool.engine.admission.matcher import lock
 from botpool.store.named_connection import Call, NamedConnection, Rows
 
 _WISH = Wish(request=WISH, key=None)

@@ -25,9 +25,9 @@ from botpool.api.listener import bound_socket
 from botpool.api.server import HttpServer
 from botpool.domain.policy import Policy
 from botpool.domain.tokens import new_api_key
-from botpool.engine.gathering import Gathering
+from botpool.engine.admission.bot_requests import Wish, columns
 from botpool.engine.replica import Identity, Replica
-from botpool.engine.wishes import Wish, columns
+from botpool.engine.runtime.batching import Gathering
 from botpool.store.database import Database, Rows
 
 SECRET = b"bench"

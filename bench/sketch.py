@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 
 from bench.closed_loop import per_second
 from bench.ground import execute
-from botpool.engine.gathering import Gathering
+from botpool.engine.runtime.batching import Gathering
 from botpool.store.named_connection import NamedConnection, Rows
 from botpool.store.statements import sent_text
 

@@ -5,15 +5,14 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from botpool.store.migrations import migrate
-
-from clock import Clock
-from components import missing, pytest_configure, pytest_unconfigure
-from docker_host import docker_host
-from dockerd import Dockerd
-from invariants import assert_invariants
-from postgres import TestPostgres, debian_programs
-from registry import Registry
-from replicas import Stage
+from tests.support.clock import Clock
+from tests.support.components import missing, pytest_configure, pytest_unconfigure
+from tests.support.docker_host import docker_host
+from tests.support.dockerd import Dockerd
+from tests.support.invariants import assert_invariants
+from tests.support.postgres import TestPostgres, debian_programs
+from tests.support.registry import Registry
+from tests.support.replicas import Stage
 
 __all__ = ["pytest_configure", "pytest_unconfigure"]  # hooks, by their names
 

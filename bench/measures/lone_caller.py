@@ -11,7 +11,7 @@ from bench.cycles import WISH, Cycles
 from bench.figures import Figure
 from bench.ground import Ground, fill_pool
 from botpool.domain.records import Admitted
-from botpool.engine.wishes import Wish, to_new_bot
+from botpool.engine.admission.bot_requests import Wish, to_new_bot
 
 
 def measure(ground: Ground) -> list[Figure]:

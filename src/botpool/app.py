@@ -18,15 +18,15 @@ from botpool.domain.ids import Platform
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
 from botpool.domain.recovery import Limits
-from botpool.engine.budget import SharedBudget
 from botpool.engine.replica import Identity, Replica
+from botpool.engine.runtime.request_budget import SharedBudget
 from botpool.settings import CoolifySettings, DockerSettings, Settings
 from botpool.store.database import Database
 from botpool.store.installed import Installed
 from botpool.store.migrations import check_schema
 
 if TYPE_CHECKING:
-    from botpool.engine.doctor import Subject
+    from botpool.engine.maintenance.doctor import Subject
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -136,7 +136,7 @@ def _coolify(coolify: CoolifySettings, installed: Installed, database: Database 
     )
     budget: Budget
     if database is None:
-        from botpool.engine.doctor.platforms import Uncounted
+        from botpool.engine.maintenance.doctor.platforms import Uncounted
 
         budget = Uncounted()
     else:
@@ -151,7 +151,7 @@ def _coolify(coolify: CoolifySettings, installed: Installed, database: Database 
 @asynccontextmanager
 async def under_examination(settings: Settings, installed: Installed) -> AsyncIterator["Subject"]:
     """What `botpool doctor` looks at. Backends are not opened: opening tidies up."""
-    from botpool.engine.doctor import Subject
+    from botpool.engine.maintenance.doctor import Subject
 
     backends = backends_of(settings, installed, None)
     try:

@@ -24,17 +24,16 @@ from botpool.domain.decisions import Ending
 from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import BotStatus
-from botpool.engine.leases import Lease
-from botpool.engine.loop import Loop
-from botpool.engine.moves import Moves
+from botpool.engine.lifecycle.transitions import Moves
 from botpool.engine.replica import Identity, Replica
+from botpool.engine.runtime.leases import Lease
+from botpool.engine.runtime.loop import Loop
 from botpool.store.database import Database
 from botpool.store.migrations import migrate
-
-from invariants import assert_settled
-from postgres import TestPostgres
-from replicas import pool, wish
-from scripted_backend import ScriptedBackend
+from tests.support.invariants import assert_settled
+from tests.support.postgres import TestPostgres
+from tests.support.replicas import pool, wish
+from tests.support.scripted_backend import ScriptedBackend
 
 pytestmark = pytest.mark.alone
 

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from postgres import TestPostgres
+from tests.support.postgres import TestPostgres
 
 BOTPOOL = str(Path(sys.executable).with_name("botpool"))
 MEETING = "https://meet.google.com/abc-defg-hij"

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import pytest
-from addressed import reached
-from coolify_installation import IMAGE, Coolify, CoolifyInstallation, installed_on
-from server import get
 
-from invariants import assert_settled
+from tests.support.addressed import reached
+from tests.support.coolify_installation import IMAGE, Coolify, CoolifyInstallation, installed_on
+from tests.support.invariants import assert_settled
+from tests.support.server import get
 
 pytestmark = pytest.mark.alone
 

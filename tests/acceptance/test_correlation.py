@@ -10,13 +10,12 @@ import httpx
 import pytest
 import structlog
 import uvicorn
-from http_server import LINK, Api, api_over, latest_token
 
 from botpool import logs
 from botpool.agent import Agent
 from botpool.backends.protocol import StartOrder
-
-from replicas import Stage, pool
+from tests.support.http_server import LINK, Api, api_over, latest_token
+from tests.support.replicas import Stage, pool
 
 ID = "request-7f3c"
 

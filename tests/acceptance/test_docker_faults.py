@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from addressed import reached, reserved_port
-from docker_installation import DockerInstallation, installed_on, pool, published
 
-from dockerd import Dockerd
-from invariants import assert_settled
-from registry import Registry
+from tests.support.addressed import reached, reserved_port
+from tests.support.docker_installation import DockerInstallation, installed_on, pool, published
+from tests.support.dockerd import Dockerd
+from tests.support.invariants import assert_settled
+from tests.support.registry import Registry
 
 STAYS = {"joinSeconds": 0, "staySeconds": 600}
 SHORT = {"joinSeconds": 0, "staySeconds": 0}

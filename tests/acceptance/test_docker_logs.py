@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from docker_installation import installed_on, loaded, pool
-from server import COMMAND, client
-
-from dockerd import Dockerd
+from tests.support.docker_installation import installed_on, loaded, pool
+from tests.support.dockerd import Dockerd
+from tests.support.server import COMMAND, client
 
 STAYS = {"joinSeconds": 0, "staySeconds": 600}
 PATIENCE_S = 60.0

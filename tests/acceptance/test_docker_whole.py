@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from addressed import reached
-from docker_installation import installed_on, pool, published
 
-from dockerd import Dockerd
-from invariants import assert_settled
-from registry import Registry
+from tests.support.addressed import reached
+from tests.support.docker_installation import installed_on, pool, published
+from tests.support.dockerd import Dockerd
+from tests.support.invariants import assert_settled
+from tests.support.registry import Registry
 
 SHORT = {"joinSeconds": 0, "staySeconds": 0}
 WAN_BYTES_PER_S = 2_000_000.0

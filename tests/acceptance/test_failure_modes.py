@@ -14,12 +14,11 @@ import httpx
 import psutil
 import psycopg
 import pytest
-from server import FINAL, Installation, installation, none_left
 
 from botpool.store.migrations import migrate
-
-from invariants import assert_settled
-from postgres import TestPostgres
+from tests.support.invariants import assert_settled
+from tests.support.postgres import TestPostgres
+from tests.support.server import FINAL, Installation, installation, none_left
 
 LINK = "https://meet.google.com/abc-defg-hij"
 STAYS = {"joinSeconds": 0, "staySeconds": 3600}

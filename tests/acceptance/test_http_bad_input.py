@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from http_server import (
+
+from tests.support.http_server import (
     LINK,
     MISSING,
     RUNNING,
@@ -20,8 +21,7 @@ from http_server import (
     standing_installation,
     unchanged,
 )
-
-from postgres import TestPostgres
+from tests.support.postgres import TestPostgres
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -5,11 +5,18 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from http_server import BOT_FIELDS, TIME, Api, api_over, assert_problem, contents, unchanged
 
 from botpool.domain.errors import BackendUnavailable
-
-from replicas import TEAMS, Stage, pool
+from tests.support.http_server import (
+    BOT_FIELDS,
+    TIME,
+    Api,
+    api_over,
+    assert_problem,
+    contents,
+    unchanged,
+)
+from tests.support.replicas import TEAMS, Stage, pool
 
 
 @pytest.fixture

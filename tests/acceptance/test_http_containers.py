@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from http_server import Api, api_over, unchanged
 
-from replicas import Stage, pool
+from tests.support.http_server import Api, api_over, unchanged
+from tests.support.replicas import Stage, pool
 
 
 @pytest.fixture

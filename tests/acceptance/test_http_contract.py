@@ -6,9 +6,17 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from http_server import BOT_FIELDS, LINK, TIME, Api, api_over, assert_problem, unchanged
 
-from replicas import TEAMS, Stage, pool
+from tests.support.http_server import (
+    BOT_FIELDS,
+    LINK,
+    TIME,
+    Api,
+    api_over,
+    assert_problem,
+    unchanged,
+)
+from tests.support.replicas import TEAMS, Stage, pool
 
 
 @pytest.fixture

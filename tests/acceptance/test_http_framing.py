@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import httpx
 import psutil
 import pytest
-from http_server import LINK, Server, assert_problem, bearer, served, unchanged
 
-from postgres import TestPostgres
+from tests.support.http_server import LINK, Server, assert_problem, bearer, served, unchanged
+from tests.support.postgres import TestPostgres
 
 TEN_MB = 10_000_000
 PIECE = 32 * 1024

@@ -6,13 +6,12 @@ from typing import Any
 
 import httpx
 import pytest
-from http_server import Api, api_over, assert_problem
 from prometheus_client.parser import text_string_to_metric_families
 
 from botpool.api.app import HttpSettings, create_app
 from botpool.settings import Settings
-
-from replicas import TEAMS, Stage, pool
+from tests.support.http_server import Api, api_over, assert_problem
+from tests.support.replicas import TEAMS, Stage, pool
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from typing import Any
 
 import httpx
 import pytest
-from http_server import Server, bearer, environment, served
 
-from postgres import TestPostgres
+from tests.support.http_server import Server, bearer, environment, served
+from tests.support.postgres import TestPostgres
 
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 PROBLEM = "application/problem+json"

@@ -6,7 +6,10 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from http_server import (
+
+from botpool.domain.ids import AssignmentId
+from botpool.domain.tokens import agent_token
+from tests.support.http_server import (
     LINK,
     MISSING,
     OTHERS,
@@ -17,11 +20,7 @@ from http_server import (
     standing_installation,
     unchanged,
 )
-
-from botpool.domain.ids import AssignmentId
-from botpool.domain.tokens import agent_token
-
-from postgres import TestPostgres
+from tests.support.postgres import TestPostgres
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -3,12 +3,11 @@
 from typing import Any
 
 import httpx
-from http_server import LINK, Api, api_over, assert_problem
 
 from botpool.domain.observation import ContainerState
-
-from clock import Clock
-from replicas import TEAMS, Stage, pool
+from tests.support.clock import Clock
+from tests.support.http_server import LINK, Api, api_over, assert_problem
+from tests.support.replicas import TEAMS, Stage, pool
 
 
 async def asked(api: Api, path: str, **query: Any) -> Any:

@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from http_server import LINK, Api, api_over, assert_problem, bearer, unchanged
 
-from replicas import Stage, pool
+from tests.support.http_server import LINK, Api, api_over, assert_problem, bearer, unchanged
+from tests.support.replicas import Stage, pool
 
 COOKIE = "botpool_session"
 

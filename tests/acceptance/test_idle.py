@@ -15,11 +15,10 @@ import psutil
 import psycopg
 import pytest
 from psycopg import sql
-from server import Installation, Server, installation, none_left
 
 from botpool.store.migrations import migrate
-
-from postgres import TestPostgres
+from tests.support.postgres import TestPostgres
+from tests.support.server import Installation, Server, installation, none_left
 
 pytestmark = pytest.mark.alone
 

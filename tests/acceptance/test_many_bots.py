@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from server import FINAL, Installation, client, installation, none_left
 
 from botpool.store.migrations import migrate
-
-from invariants import assert_invariants, assert_settled
-from postgres import TestPostgres
+from tests.support.invariants import assert_invariants, assert_settled
+from tests.support.postgres import TestPostgres
+from tests.support.server import FINAL, Installation, client, installation, none_left
 
 pytestmark = pytest.mark.alone
 

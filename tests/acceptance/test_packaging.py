@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from components import missing
+from tests.support.components import missing
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILES = ("Dockerfile", "deploy/bot/Dockerfile", "examples/browser-bot/Dockerfile")

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from server import Installation, installation
 
 from botpool.client import Change, Client, NotFound, Unauthorized
-
-from postgres import TestPostgres
+from tests.support.postgres import TestPostgres
+from tests.support.server import Installation, installation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

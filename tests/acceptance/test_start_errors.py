@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from http_server import BOTPOOL, environment, free_port
 
-from components import missing
-from postgres import TestPostgres
+from tests.support.components import missing
+from tests.support.http_server import BOTPOOL, environment, free_port
+from tests.support.postgres import TestPostgres
 
 FAILED, USED_WRONGLY = 1, 2
 PATIENCE_S = 120.0

@@ -9,12 +9,12 @@ from typing import Any
 import psycopg
 import pytest
 import pytest_asyncio
-from http_server import bearer
-from server import Installation, Server, installation
-from sse import PATIENCE_S, Event, opened
 
-from postgres import TestPostgres
-from sessions import COOKIE, session
+from tests.support.http_server import bearer
+from tests.support.postgres import TestPostgres
+from tests.support.server import Installation, Server, installation
+from tests.support.sessions import COOKIE, session
+from tests.support.sse import PATIENCE_S, Event, opened
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

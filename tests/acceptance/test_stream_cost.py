@@ -12,9 +12,10 @@ import httpx
 import psutil
 import psycopg
 import pytest
-from http_server import bearer
-from server import Installation, installation
-from sse import opened
+
+from tests.support.http_server import bearer
+from tests.support.server import Installation, installation
+from tests.support.sse import opened
 
 DASHBOARDS = 10
 CHANGES_A_SECOND = 50

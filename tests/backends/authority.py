@@ -4,7 +4,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from components import missing
+from tests.support.components import missing
 
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1")
 

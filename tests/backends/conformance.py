@@ -6,7 +6,12 @@ import time
 from contextlib import suppress
 
 import pytest
-from harness import (
+
+from botpool.backends.protocol import Backend, ContainerSpec
+from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded
+from botpool.domain.ids import AssignmentId, ContainerId
+from botpool.domain.observation import DOWN, ContainerState
+from tests.backends.harness import (
     SPEC,
     TIMEOUT_S,
     Harness,
@@ -18,11 +23,6 @@ from harness import (
     seen,
     seen_down,
 )
-
-from botpool.backends.protocol import Backend, ContainerSpec
-from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded
-from botpool.domain.ids import AssignmentId, ContainerId
-from botpool.domain.observation import DOWN, ContainerState
 
 FIRST, SECOND = AssignmentId(11), AssignmentId(12)
 UP = frozenset({ContainerState.STARTING, ContainerState.RUNNING})

@@ -3,12 +3,11 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("conformance", "harness")
+pytest.register_assert_rewrite("tests.backends.conformance", "tests.backends.harness")
 
-from docker_harness import DockerHarness  # noqa: E402 - after the registration
-from process_harness import ProcessHarness  # noqa: E402 - after the registration
-
-from dockerd import Dockerd  # noqa: E402 - after the registration
+from tests.backends.docker_harness import DockerHarness  # noqa: E402 - after the registration
+from tests.backends.process_harness import ProcessHarness  # noqa: E402 - after the registration
+from tests.support.dockerd import Dockerd  # noqa: E402 - after the registration
 
 
 @pytest.fixture

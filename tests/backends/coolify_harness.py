@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
-from harness import TIMEOUT_S, Traits, Witness
 
 from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
 from botpool.backends.protocol import Purpose, StartOrder
@@ -24,6 +23,7 @@ from botpool.emulators.coolify import (
     ScaledClock,
     World,
 )
+from tests.backends.harness import TIMEOUT_S, Traits, Witness
 
 COMMAND = (sys.executable, "-I", "-S", str(Path(__file__).parent / "program.py"))
 SCALE = 50.0

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-from coolify_harness import CountingBudget, config
-from harness import SPEC
 
 from botpool.backends.coolify import CoolifyBackend
 from botpool.backends.protocol import StartOrder
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
+from tests.backends.coolify_harness import CountingBudget, config
+from tests.backends.harness import SPEC
 
 Answer = Callable[[httpx.Request], httpx.Response]
 OURS = ContainerId("ours")

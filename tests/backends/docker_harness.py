@@ -11,16 +11,15 @@ from pathlib import Path
 from unittest import mock
 
 from aiodocker.docker import DockerContainer
-from docker_line import Line
-from harness import SPEC, TIMEOUT_S, Traits, Witness
 
 from botpool.backends.docker import DockerBackend, DockerConfig
 from botpool.backends.docker.places import Draft, Kind
 from botpool.backends.docker.vacancy import IMAGE as VACANT
 from botpool.backends.protocol import StartOrder
 from botpool.domain.ids import AssignmentId, ContainerId
-
-from dockerd import Dockerd
+from tests.backends.docker_line import Line
+from tests.backends.harness import SPEC, TIMEOUT_S, Traits, Witness
+from tests.support.dockerd import Dockerd
 
 
 class Killed(BaseException):

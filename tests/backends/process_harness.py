@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness import TIMEOUT_S, Traits, Witness
-
 import botpool
 from botpool.backends.process import ProcessBackend
 from botpool.backends.protocol import StartOrder
 from botpool.domain.ids import AssignmentId, ContainerId
+from tests.backends.harness import TIMEOUT_S, Traits, Witness
 
 HERE = Path(__file__).parent
 COMMAND = (sys.executable, "-I", "-S", str(HERE / "program.py"))

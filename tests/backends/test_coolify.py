@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from conformance import BackendConformance
-from coolify_harness import CoolifyHarness
+
+from tests.backends.conformance import BackendConformance
+from tests.backends.coolify_harness import CoolifyHarness
 
 
 class TestCoolifyBackend(BackendConformance):

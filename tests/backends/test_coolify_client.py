@@ -6,8 +6,6 @@ from typing import Any
 import httpx
 import pytest
 import structlog
-from coolify_script import APPLICATION, HTML, OURS, Script, list_owned, look, start_order
-from harness import SPEC
 
 from botpool.backends.protocol import Purpose
 from botpool.domain.errors import (
@@ -18,6 +16,16 @@ from botpool.domain.errors import (
 )
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState
+from tests.backends.coolify_script import (
+    APPLICATION,
+    HTML,
+    OURS,
+    Script,
+    list_owned,
+    look,
+    start_order,
+)
+from tests.backends.harness import SPEC
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The pure parts of the Coolify backend: names, words, marks and texts."""
 
 import pytest
-from coolify_harness import config
 
 from botpool.backends.coolify import answers, fence, images, statuses
 from botpool.backends.coolify.answers import Variable
@@ -11,6 +10,7 @@ from botpool.backends.protocol import StartOrder
 from botpool.domain.errors import BackendUnavailable, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState, DeploymentState
+from tests.backends.coolify_harness import config
 
 
 @pytest.mark.parametrize(

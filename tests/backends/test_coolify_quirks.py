@@ -10,8 +10,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from coolify_harness import NATURE, CoolifyHarness, CountingBudget, config
-from harness import SPEC, eventually, order, running, seen, seen_down
 
 from botpool.backends.coolify import CoolifyBackend
 from botpool.backends.protocol import StartOrder
@@ -24,6 +22,8 @@ from botpool.domain.errors import (
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import UNDER_WAY, ContainerState, DeploymentState, Observation
 from botpool.emulators.coolify import EmulatedTransport, EmulatorServer, ManualClock, World
+from tests.backends.coolify_harness import NATURE, CoolifyHarness, CountingBudget, config
+from tests.backends.harness import SPEC, eventually, order, running, seen, seen_down
 
 TIMEOUT_S = 5.0
 

@@ -5,7 +5,6 @@ import time
 
 import httpx
 import pytest
-from coolify_script import APPLICATION, HTML, OURS, Script, list_owned, start_order
 
 from botpool.backends.protocol import Purpose
 from botpool.domain.errors import (
@@ -16,6 +15,7 @@ from botpool.domain.errors import (
     StillRunning,
 )
 from botpool.domain.ids import AssignmentId
+from tests.backends.coolify_script import APPLICATION, HTML, OURS, Script, list_owned, start_order
 
 
 class TestStart:

@@ -1,8 +1,9 @@
 """The Docker backend passes the conformance suite, against a real daemon."""
 
 import pytest
-from conformance import BackendConformance
-from docker_harness import DockerHarness
+
+from tests.backends.conformance import BackendConformance
+from tests.backends.docker_harness import DockerHarness
 
 
 class TestDockerBackend(BackendConformance):

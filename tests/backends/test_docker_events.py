@@ -6,12 +6,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
-from docker_harness import DockerHarness
-from harness import SPEC, TIMEOUT_S, eventually, look, running, seen_down
 
 from botpool.backends.docker import watch
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
+from tests.backends.docker_harness import DockerHarness
+from tests.backends.harness import SPEC, TIMEOUT_S, eventually, look, running, seen_down
 
 FIRST = AssignmentId(11)
 

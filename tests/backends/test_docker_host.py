@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docker_harness import DockerHarness
-from harness import SPEC, TIMEOUT_S, look, order, running, seen, seen_down
 
 from botpool.backends.docker import DockerBackend, places
 from botpool.domain.errors import BackendRefused
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
+from tests.backends.docker_harness import DockerHarness
+from tests.backends.harness import SPEC, TIMEOUT_S, look, order, running, seen, seen_down
 
 FIRST, SECOND = AssignmentId(11), AssignmentId(12)
 PROGRAM = Path(__file__).with_name("container_program.py")

@@ -5,13 +5,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
-from docker_harness import DockerHarness
-from harness import eventually, look, output, running, seen_down
 
 from botpool.backends.docker import DockerBackend
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
+from tests.backends.docker_harness import DockerHarness
+from tests.backends.harness import eventually, look, output, running, seen_down
 
 FIRST, SECOND = AssignmentId(11), AssignmentId(12)
 CONNECTIONS = 100

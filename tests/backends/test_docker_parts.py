@@ -11,7 +11,6 @@ from typing import Any
 import aiodocker
 import pytest
 from aiodocker import DockerError
-from harness import SPEC
 
 from botpool.backends.docker import places, refusals
 from botpool.backends.docker.connection import connect
@@ -20,6 +19,7 @@ from botpool.backends.docker.looking import ending
 from botpool.backends.docker.places import Kind
 from botpool.domain.errors import BackendRefused, BackendUnavailable, BotpoolError
 from botpool.domain.ids import AssignmentId, ContainerId
+from tests.backends.harness import SPEC
 
 HUB = "https://index.docker.io/v1/"
 TOLD = {"username": "bot", "password": "open:sesame"}

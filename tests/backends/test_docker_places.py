@@ -8,8 +8,6 @@ from unittest import mock
 import pytest
 from aiodocker import DockerError
 from aiodocker.docker import DockerContainer
-from docker_harness import DockerHarness
-from harness import SPEC, TIMEOUT_S, look, order, running, seen_down
 
 from botpool.backends.docker import places
 from botpool.backends.docker.connection import Connection
@@ -24,6 +22,8 @@ from botpool.domain.errors import (
 )
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
+from tests.backends.docker_harness import DockerHarness
+from tests.backends.harness import SPEC, TIMEOUT_S, look, order, running, seen_down
 
 FIRST, SECOND = AssignmentId(11), AssignmentId(12)
 

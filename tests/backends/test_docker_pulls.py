@@ -14,8 +14,6 @@ from typing import Any
 
 import psutil
 import pytest
-from docker_harness import DockerHarness
-from harness import SPEC, TIMEOUT_S, eventually, look, order
 
 from botpool.backends.docker import DockerBackend
 from botpool.backends.docker.daemon import Daemon
@@ -23,9 +21,10 @@ from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendRefused, BudgetSpent, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState, DeploymentState
-
-from docker_host import publish
-from registry import Registry
+from tests.backends.docker_harness import DockerHarness
+from tests.backends.harness import SPEC, TIMEOUT_S, eventually, look, order
+from tests.support.docker_host import publish
+from tests.support.registry import Registry
 
 FIRST, SECOND = AssignmentId(11), AssignmentId(12)
 PROGRAM = Path(__file__).with_name("container_program.py")

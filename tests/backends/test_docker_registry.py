@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docker_harness import DockerHarness
-from harness import SPEC, TIMEOUT_S, eventually, order
 
 from botpool.domain.errors import BackendRefused
 from botpool.domain.ids import AssignmentId
-
-from docker_host import publish
-from dockerd import Dockerd
-from registry import PASSWORD, USER, Registry, encoded
+from tests.backends.docker_harness import DockerHarness
+from tests.backends.harness import SPEC, TIMEOUT_S, eventually, order
+from tests.support.docker_host import publish
+from tests.support.dockerd import Dockerd
+from tests.support.registry import PASSWORD, USER, Registry, encoded
 
 FIRST = AssignmentId(11)
 PROGRAM = Path(__file__).with_name("container_program.py")

@@ -9,20 +9,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from authority import Authority
-from docker_harness import Witnesses
-from harness import SPEC, TIMEOUT_S, eventually, look, output, seen_down
 
 from botpool.backends.docker import DockerBackend, DockerConfig
 from botpool.backends.protocol import StartOrder
 from botpool.domain.errors import BackendRefused, BackendUnavailable
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
-
-from components import missing
-from docker_host import COMPONENT, prepare, publish
-from dockerd import CannotRun, Dockerd
-from registry import Registry
+from tests.backends.authority import Authority
+from tests.backends.docker_harness import Witnesses
+from tests.backends.harness import SPEC, TIMEOUT_S, eventually, look, output, seen_down
+from tests.support.components import missing
+from tests.support.docker_host import COMPONENT, prepare, publish
+from tests.support.dockerd import CannotRun, Dockerd
+from tests.support.registry import Registry
 
 FIRST = AssignmentId(11)
 DISK_MB = 64

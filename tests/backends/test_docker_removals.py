@@ -10,14 +10,14 @@ from unittest import mock
 import pytest
 from aiodocker import DockerError
 from aiodocker.docker import DockerContainer
-from docker_harness import DockerHarness
-from harness import SPEC, TIMEOUT_S, look, order
 
 from botpool.backends.docker.places import Draft, Kind
 from botpool.backends.docker.vacancy import IMAGE as VACANT
 from botpool.domain.errors import BackendUnavailable, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
+from tests.backends.docker_harness import DockerHarness
+from tests.backends.harness import SPEC, TIMEOUT_S, look, order
 
 SOON_S = 5.0
 ATTEMPTS = 100

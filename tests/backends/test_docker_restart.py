@@ -4,14 +4,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from docker_harness import DockerHarness
-from harness import look, output, running, seen_down
 
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState
-
-from docker_host import docker_host
+from tests.backends.docker_harness import DockerHarness
+from tests.backends.harness import look, output, running, seen_down
+from tests.support.docker_host import docker_host
 
 FIRST = AssignmentId(11)
 pytestmark = pytest.mark.long

@@ -1,8 +1,9 @@
 """The process backend passes the conformance suite."""
 
 import pytest
-from conformance import BackendConformance
-from process_harness import ProcessHarness
+
+from tests.backends.conformance import BackendConformance
+from tests.backends.process_harness import ProcessHarness
 
 
 class TestProcessBackend(BackendConformance):

@@ -7,14 +7,23 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conformance import FIRST, SECOND, ensure, stop
-from harness import SPEC, TIMEOUT_S, eventually, look, order, running, seen, seen_down
-from process_harness import ProcessHarness
 
 from botpool.backends.process.directory import Directory
 from botpool.backends.process.nursery import Nursery
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.observation import ContainerState
+from tests.backends.conformance import FIRST, SECOND, ensure, stop
+from tests.backends.harness import (
+    SPEC,
+    TIMEOUT_S,
+    eventually,
+    look,
+    order,
+    running,
+    seen,
+    seen_down,
+)
+from tests.backends.process_harness import ProcessHarness
 
 
 def nurseries() -> list[psutil.Process]:

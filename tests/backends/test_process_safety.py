@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from conformance import FIRST, SECOND, ensure, stop
-from harness import TIMEOUT_S, eventually, look, order, running, seen, seen_down
-from process_harness import ProcessHarness
 
 from botpool.backends.process import launcher
 from botpool.backends.process.directory import NEVER_AGAIN, Directory
 from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import ContainerState
+from tests.backends.conformance import FIRST, SECOND, ensure, stop
+from tests.backends.harness import TIMEOUT_S, eventually, look, order, running, seen, seen_down
+from tests.backends.process_harness import ProcessHarness
 
 
 @contextmanager

@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from conformance import FIRST, SECOND, ensure, stop
-from harness import SPEC, TIMEOUT_S, eventually, look, order, output, running, seen, seen_down
-from process_harness import ProcessHarness
 
 from botpool.backends.process import launcher
 from botpool.backends.process.directory import Directory
@@ -16,6 +13,19 @@ from botpool.backends.process.start import judge
 from botpool.domain.errors import BackendRefused, BackendUnavailable, StartSuperseded
 from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState
+from tests.backends.conformance import FIRST, SECOND, ensure, stop
+from tests.backends.harness import (
+    SPEC,
+    TIMEOUT_S,
+    eventually,
+    look,
+    order,
+    output,
+    running,
+    seen,
+    seen_down,
+)
+from tests.backends.process_harness import ProcessHarness
 
 
 async def test_a_program_gets_its_order_and_none_of_our_secrets(

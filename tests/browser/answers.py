@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from imagined import Imagined
+from tests.browser.imagined import Imagined
 
 STATUSES = ("busy", "deploying", "releasing", "idle", "error", "deleting")
 WITH_BOT = ("deploying", "busy", "releasing")

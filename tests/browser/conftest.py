@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from components import missing
+from tests.support.components import missing
 
-pytest.register_assert_rewrite("visits")
+pytest.register_assert_rewrite("tests.browser.visits")
 
-from imagined import Imagined, imagined_botpool  # noqa: E402 - after the registration
-from running_botpool import RunningBotpool, running_botpool  # noqa: E402
-from visits import Visits  # noqa: E402
+from tests.browser.imagined import Imagined, imagined_botpool  # noqa: E402 - after the registration
+from tests.browser.running_botpool import RunningBotpool, running_botpool  # noqa: E402
+from tests.browser.visits import Visits  # noqa: E402
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = (

@@ -15,9 +15,9 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
-from running_botpool import free_port
 
 from botpool.dashboard import page
+from tests.browser.running_botpool import free_port
 
 ALIVE_S = 5
 

@@ -16,8 +16,7 @@ import httpx
 
 from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
-
-from sessions import session
+from tests.support.sessions import session
 
 STOP_TIMEOUT_S = 60.0
 SMALL_AND_QUICK = {

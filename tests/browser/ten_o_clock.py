@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from answers import ago, bot, entry, minute, pool, slot
-from imagined import Imagined
+from tests.browser.answers import ago, bot, entry, minute, pool, slot
+from tests.browser.imagined import Imagined
 
 CONTAINER = "k8wgs0kcw4o8gwc0s4ckosww"
 NAMES = ("Minutes", "Notetaker", "Recorder", "Transcript", "Standup")

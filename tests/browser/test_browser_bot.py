@@ -10,13 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from tests.browser.conftest import CHROMIUM
-
-from components import missing
+from tests.support.components import missing
+from tests.support.server import installation, none_left
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "tests" / "acceptance"))
-
-from server import installation, none_left  # noqa: E402 - where servers are started for tests
 
 BOT = ROOT / "examples" / "browser-bot" / "browser_bot.py"
 PAGE = b"""<!doctype html><title>A meeting</title><h1>Welcome</h1>

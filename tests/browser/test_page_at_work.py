@@ -4,8 +4,9 @@ import re
 
 import pytest
 from playwright.sync_api import Page, expect
-from running_botpool import RunningBotpool
-from visits import Visits
+
+from tests.browser.running_botpool import RunningBotpool
+from tests.browser.visits import Visits
 
 LONG_S = 300
 

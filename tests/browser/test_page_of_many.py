@@ -7,8 +7,9 @@ import httpx
 import psycopg
 import pytest
 from playwright.sync_api import Page, expect
-from running_botpool import RunningBotpool, running_botpool
-from visits import Visits
+
+from tests.browser.running_botpool import RunningBotpool, running_botpool
+from tests.browser.visits import Visits
 
 BOTS = 100_000
 FIGURES = Path(__file__).parents[2] / "artefacts" / "many.txt"

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from answers import pool, tell
-from imagined import Imagined, imagined_botpool
 from playwright.sync_api import Browser, Page, expect
-from ten_o_clock import ten_o_clock
-from visits import Scheme, Visits
 
-from components import missing
+from tests.browser.answers import pool, tell
+from tests.browser.imagined import Imagined, imagined_botpool
+from tests.browser.ten_o_clock import ten_o_clock
+from tests.browser.visits import Scheme, Visits
+from tests.support.components import missing
 
 ROOT = Path(__file__).parents[2]
 ARTEFACTS = ROOT / "artefacts" / "pictures"

@@ -3,10 +3,10 @@
 import re
 
 from playwright.sync_api import expect
-from running_botpool import RunningBotpool
-from visits import Visits
 
-from sessions import COOKIE
+from tests.browser.running_botpool import RunningBotpool
+from tests.browser.visits import Visits
+from tests.support.sessions import COOKIE
 
 
 def test_the_key_leaves_the_address_and_becomes_a_session(

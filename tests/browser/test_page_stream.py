@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from answers import bot, change, entry, moved, pool, slot, tell
-from imagined import Imagined
 from playwright.sync_api import Page, expect
-from visits import Visits
+
+from tests.browser.answers import bot, change, entry, moved, pool, slot, tell
+from tests.browser.imagined import Imagined
+from tests.browser.visits import Visits
 
 SLOTS = 500
 CHANGES_A_SECOND = 50

@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from answers import ago, bot, entry, minute, pool, slot, tell
-from imagined import Imagined
 from playwright.sync_api import expect
-from visits import Visits
+
+from tests.browser.answers import ago, bot, entry, minute, pool, slot, tell
+from tests.browser.imagined import Imagined
+from tests.browser.visits import Visits
 
 MARKUP = "<img src=x onerror=alert(1)>"
 

@@ -1,15 +1,10 @@
 """Chaos is made around real servers, those of `tests/acceptance`, and emulated mornings."""
 
 import logging
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import structlog
-
-TESTS = Path(__file__).parents[1]
-sys.path += [str(TESTS / "acceptance"), str(TESTS / "simulation")]
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from contextlib import suppress
 from typing import TypeAlias
 
 import httpx
-from crash_points import LEASE_S
-from crash_scene import Scene
+
+from tests.chaos.crash_points import LEASE_S
+from tests.chaos.crash_scene import Scene
 
 Scenario: TypeAlias = Callable[[Scene], None]
 

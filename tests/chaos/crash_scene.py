@@ -21,12 +21,11 @@ from typing import Any, Self
 import httpx
 import psutil
 import psycopg
-from witness_bot import MEETING_OVER, WITNESSES
 
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
-
-from clock import Clock
-from invariants import assert_settled
+from tests.chaos.witness_bot import MEETING_OVER, WITNESSES
+from tests.support.clock import Clock
+from tests.support.invariants import assert_settled
 
 HERE = Path(__file__).parent
 PATIENCE_S = 120.0

@@ -8,10 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from crash_scene import PLATFORM, Scene
-from witness_bot import MEETING_OVER, WITNESSES
-
-from dockerd import Dockerd
+from tests.chaos.crash_scene import PLATFORM, Scene
+from tests.chaos.witness_bot import MEETING_OVER, WITNESSES
+from tests.support.dockerd import Dockerd
 
 INSTALLATION = "chaos"
 CALL_TIMEOUT_S = 5.0

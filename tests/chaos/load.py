@@ -8,8 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import httpx
-from server import Installation, none_left
-from witness_bot import WITNESSES
+
+from tests.chaos.witness_bot import WITNESSES
+from tests.support.server import Installation, none_left
 
 BETWEEN_POSTS_S = 0.25
 POSTERS = 3

@@ -14,16 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
-from morning import QUARTER_LAG_S, QUARTER_POLICY, TICK_S, Morning
 from psycopg.rows import dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import BotId
 from botpool.emulators.coolify import Nature
-
-from invariants import assert_settled
-from postgres import TestPostgres
-from replicas import key, wish
+from tests.simulation.morning import QUARTER_LAG_S, QUARTER_POLICY, TICK_S, Morning
+from tests.support.invariants import assert_settled
+from tests.support.postgres import TestPostgres
+from tests.support.replicas import key, wish
 
 BUSY = Nature(
     first_start_s=60.0,

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from crash_scenarios import (
+
+from tests.chaos.crash_scenarios import (
     assert_done,
     crash_and_recover,
     failing,
@@ -23,7 +24,7 @@ from crash_scenarios import (
     stop_in_the_queue,
     stop_while_starting,
 )
-from crash_scene import Nursery, Scene
+from tests.chaos.crash_scene import Nursery, Scene
 
 Settings: TypeAlias = Mapping[str, Any]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from crash_scenarios import (
+
+from tests.chaos.crash_scenarios import (
     Scenario,
     assert_done,
     crash_and_recover,
@@ -15,11 +16,10 @@ from crash_scenarios import (
     one_behind_the_other,
     stop_in_the_call,
 )
-from crash_scene import Nursery, Scene
-from docker_scene import CALL_TIMEOUT_S, INSTALLATION, DockerScene, witnesses
-
-from bot_image import PYTHON, archive
-from dockerd import Dockerd
+from tests.chaos.crash_scene import Nursery, Scene
+from tests.chaos.docker_scene import CALL_TIMEOUT_S, INSTALLATION, DockerScene, witnesses
+from tests.support.bot_image import PYTHON, archive
+from tests.support.dockerd import Dockerd
 
 Settings: TypeAlias = Mapping[str, Any]
 IMAGE = "witness:1"

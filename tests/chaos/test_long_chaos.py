@@ -4,13 +4,12 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from long_morning import BUSY, LAG_S, POLICY, Chaos
-from morning import TICK_S, Morning, coolify_pool
 
 from botpool.store.migrations import migrate
-
-from clock import Clock
-from postgres import TestPostgres
+from tests.chaos.long_morning import BUSY, LAG_S, POLICY, Chaos
+from tests.simulation.morning import TICK_S, Morning, coolify_pool
+from tests.support.clock import Clock
+from tests.support.postgres import TestPostgres
 
 MINUTES = 30
 BOTS_A_MINUTE = 50

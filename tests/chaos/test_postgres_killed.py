@@ -14,14 +14,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from load import Poster, assert_none_joined_twice, bots_in_call, bots_of, not_idle
-from server import FINAL, Installation, Server, get, installation, none_left
-from witness_bot import MEETING_OVER
 
 from botpool.store.migrations import migrate
-
-from invariants import assert_settled
-from postgres import TestPostgres
+from tests.chaos.load import Poster, assert_none_joined_twice, bots_in_call, bots_of, not_idle
+from tests.chaos.witness_bot import MEETING_OVER
+from tests.support.invariants import assert_settled
+from tests.support.postgres import TestPostgres
+from tests.support.server import FINAL, Installation, Server, get, installation, none_left
 
 DOWN_S = 3.0
 LEASE_S = 60.0

@@ -12,14 +12,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from load import Poster, assert_none_joined_twice, bots_in_call, bots_of, not_idle
-from server import FINAL, Installation, Server, installation, none_left
-from witness_bot import MEETING_OVER
 
 from botpool.store.migrations import migrate
-
-from invariants import assert_settled
-from postgres import TestPostgres
+from tests.chaos.load import Poster, assert_none_joined_twice, bots_in_call, bots_of, not_idle
+from tests.chaos.witness_bot import MEETING_OVER
+from tests.support.invariants import assert_settled
+from tests.support.postgres import TestPostgres
+from tests.support.server import FINAL, Installation, Server, installation, none_left
 
 HERE = Path(__file__).parent
 POOL = 6

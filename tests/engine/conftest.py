@@ -2,8 +2,8 @@
 
 import pytest
 
-from clock import Clock
-from replicas import Stage
+from tests.support.clock import Clock
+from tests.support.replicas import Stage
 
 
 @pytest.fixture

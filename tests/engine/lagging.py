@@ -3,8 +3,7 @@
 from botpool.domain.ids import BotId
 from botpool.domain.observation import ContainerState
 from botpool.engine.replica import Replica
-
-from replicas import Stage, wish
+from tests.support.replicas import Stage, wish
 
 
 async def deployed(stage: Stage, replica: Replica) -> BotId:

@@ -3,8 +3,7 @@
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.policy import Policy
 from botpool.engine.replica import Replica
-
-from replicas import Stage, wish
+from tests.support.replicas import Stage, wish
 
 LONG = Policy(deploy_timeout_s=36_000)
 """The pass alone decides: no start times out."""

@@ -9,8 +9,7 @@ from botpool.domain.errors import IdempotencyConflict, NoSlot, PoolDrained, Unkn
 from botpool.domain.ids import Platform
 from botpool.domain.states import WITH_BOT, BotStatus, SlotStatus
 from botpool.engine.replica import Replica
-
-from replicas import MEET, TEAMS, Stage, key, pool, wish
+from tests.support.replicas import MEET, TEAMS, Stage, key, pool, wish
 
 
 async def idle_slots(stage: Stage, replica: Replica, count: int) -> list[str]:

@@ -10,17 +10,16 @@ import pytest
 from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable, ShuttingDown
 from botpool.domain.records import Change
-from botpool.engine.changes import Changes
-from botpool.engine.subscriptions import (
+from botpool.engine.stream.changes import Changes
+from botpool.engine.stream.subscriptions import (
     MOST_MISSED,
     MOST_WAITING,
     Batch,
     Reset,
     Subscription,
 )
-
-from clock import Clock
-from replicas import Stage, pool, wish
+from tests.support.clock import Clock
+from tests.support.replicas import Stage, pool, wish
 
 PATIENCE_S = 30.0
 QUIET_S = 0.3

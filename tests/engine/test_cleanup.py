@@ -7,10 +7,9 @@ import pytest
 from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.policy import Policy
-from botpool.engine.cleanup import Cleaned
+from botpool.engine.maintenance.cleanup import Cleaned
 from botpool.engine.replica import Replica
-
-from replicas import Stage, key, pool, wish
+from tests.support.replicas import Stage, key, pool, wish
 
 
 async def stray(stage: Stage, name: str = "pool-google-meet-099") -> str:

@@ -7,8 +7,7 @@ from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
-
-from replicas import Stage, pool, wish
+from tests.support.replicas import Stage, pool, wish
 
 
 async def test_busy_only_after_the_container_was_seen_running(stage: Stage) -> None:

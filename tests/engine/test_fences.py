@@ -8,8 +8,7 @@ from botpool.domain.errors import NotFound
 from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState
 from botpool.domain.states import BotStatus
-
-from replicas import Stage, pool, wish
+from tests.support.replicas import Stage, pool, wish
 
 
 async def handed_over(stage: Stage) -> tuple[int, int, AssignmentId]:

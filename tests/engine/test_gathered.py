@@ -10,14 +10,13 @@ import structlog
 from botpool.domain.decisions import Ending
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.states import BotStatus
-from botpool.engine import journal
-from botpool.engine.matching import lock
+from botpool.engine.admission.bot_requests import Wish, columns
+from botpool.engine.admission.matcher import lock
+from botpool.engine.observability import event_log
 from botpool.engine.replica import Replica
-from botpool.engine.wishes import Wish, columns
 from botpool.store.database import Call, Database
 from botpool.store.rows import to_leased_slot
-
-from replicas import MEET, Stage, key, pool, wish
+from tests.support.replicas import MEET, Stage, key, pool, wish
 
 WISH = Wish(request=wish(), key=None)
 CANCELLED = Ending(status=BotStatus.CANCELLED, reason="test")
@@ -89,7 +88,7 @@ async def test_what_fails_in_telling_of_admissions_admits_nobody_again(
 ) -> None:
     replica = await stage.replica(pool(8))
     await idle(stage, replica, 8)
-    monkeypatch.setattr(journal, "assigned", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(event_log, "assigned", lambda *_, **__: 1 / 0)
     failed: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: failed.append(what))
     answers = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(4)))
@@ -192,7 +191,7 @@ async def test_what_fails_in_telling_of_an_end_is_not_the_ends(
 ) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot.id
-    monkeypatch.setattr(journal, "ended", lambda *_: 1 / 0)
+    monkeypatch.setattr(event_log, "ended", lambda *_: 1 / 0)
     failed: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: failed.append(what))
     assert await replica.moves.end_bot(assignment_of(stage, bot), CANCELLED)

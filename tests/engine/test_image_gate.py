@@ -14,9 +14,8 @@ from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Replica
-
-from invariants import assert_invariants
-from replicas import MEET, TEAMS, Stage, pool, wish
+from tests.support.invariants import assert_invariants
+from tests.support.replicas import MEET, TEAMS, Stage, pool, wish
 
 ONCE = Policy(deploy_attempts=1)
 

@@ -16,9 +16,8 @@ from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
-from botpool.engine.loop import Loop
-
-from replicas import Stage, pool, wish
+from botpool.engine.runtime.loop import Loop
+from tests.support.replicas import Stage, pool, wish
 
 
 @pytest.mark.parametrize("call", ["ensure", "start"])

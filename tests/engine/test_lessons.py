@@ -7,14 +7,13 @@ from typing import Any
 import psycopg
 import pytest
 import structlog
-from patients import alive, deployed
 
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
-from botpool.engine.recovery import Recovered
-
-from replicas import Stage, pool, wish
+from botpool.engine.maintenance.recovery import Recovered
+from tests.engine.patients import alive, deployed
+from tests.support.replicas import Stage, pool, wish
 
 
 async def test_a_bot_stopped_while_it_waits_behind_a_pull_never_starts(stage: Stage) -> None:

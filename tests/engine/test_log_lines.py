@@ -12,9 +12,8 @@ from botpool.domain.ids import BotId, ContainerId, SlotId
 from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
-from botpool.engine import journal
-
-from replicas import MEET, TEAMS, Stage, pool, wish
+from botpool.engine.observability import event_log
+from tests.support.replicas import MEET, TEAMS, Stage, pool, wish
 
 Log = list[dict[str, Any]]
 SLOT = "pool-google-meet-001"
@@ -130,7 +129,7 @@ async def test_a_container_that_went_with_its_bot_is_named(stage: Stage, log: Lo
 
 def test_point_heartbeat_timeout(log: Log) -> None:
     """Slot, bot, last heartbeat, threshold."""
-    journal.heartbeat_lost(
+    event_log.heartbeat_lost(
         slot_id=SlotId(7),
         name=SLOT,
         bot_id=BotId(3),

@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from lagging import container, deployed, seen_running
 
 from botpool.backends.protocol import Purpose
 from botpool.domain.errors import (
@@ -12,9 +11,9 @@ from botpool.domain.errors import (
     ContainerGone,
 )
 from botpool.domain.observation import ContainerState
-from botpool.engine.budget import SharedBudget
-
-from replicas import Stage, pool, wish
+from botpool.engine.runtime.request_budget import SharedBudget
+from tests.engine.lagging import container, deployed, seen_running
+from tests.support.replicas import Stage, pool, wish
 
 
 @pytest.fixture(autouse=True)

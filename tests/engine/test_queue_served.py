@@ -10,8 +10,7 @@ from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Replica
-
-from replicas import MEET, Stage, pool, wish
+from tests.support.replicas import MEET, Stage, pool, wish
 
 
 async def queued(replica: Replica) -> BotId:

@@ -4,16 +4,15 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from patients import LONG, alive, beat, busy, deployed
 
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
-from botpool.engine.recovery import Recovered
-
-from replicas import Stage, pool, wish
+from botpool.engine.maintenance.recovery import Recovered
+from tests.engine.patients import LONG, alive, beat, busy, deployed
+from tests.support.replicas import Stage, pool, wish
 
 
 async def test_slow_but_healthy_deployment(stage: Stage) -> None:

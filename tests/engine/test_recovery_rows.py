@@ -3,16 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from patients import LONG, alive, beat, busy, deployed
 
 from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
-from botpool.engine.cleanup import Cleaned
-from botpool.engine.recovery import Recovered
-
-from replicas import Stage, pool, wish
+from botpool.engine.maintenance.cleanup import Cleaned
+from botpool.engine.maintenance.recovery import Recovered
+from tests.engine.patients import LONG, alive, beat, busy, deployed
+from tests.support.replicas import Stage, pool, wish
 
 
 @pytest.mark.parametrize(("attempts", "ends"), [(2, "QUEUED"), (1, "FAILED")])

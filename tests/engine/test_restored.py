@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 from botpool.domain.policy import Policy
-from botpool.engine.restored import adopt_history
-
-from replicas import Stage, pool, wish
+from botpool.engine.maintenance.restored_history import adopt_history
+from tests.support.replicas import Stage, pool, wish
 
 DAY = 86_400
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from lagging import container, deployed, seen_running
 
 from botpool.domain.errors import (
     BackendRefused,
@@ -11,8 +10,8 @@ from botpool.domain.errors import (
 )
 from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
-
-from replicas import Stage, pool, wish
+from tests.engine.lagging import container, deployed, seen_running
+from tests.support.replicas import Stage, pool, wish
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from lagging import container, deployed, seen_running
 
 from botpool.domain.errors import (
     BackendRefused,
@@ -11,9 +10,9 @@ from botpool.domain.errors import (
     StillRunning,
 )
 from botpool.domain.observation import ContainerState, DeploymentState
-
-from invariants import assert_invariants
-from replicas import Stage, pool
+from tests.engine.lagging import container, deployed, seen_running
+from tests.support.invariants import assert_invariants
+from tests.support.replicas import Stage, pool
 
 
 @pytest.fixture(autouse=True)

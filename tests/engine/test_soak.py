@@ -11,13 +11,12 @@ import psutil
 import psycopg
 import pytest
 import structlog
+
 from bench.cycles import Cycles
 from bench.ground import fill_pool
-
 from botpool.store.migrations import migrate
-
-from invariants import assert_settled
-from postgres import TestPostgres
+from tests.support.invariants import assert_settled
+from tests.support.postgres import TestPostgres
 
 pytestmark = [pytest.mark.long, pytest.mark.alone]
 

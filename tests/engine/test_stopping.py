@@ -8,8 +8,7 @@ from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
-
-from replicas import Stage, pool, wish
+from tests.support.replicas import Stage, pool, wish
 
 
 async def test_in_the_queue(stage: Stage) -> None:

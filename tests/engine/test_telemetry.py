@@ -20,16 +20,15 @@ from botpool.domain.errors import (
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
-from botpool.engine.leases import timed
-from botpool.engine.measured_backend import MeasuredBackend
-from botpool.engine.queue_keeper import QueueKeeper
+from botpool.engine.lifecycle.queue_poller import QueueKeeper
+from botpool.engine.observability.instrumented_backend import MeasuredBackend
+from botpool.engine.observability.metrics import Telemetry
+from botpool.engine.observability.metrics_export import Scraping
 from botpool.engine.replica import Replica
-from botpool.engine.scraping import Scraping
-from botpool.engine.telemetry import Telemetry
+from botpool.engine.runtime.leases import timed
 from botpool.store.database import Database
-
-from replicas import MEET, TEAMS, Stage, key, pool, wish
-from scripted_backend import ScriptedBackend
+from tests.support.replicas import MEET, TEAMS, Stage, key, pool, wish
+from tests.support.scripted_backend import ScriptedBackend
 
 
 def value(source: Replica | Telemetry, name: str, **labels: str) -> float:

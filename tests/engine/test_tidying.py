@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from planting import planted
-from replicas import Stage, pool
+from tests.support.planting import planted
+from tests.support.replicas import Stage, pool
 
 SLOTS = 600
 ENOUGH = 10

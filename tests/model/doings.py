@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from world import Living
-
 from botpool.domain.errors import IdempotencyConflict, NoSlot, NotFound, PoolDrained
 from botpool.engine.replica import Replica
+from tests.model.world import Living
 
 T = TypeVar("T")
 

@@ -10,15 +10,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine
-from reference import Pool, Reference
-from theatre import Sight, Theatre
-from world import Killed, Living, Platform
 
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
 from botpool.engine.replica import Replica
-
-from replicas import MEET, TEAMS, pool
+from tests.model.reference import Pool, Reference
+from tests.model.theatre import Sight, Theatre
+from tests.model.world import Killed, Living, Platform
+from tests.support.replicas import MEET, TEAMS, pool
 
 T = TypeVar("T")
 POLICY = Policy()

@@ -7,11 +7,8 @@ works again: then every bot must come to its end.
 import sys
 from typing import Any
 
-from doings import all_of, or_error, pull, until_held, working
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
-from life import DIED, Life
-from reference import FINAL, Bot
 
 from botpool.domain.errors import (
     BackendRefused,
@@ -24,8 +21,10 @@ from botpool.domain.ids import BotId, ContainerId
 from botpool.domain.observation import ContainerState
 from botpool.domain.records import IdempotencyKey
 from botpool.domain.states import BotStatus
-
-from replicas import MEET, TEAMS, key, wish
+from tests.model.doings import all_of, or_error, pull, until_held, working
+from tests.model.life import DIED, Life
+from tests.model.reference import FINAL, Bot
+from tests.support.replicas import MEET, TEAMS, key, wish
 
 POOLS = st.sampled_from([MEET, MEET, MEET, TEAMS])
 PRIORITIES = st.sampled_from([50, 100, 100, 150])

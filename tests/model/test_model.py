@@ -5,10 +5,10 @@ from unittest import mock
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
-from machine import Machine
-from theatre import Theatre
 
 from botpool.domain.recovery import Patient
+from tests.model.machine import Machine
+from tests.model.theatre import Theatre
 
 STEPS = 40
 LIVES = 22

@@ -8,14 +8,13 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg.rows import dict_row
-from reference import Move
 
-from botpool.engine.doctor.rules import EVERYTHING
+from botpool.engine.maintenance.doctor.rules import EVERYTHING
 from botpool.store.database import Database
 from botpool.store.examiner import check_statement
-
-from clock import Clock
-from invariants import ALWAYS
+from tests.model.reference import Move
+from tests.support.clock import Clock
+from tests.support.invariants import ALWAYS
 
 T = TypeVar("T")
 _KEPT = "'test_clock', 'yoyo_lock'"

@@ -17,8 +17,7 @@ from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
 from botpool.engine.replica import Identity, Replica
 from botpool.store.database import Call, Database, Rows, Transaction
-
-from scripted_backend import ScriptedBackend
+from tests.support.scripted_backend import ScriptedBackend
 
 T = TypeVar("T")
 _CALLS = frozenset({"ensure", "start", "deployment", "look", "stop", "delete", "list_owned"})

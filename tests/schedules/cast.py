@@ -5,11 +5,6 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from causes import Causes
-from conductor import Conductor
-from installation import BRISK, Installation, Unreachable
-from simulated_platform import Platform, Run
-
 from botpool.domain.errors import (
     BotpoolError,
     DatabaseUnavailable,
@@ -22,8 +17,11 @@ from botpool.domain.ids import AssignmentId, BotId, SlotId
 from botpool.domain.observation import ContainerState
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Replica
-
-from replicas import key, wish
+from tests.schedules.causes import Causes
+from tests.schedules.conductor import Conductor
+from tests.schedules.installation import BRISK, Installation, Unreachable
+from tests.schedules.simulated_platform import Platform, Run
+from tests.support.replicas import key, wish
 
 T = TypeVar("T")
 BEAT_S = 1.5

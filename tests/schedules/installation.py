@@ -5,15 +5,14 @@ import contextvars
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from conductor import Conductor, VirtualLoop
-from simulated_database import Server, SimulatedDatabase, Trouble
-from simulated_platform import Line, Platform
-
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
 from botpool.domain.recovery import Limits
 from botpool.engine.replica import Identity, Replica
+from tests.schedules.conductor import Conductor, VirtualLoop
+from tests.schedules.simulated_database import Server, SimulatedDatabase, Trouble
+from tests.schedules.simulated_platform import Line, Platform
 
 T = TypeVar("T")
 SECRET = b"secret"

@@ -6,9 +6,8 @@ from typing import Any
 from unittest import mock
 
 from botpool.domain.observation import ContainerState
-from botpool.engine.release import Releaser
-
-from planting import changed
+from botpool.engine.lifecycle.release import Releaser
+from tests.support.planting import changed
 
 
 @contextmanager

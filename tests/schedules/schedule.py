@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from cast import Cast
-from causes import ENDS
-from conductor import Conductor, VirtualLoop
-from installation import Installation
-from simulated_database import Server, Trouble
-from simulated_platform import Manners, Platform
 
-from botpool.engine.doctor.rules import EVERYTHING
+from botpool.engine.maintenance.doctor.rules import EVERYTHING
 from botpool.store.examiner import check_statement
-
-from invariants import ALWAYS
-from replicas import pool
+from tests.schedules.cast import Cast
+from tests.schedules.causes import ENDS
+from tests.schedules.conductor import Conductor, VirtualLoop
+from tests.schedules.installation import Installation
+from tests.schedules.simulated_database import Server, Trouble
+from tests.schedules.simulated_platform import Manners, Platform
+from tests.support.invariants import ALWAYS
+from tests.support.replicas import pool
 
 TROUBLE_S = 25.0
 LIMIT_S = 600.0

@@ -9,20 +9,15 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import track
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-import schedule
-from simulated_database import Server
-
 from botpool.store.migrations import migrate
-
-from clock import Clock
-from postgres import TestPostgres
+from tests.schedules import schedule
+from tests.schedules.simulated_database import Server
+from tests.support.clock import Clock
+from tests.support.postgres import TestPostgres
 
 _USAGE = "SEEDS is a number or a range of numbers: make simulate SEEDS=7, make simulate SEEDS=0-999"
 _server: Server

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 import psycopg
-from conductor import Conductor
 from psycopg import waiting
 from psycopg.rows import dict_row
 
@@ -21,8 +20,8 @@ from botpool.domain.errors import DatabaseUnavailable
 from botpool.store import database as store
 from botpool.store.database import Call, Connection, Database, Rows, Transaction
 from botpool.store.named_connection import NamedConnection
-
-from clock import Clock
+from tests.schedules.conductor import Conductor
+from tests.support.clock import Clock
 
 T = TypeVar("T")
 _PLANS = "-c plan_cache_mode=force_generic_plan -c jit=off"

@@ -14,12 +14,11 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from conductor import Conductor
-
 from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
 from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded, StillRunning
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
+from tests.schedules.conductor import Conductor
 
 T = TypeVar("T")
 _UP = frozenset({ContainerState.STARTING, ContainerState.RUNNING})

@@ -8,11 +8,11 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-import schedule
-from planted import BUGS
-from simulated_database import Server
 
-from postgres import TestPostgres
+from tests.schedules import schedule
+from tests.schedules.planted import BUGS
+from tests.schedules.simulated_database import Server
+from tests.support.postgres import TestPostgres
 
 SOME = 75
 PER_TEST = 25

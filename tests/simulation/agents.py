@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.states import BotStatus
 from botpool.domain.tokens import assignment_of
-from botpool.engine.agents import Agents
+from botpool.engine.agents.agents import Agents
 
 BEAT_S = 10.0
 

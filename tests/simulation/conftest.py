@@ -8,7 +8,7 @@ import pytest
 import structlog
 import uvloop
 
-from postgres import TestPostgres
+from tests.support.postgres import TestPostgres
 
 
 @pytest.fixture

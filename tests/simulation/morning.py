@@ -15,7 +15,6 @@ from typing import Any
 
 import httpx
 import psycopg
-from agents import Bots
 from psycopg.rows import dict_row
 
 from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
@@ -24,12 +23,12 @@ from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
 from botpool.domain.recovery import Limits
 from botpool.emulators.coolify import EmulatedTransport, ManualClock, Nature, World
-from botpool.engine.budget import SharedBudget
 from botpool.engine.replica import Identity, Replica
+from botpool.engine.runtime.request_budget import SharedBudget
 from botpool.store.database import Database
-
-from clock import Clock
-from replicas import MEET, wish
+from tests.simulation.agents import Bots
+from tests.support.clock import Clock
+from tests.support.replicas import MEET, wish
 
 SECRET = b"secret"
 TICK_S = 5.0

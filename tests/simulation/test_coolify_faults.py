@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from morning import QUARTER, QUARTER_LAG_S, QUARTER_POLICY, Morning, coolify_pool
-from verdict import assert_good, put_in_others, snapshot
 
 from botpool.emulators.coolify import Nature
+from tests.simulation.morning import QUARTER, QUARTER_LAG_S, QUARTER_POLICY, Morning, coolify_pool
+from tests.simulation.verdict import assert_good, put_in_others, snapshot
 
 QUICK = Nature(first_start_s=120.0)
 FAULTY_S = 250.0

@@ -1,12 +1,11 @@
 """One pull for N bots, on a whole Coolify: whoever leads, whatever becomes of it, whoever dies."""
 
 import pytest
-from morning import QUARTER, QUARTER_LAG_S, QUARTER_POLICY, Morning, coolify_pool
-from verdict import assert_good
 
 from botpool.domain.ids import Platform
-
-from replicas import MEET, TEAMS
+from tests.simulation.morning import QUARTER, QUARTER_LAG_S, QUARTER_POLICY, Morning, coolify_pool
+from tests.simulation.verdict import assert_good
+from tests.support.replicas import MEET, TEAMS
 
 IMAGE = "acme/bot:1"
 ZOOM = Platform("zoom")

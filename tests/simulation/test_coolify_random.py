@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from morning import QUARTER, QUARTER_LAG_S, QUARTER_POLICY, Morning, coolify_pool
-from verdict import assert_good, put_in_others, snapshot
 
-from postgres import TestPostgres
-from replicas import TEAMS
+from tests.simulation.morning import QUARTER, QUARTER_LAG_S, QUARTER_POLICY, Morning, coolify_pool
+from tests.simulation.verdict import assert_good, put_in_others, snapshot
+from tests.support.postgres import TestPostgres
+from tests.support.replicas import TEAMS
 
 TROUBLE_S = 120.0
 QUIET_S = 4000.0

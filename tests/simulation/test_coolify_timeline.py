@@ -6,9 +6,9 @@ The table in the docs is compared with what happens; a test that fails prints th
 from pathlib import Path
 
 import pytest
-from morning import Morning, coolify_pool
 
 from botpool.emulators.coolify import Nature
+from tests.simulation.morning import Morning, coolify_pool
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "coolify-timeline.md"
 MEETING_S = 300.0

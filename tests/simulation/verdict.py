@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from morning import Morning
-
 from botpool.emulators.coolify import World
-
-from invariants import assert_settled
+from tests.simulation.morning import Morning
+from tests.support.invariants import assert_settled
 
 
 def put_in_others(world: World) -> list[str]:

@@ -7,8 +7,7 @@ import pytest
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.database import Database
-
-from planting import planted
+from tests.support.planting import planted
 
 _CONNECTIONS = 4
 _ITS_OWN = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"

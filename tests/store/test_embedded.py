@@ -19,8 +19,7 @@ from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
 from botpool.store.postmaster import Postmaster
 from botpool.store.server_account import ServerAccount
-
-from postgres import fastest_place
+from tests.support.postgres import fastest_place
 
 START_AND_HANG = """
 import sys, time

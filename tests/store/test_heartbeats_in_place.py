@@ -4,9 +4,8 @@ import asyncio
 
 import psycopg
 
-from botpool.engine.heartbeats import Heartbeats
-
-from replicas import Stage, pool, wish
+from botpool.engine.agents.heartbeats import Heartbeats
+from tests.support.replicas import Stage, pool, wish
 
 AGENTS = 50
 BEATS = 60

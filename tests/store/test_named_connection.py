@@ -11,8 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from botpool.store.named_connection import NamedConnection
-
-from planting import planted
+from tests.support.planting import planted
 
 _STATEMENTS = 9
 _MEGABYTES = 4

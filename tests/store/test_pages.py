@@ -9,17 +9,16 @@ from typing import Any
 
 import psycopg
 import pytest
-from explained import explained, read_whole, rows_read
 
 from botpool.domain.ids import BotId
 from botpool.domain.states import BotStatus
-from botpool.engine.estimates import Estimates
-from botpool.engine.reading import Reading
+from botpool.engine.admission.estimates import Estimates
+from botpool.engine.queries import Reading
 from botpool.store.database import Database
 from botpool.store.migrations import migrate
 from botpool.store.statements import sent_text
-
-from postgres import TestPostgres
+from tests.store.explained import explained, read_whole, rows_read
+from tests.support.postgres import TestPostgres
 
 BOTS = 100_000
 LIMIT = 51
@@ -179,6 +178,6 @@ async def test_every_page_is_reached_and_no_bot_is_shown_twice(reading: Reading)
 async def test_a_search_answers_after_each_part(
     reading: Reading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("botpool.engine.reading._SEARCHED", 30_000)
+    monkeypatch.setattr("botpool.engine.queries._SEARCHED", 30_000)
     pages = await walked(reading, search="j/9999", limit=6)
     assert pages == [[*range(99_999, 99_993, -1)], [*range(99_993, 99_989, -1)], [], [9_999], []]

@@ -14,9 +14,8 @@ from psycopg.pq import ExecStatus
 from botpool.domain.states import BotStatus
 from botpool.store.database import Database
 from botpool.store.parameters import written
-
-from planting import planted
-from postgres import TestPostgres
+from tests.support.planting import planted
+from tests.support.postgres import TestPostgres
 
 _KINDS: dict[str, st.SearchStrategy[Any]] = {
     "text": st.text(st.characters(codec="utf-8", exclude_characters="\0")),

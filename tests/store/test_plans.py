@@ -9,14 +9,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from explained import executed_as_planned, explained, plan, read_whole, rows_read
 
-from botpool.engine.wishes import Wish, columns
+from botpool.engine.admission.bot_requests import Wish, columns
 from botpool.store.migrations import migrate
 from botpool.store.statements import sent_text
-
-from postgres import TestPostgres
-from replicas import MEET, TEAMS, wish
+from tests.store.explained import executed_as_planned, explained, plan, read_whole, rows_read
+from tests.support.postgres import TestPostgres
+from tests.support.replicas import MEET, TEAMS, wish
 
 SLOTS = 20_000
 QUEUED = 20_000

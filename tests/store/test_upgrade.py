@@ -10,11 +10,10 @@ from yoyo import get_backend, read_migrations
 from botpool.domain.ids import BotId
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
 from botpool.store.migrations import check_schema, known_migrations, migrate
-
-from clock import Clock
-from invariants import assert_invariants
-from postgres import TestPostgres
-from replicas import Stage, pool
+from tests.support.clock import Clock
+from tests.support.invariants import assert_invariants
+from tests.support.postgres import TestPostgres
+from tests.support.replicas import Stage, pool
 
 FIRST = "0001-first-schema"
 

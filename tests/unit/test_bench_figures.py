@@ -1,6 +1,7 @@
 """When a figure of the bench alarms: it fails `make test`, so it must be neither deaf nor jumpy."""
 
 import pytest
+
 from bench.costs import Cost, compared
 from bench.figures import Figure
 

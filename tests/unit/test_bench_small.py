@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
+
 from bench import __main__ as bench
 from bench.figures import Figure
 

@@ -13,10 +13,10 @@ from rich.console import Console
 from botpool.backends.protocol import Found
 from botpool.cli.doctor import table, verdict
 from botpool.domain.ids import ContainerId
-from botpool.engine.doctor import CATALOGUE, Check, Finding, Result
-from botpool.engine.doctor.database import ServerFacts, judge_replicas, judge_server
-from botpool.engine.doctor.platforms import compare
-from botpool.engine.doctor.rules import RULES, finding_of, still
+from botpool.engine.maintenance.doctor import CATALOGUE, Check, Finding, Result
+from botpool.engine.maintenance.doctor.database import ServerFacts, judge_replicas, judge_server
+from botpool.engine.maintenance.doctor.platforms import compare
+from botpool.engine.maintenance.doctor.rules import RULES, finding_of, still
 from botpool.store import examiner
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "when-something-is-wrong.md"

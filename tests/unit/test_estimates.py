@@ -8,7 +8,7 @@ import pytest
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import Platform
-from botpool.engine.estimates import Estimates
+from botpool.engine.admission.estimates import Estimates
 from botpool.store.database import Database
 
 TEAMS = Platform("teams")

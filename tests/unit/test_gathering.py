@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.engine.gathering import Gathering
+from botpool.engine.runtime.batching import Gathering
 
 
 class Desk:

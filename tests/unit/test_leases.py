@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from botpool.domain.errors import BackendUnavailable
-from botpool.engine.leases import Lease, LeaseTooShort, timed
+from botpool.engine.runtime.leases import Lease, LeaseTooShort, timed
 
 
 class Time:

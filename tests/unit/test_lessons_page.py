@@ -44,7 +44,7 @@ def methods(module: Path, name: str) -> set[str]:
             bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
             return functions(node.body).union(*(methods(module, base) for base in bases))
         if isinstance(node, ast.ImportFrom) and name in {alias.name for alias in node.names}:
-            source = module.parent / f"{node.module}.py"
+            source = TESTS.parent / f"{(node.module or '').replace('.', '/')}.py"
             return methods(source, name) if source.exists() else set()
     return set()
 

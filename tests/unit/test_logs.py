@@ -13,7 +13,7 @@ from botpool import logs
 from botpool.domain.decisions import Ending
 from botpool.domain.ids import BotId, ContainerId
 from botpool.domain.states import BotStatus, SlotStatus
-from botpool.engine import journal
+from botpool.engine.observability import event_log
 
 Lines = Callable[..., list[str]]
 ROW = {
@@ -50,7 +50,7 @@ def lines() -> Iterator[Lines]:
 
 def moved(**changes: Any) -> Callable[[], None]:
     row = ROW | changes
-    return lambda: journal.slot_moved(
+    return lambda: event_log.slot_moved(
         row, old=SlotStatus.IDLE, new=SlotStatus.DEPLOYING, reason="assigned"
     )
 
@@ -73,8 +73,8 @@ def test_what_there_is_not_is_none(lines: Lines) -> None:
 
 def test_a_release_tells_people_how_it_ended_and_how_long_it_took(lines: Lines) -> None:
     row = ROW | {"bot_status": "DONE", "occupied_s": 61.2345}
-    release = journal.Release(row, new=SlotStatus.IDLE, reason="stopped", gone=None)
-    (line,) = lines(lambda: journal.released([release]), for_people=True)
+    release = event_log.Release(row, new=SlotStatus.IDLE, reason="stopped", gone=None)
+    (line,) = lines(lambda: event_log.released([release]), for_people=True)
     assert line[9:] == (
         "[Pool] [corr=abc] Slot pool-google-meet-001 (7): releasing → idle"
         ' | bot=12 | container=c1 | bot_status=DONE | duration_s=61.234 | reason="stopped"'
@@ -83,7 +83,7 @@ def test_a_release_tells_people_how_it_ended_and_how_long_it_took(lines: Lines) 
 
 def test_a_bots_transition_for_people(lines: Lines) -> None:
     (line,) = lines(
-        lambda: journal.bot_moved(
+        lambda: event_log.bot_moved(
             bot_id=BotId(12),
             pool="teams",
             old=BotStatus.QUEUED,
@@ -122,7 +122,7 @@ def test_slots_assigned_together_have_a_line_each_a_few_in_one_write(
 ) -> None:
     def work() -> None:
         with structlog.contextvars.bound_contextvars(correlation_id="bound"):
-            journal.assigned(rows, reason="assigned")
+            event_log.assigned(rows, reason="assigned")
 
     ids = [f"{n:0128}" for n in range(20)]
     rows = [ROW | {"container_id": 64 * "c", "correlation_id": each} for each in ids]
@@ -132,7 +132,7 @@ def test_slots_assigned_together_have_a_line_each_a_few_in_one_write(
     told = [line for text in written for line in text.split("\n")]
     assert len(told) == 20
     assert all(own in line for own, line in zip(ids, told, strict=True))
-    (alone,) = lines(lambda: journal.assigned(rows[:1], reason="assigned"), for_people=for_people)
+    (alone,) = lines(lambda: event_log.assigned(rows[:1], reason="assigned"), for_people=for_people)
     if for_people:
         assert told[0][9:] == alone[9:]
     else:
@@ -148,9 +148,9 @@ def test_what_is_told_together_fits_into_a_pipe(
     ended = {"bot_status": "CANCELLED", "occupied_s": 123456.789, "slot_status": "deploying"}
     named = {"container_id": 64 * "c", "correlation_id": 128 * "i"}
     row = ROW | ended | named
-    releases = [journal.Release(row, SlotStatus.ERROR, reason, ContainerId(64 * "c"))] * 20
+    releases = [event_log.Release(row, SlotStatus.ERROR, reason, ContainerId(64 * "c"))] * 20
     ends = [(row, Ending(status=BotStatus.CANCELLED, reason=reason))] * 20
-    for work in (lambda: journal.released(releases), lambda: journal.ended(ends)):
+    for work in (lambda: event_log.released(releases), lambda: event_log.ended(ends)):
         written = lines(work, for_people=for_people)
         assert all("\n" not in text or len(text) < 4096 for text in written)
         told = [line for text in written for line in text.split("\n")]

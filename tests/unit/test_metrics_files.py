@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from botpool.engine.instruments import Instruments
+from botpool.engine.observability.metric_definitions import Instruments
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy/grafana/botpool.json").read_text())

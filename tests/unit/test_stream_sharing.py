@@ -6,7 +6,7 @@ import pytest
 
 from botpool.api import stream
 from botpool.domain.records import Change
-from botpool.engine.subscriptions import Batch, Subscription
+from botpool.engine.stream.subscriptions import Batch, Subscription
 
 STREAMS = 50
 

@@ -17,7 +17,7 @@ from fastapi.security.base import SecurityBase
 from botpool.domain.ids import AssignmentId
 from botpool.domain.records import ApiKey
 from botpool.domain.tokens import assignment_of
-from botpool.engine.keys import SCOPES
+from botpool.engine.api_keys import SCOPES
 from botpool.engine.replica import Replica
 
 COOKIE = "botpool_session"

@@ -7,7 +7,7 @@ from fastapi.responses import PlainTextResponse, Response
 
 from botpool.api.auth import Scope, Service
 from botpool.api.problems import described
-from botpool.engine.scraping import CONTENT_TYPE
+from botpool.engine.observability.metrics_export import CONTENT_TYPE
 
 Access = Literal["open", "key", "off"]
 

@@ -20,7 +20,7 @@ from botpool.api.auth import Operator, Service, session_end
 from botpool.api.problems import described
 from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.engine.subscriptions import Batch, News, Subscription
+from botpool.engine.stream.subscriptions import Batch, News, Subscription
 
 _ALIVE_S = 5.0
 _RETRY_MS = 1000

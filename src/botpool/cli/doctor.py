@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from botpool.engine.doctor import Finding
+    from botpool.engine.maintenance.doctor import Finding
     from botpool.settings import Settings
     from botpool.store.installed import Installed
 
@@ -139,7 +139,7 @@ def _installed(settings: "Settings") -> "Installed":
 
 async def _examine(settings: "Settings", installed: "Installed") -> "list[Finding]":
     from botpool.app import under_examination
-    from botpool.engine.doctor import examine
+    from botpool.engine.maintenance.doctor import examine
 
     findings: list[Finding] = []
     async with under_examination(settings, installed) as subject:

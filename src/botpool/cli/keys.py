@@ -18,7 +18,7 @@ from botpool.cli.errors import UsedWrongly, say
 
 if TYPE_CHECKING:
     from botpool.api.schemas import Model
-    from botpool.engine.keys import Keys
+    from botpool.engine.api_keys import Keys
 
 T = TypeVar("T")
 _LONGEST_NAME = 100
@@ -128,7 +128,7 @@ async def _keys_in(url: str) -> "AsyncIterator[Keys]":
     import psycopg
 
     from botpool.domain.errors import DatabaseUnavailable
-    from botpool.engine.keys import Keys
+    from botpool.engine.api_keys import Keys
     from botpool.store.database import Database
     from botpool.store.migrations import check_schema
 

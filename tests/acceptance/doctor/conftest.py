@@ -3,17 +3,20 @@
 import asyncio
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from postgres import TestPostgres
-
-sys.path.append(str(Path(__file__).parents[1]))
-
-from doctor_scene import CONFIG, INSTALLATION, SECRET, Captured, Patient, set_scene
+from tests.acceptance.doctor.doctor_scene import (
+    CONFIG,
+    INSTALLATION,
+    SECRET,
+    Captured,
+    Patient,
+    set_scene,
+)
+from tests.support.postgres import TestPostgres
 
 
 @pytest.fixture(scope="module")

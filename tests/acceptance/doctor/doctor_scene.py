@@ -6,14 +6,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from http_server import LINK
 
 from botpool.backends.process import ProcessBackend
 from botpool.backends.protocol import ContainerSpec
 from botpool.cli import main
-
-from clock import Clock
-from replicas import TEAMS, Stage, pool, wish
+from tests.support.clock import Clock
+from tests.support.http_server import LINK
+from tests.support.replicas import TEAMS, Stage, pool, wish
 
 PASSWORD, SECRET, INSTALLATION = "hunter2", "a secret of these tests", "doctors"
 PATIENCE_S = 120.0

@@ -13,18 +13,24 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from doctor_scene import INSTALLATION, PASSWORD, PATIENCE_S, Captured, Patient, spec
-from http_server import BOTPOOL, free_port, unchanged
 
 from botpool.backends.process import ProcessBackend
 from botpool.cli import main
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.engine.doctor import CATALOGUE
+from botpool.engine.maintenance.doctor import CATALOGUE
 from botpool.store.examiner import Examiner
 from botpool.store.migrations import migrate
 from botpool.store.statements import statement
-
-from postgres import TestPostgres
+from tests.acceptance.doctor.doctor_scene import (
+    INSTALLATION,
+    PASSWORD,
+    PATIENCE_S,
+    Captured,
+    Patient,
+    spec,
+)
+from tests.support.http_server import BOTPOOL, free_port, unchanged
+from tests.support.postgres import TestPostgres
 
 # All is well.
 

@@ -3,9 +3,16 @@
 from collections.abc import Sequence
 
 import pytest
-from doctor_scene import BUSY_SLOT, DONE, IDLE_SLOT, RUNNING, WAITING, Patient
 
-from botpool.engine.doctor.rules import RULES
+from botpool.engine.maintenance.doctor.rules import RULES
+from tests.acceptance.doctor.doctor_scene import (
+    BUSY_SLOT,
+    DONE,
+    IDLE_SLOT,
+    RUNNING,
+    WAITING,
+    Patient,
+)
 
 # The statements, and words of what is found.
 BROKEN: dict[str, tuple[Sequence[str], str]] = {

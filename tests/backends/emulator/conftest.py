@@ -1,7 +1,8 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from emulated_coolify import NO_LAG, Coolify, emulated
+
+from tests.backends.emulator.emulated_coolify import NO_LAG, Coolify, emulated
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from emulated_coolify import HEADERS, PLACE
 
 from botpool.settings import load_settings
+from tests.backends.emulator.emulated_coolify import HEADERS, PLACE
 
 COMMAND = [sys.executable, "-m", "botpool.cli", "emulate", "coolify"]
 

@@ -4,9 +4,9 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 import pytest
-from emulated_coolify import EXITED, IMAGE, NO_LAG, Coolify, emulated
 
 from botpool.emulators.coolify import Nature, NoProcesses
+from tests.backends.emulator.emulated_coolify import EXITED, IMAGE, NO_LAG, Coolify, emulated
 
 
 async def test_the_truth_and_the_reported_status_are_apart(coolify: Coolify) -> None:

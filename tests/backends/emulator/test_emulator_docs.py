@@ -5,11 +5,11 @@ import re
 from pathlib import Path
 
 import typer.main
-from emulated_coolify import Coolify
 
 from botpool.cli.commands import app
 from botpool.emulators.coolify.endpoints import ENDPOINTS
 from botpool.emulators.coolify.fault_kinds import AIMED, AT_CALL, KINDS, Kind
+from tests.backends.emulator.emulated_coolify import Coolify
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "emulator.md").read_text()
 NOTHING = "\N{EN DASH}"

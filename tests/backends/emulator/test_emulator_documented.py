@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import jsonschema_rs
 import pytest
-from emulated_coolify import NO_LAG, Coolify, at, emulated
 
 from botpool.emulators.coolify.endpoints import ENDPOINTS
+from tests.backends.emulator.emulated_coolify import NO_LAG, Coolify, at, emulated
 
 DOCUMENT = json.loads((Path(__file__).parent / "coolify-openapi.json").read_text())
 

@@ -1,6 +1,6 @@
 """Stops, cancels and deletes: accepted at once, done later, or not at all."""
 
-from emulated_coolify import EXITED, IMAGE, Coolify
+from tests.backends.emulator.emulated_coolify import EXITED, IMAGE, Coolify
 
 
 async def test_a_stop_takes_its_time(prompt: Coolify) -> None:

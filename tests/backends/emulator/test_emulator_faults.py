@@ -5,9 +5,9 @@ import random
 from typing import Any
 
 import pytest
-from emulated_coolify import NO_LAG, Coolify, emulated
 
 from botpool.emulators.coolify import World, WrongFault
+from tests.backends.emulator.emulated_coolify import NO_LAG, Coolify, emulated
 
 
 async def test_faults_are_shown_counted_down_and_cleared(prompt: Coolify) -> None:

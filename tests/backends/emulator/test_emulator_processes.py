@@ -13,9 +13,16 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from emulated_coolify import HEADERS, IMAGE, NO_LAG, PLACE, Coolify, emulated
 
 from botpool.emulators.coolify import EmulatorServer, ProcessRuntime, ScaledClock, World
+from tests.backends.emulator.emulated_coolify import (
+    HEADERS,
+    IMAGE,
+    NO_LAG,
+    PLACE,
+    Coolify,
+    emulated,
+)
 
 STUBBORN = """
 import os, signal, subprocess, sys, time

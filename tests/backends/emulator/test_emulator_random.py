@@ -6,13 +6,13 @@ from typing import Any
 
 import httpx
 import pytest
-from emulated_coolify import HEADERS, PLACE, Coolify, at, emulated
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from botpool.emulators.coolify import EmulatedTransport, ManualClock, World
 from botpool.emulators.coolify.endpoints import ENDPOINTS
 from botpool.emulators.coolify.fault_kinds import KINDS
+from tests.backends.emulator.emulated_coolify import HEADERS, PLACE, Coolify, at, emulated
 
 BROKEN = (httpx.ConnectError, httpx.ReadError, httpx.RemoteProtocolError, httpx.ReadTimeout)
 PLANNED_500 = {"Server Error"}

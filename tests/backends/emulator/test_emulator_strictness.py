@@ -4,9 +4,16 @@ from typing import Any
 
 import httpx
 import pytest
-from emulated_coolify import EXITED, HEADERS, NO_LAG, PLACE, Coolify, emulated
 
 from botpool.emulators.coolify import EmulatedTransport, Nature
+from tests.backends.emulator.emulated_coolify import (
+    EXITED,
+    HEADERS,
+    NO_LAG,
+    PLACE,
+    Coolify,
+    emulated,
+)
 
 CREATE = "/applications/dockerimage"
 WANTED = {**PLACE, "docker_registry_image_name": "team/bot", "name": "bot"}

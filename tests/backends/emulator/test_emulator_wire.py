@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 import pytest
-from emulated_coolify import HEADERS, PLACE
 
 from botpool.emulators.coolify import (
     EmulatedTransport,
@@ -19,6 +18,7 @@ from botpool.emulators.coolify import (
     World,
     create_app,
 )
+from tests.backends.emulator.emulated_coolify import HEADERS, PLACE
 
 CREATE = {**PLACE, "docker_registry_image_name": "team/bot", "name": "bot"}
 

@@ -2,10 +2,10 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
-from fake_control_plane import ControlPlane, MakeAgent, Until
 
 from botpool.agent import Agent
 from botpool.agent.backoff import Backoff
+from tests.unit.agent.fake_control_plane import ControlPlane, MakeAgent, Until
 
 
 @pytest.fixture

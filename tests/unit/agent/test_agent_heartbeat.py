@@ -4,9 +4,9 @@ import asyncio
 import logging
 
 import pytest
-from fake_control_plane import BOT_ID, ControlPlane, Fault, MakeAgent, Until
 
 from botpool.agent.backoff import Backoff, spread
+from tests.unit.agent.fake_control_plane import BOT_ID, ControlPlane, Fault, MakeAgent, Until
 
 JSON = {"Content-Type": "application/json"}
 

@@ -4,10 +4,10 @@ import asyncio
 import json
 
 import pytest
-from fake_control_plane import TOKEN, ControlPlane, Fault, MakeAgent, Until
 
 from botpool.agent import Released
 from botpool.agent.outbox import WAITING_EVENTS
+from tests.unit.agent.fake_control_plane import TOKEN, ControlPlane, Fault, MakeAgent, Until
 
 JSON = {"Content-Type": "application/json"}
 

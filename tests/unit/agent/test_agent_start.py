@@ -4,9 +4,17 @@ import asyncio
 import traceback
 
 import pytest
-from fake_control_plane import BOT_ID, CONTAINER_ID, TOKEN, ControlPlane, Fault, MakeAgent, Until
 
 from botpool.agent import Agent, AgentError, Released
+from tests.unit.agent.fake_control_plane import (
+    BOT_ID,
+    CONTAINER_ID,
+    TOKEN,
+    ControlPlane,
+    Fault,
+    MakeAgent,
+    Until,
+)
 
 
 async def test_gives_the_bot_and_the_users_data(plane: ControlPlane, make_agent: MakeAgent) -> None:

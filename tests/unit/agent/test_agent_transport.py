@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from fake_control_plane import BOT_ID, CERTIFICATE, ControlPlane
 
 from botpool.agent import Agent
 from botpool.agent.errors import Refused, Unavailable
 from botpool.agent.response import BODY_LIMIT
 from botpool.agent.transport import Transport
+from tests.unit.agent.fake_control_plane import BOT_ID, CERTIFICATE, ControlPlane
 
 
 @asynccontextmanager

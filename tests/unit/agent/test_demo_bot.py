@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_control_plane import ControlPlane, Until
 
 import botpool.agent
+from tests.unit.agent.fake_control_plane import ControlPlane, Until
 
 AGENT = Path(botpool.agent.__file__).parent
 QUICK = {"joinSeconds": 0, "staySeconds": 0}

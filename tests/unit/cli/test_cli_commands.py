@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
-from answering import answered_by, bot, botpool
 
 from botpool.cli import benching, main, shapes
 from botpool.cli.importing import importing
+from tests.unit.cli.answering import answered_by, bot, botpool
 
 Captured = pytest.CaptureFixture[str]
 MEETING = "https://meet.google.com/abc-defg-hij"

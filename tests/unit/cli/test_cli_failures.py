@@ -2,9 +2,9 @@
 
 import httpx
 import pytest
-from answering import URL, Handler, answered_by, bot, botpool, problem
 
 from botpool.cli import main
+from tests.unit.cli.answering import URL, Handler, answered_by, bot, botpool, problem
 
 Captured = pytest.CaptureFixture[str]
 

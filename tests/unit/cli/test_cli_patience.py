@@ -5,11 +5,11 @@ from typing import Any
 
 import httpx
 import pytest
-from answering import answered_by, botpool, problem
 from rich.console import Console
-from test_cli_tables import pool
 
 from botpool.cli.progress import bar
+from tests.unit.cli.answering import answered_by, botpool, problem
+from tests.unit.cli.test_cli_tables import pool
 
 Captured = pytest.CaptureFixture[str]
 

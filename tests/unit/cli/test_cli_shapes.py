@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from answering import bot
 
 from botpool.api import schemas
 from botpool.cli import shapes
+from tests.unit.cli.answering import bot
 
 PAIRS = [
     (shapes.Bot, schemas.Bot),

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
-from answering import bot
 from rich.console import Console, RenderableType
 
 from botpool.cli import details, shapes, tables
 from botpool.cli.output import console
+from tests.unit.cli.answering import bot
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 

@@ -7,9 +7,7 @@ from typing import Any, cast
 
 import httpx
 import pytest
-from answering import answered_by, botpool
 from rich.console import Console
-from test_cli_tables import pool, slot
 
 from botpool.cli.client import Client
 from botpool.cli.connection import Target
@@ -19,6 +17,8 @@ from botpool.cli.watch.picture import TILES, Picture, board
 from botpool.cli.watch.watching import Watching
 from botpool.client.records import Change
 from botpool.domain.states import SlotStatus
+from tests.unit.cli.answering import answered_by, botpool
+from tests.unit.cli.test_cli_tables import pool, slot
 
 TARGET = Target(url="http://botpool.test", key="bpk_test", key_from="the test")
 

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
-from answering import bot
 
 from botpool.cli import shapes
 from botpool.cli.demo.cast import CAST, SLOTS
 from botpool.cli.demo.emulated import Counted
 from botpool.cli.demo.play import Scene
 from botpool.cli.demo.verdict import complaints
+from tests.unit.cli.answering import bot
 
 Fault = Callable[[Scene], None]
 

@@ -1,6 +1,0 @@
-"""The doctor: examines a live system without touching it, and says what to do."""
-
-from botpool.engine.doctor.examination import CATALOGUE, Subject, examine
-from botpool.engine.doctor.findings import Check, Finding, Result
-
-__all__ = ["CATALOGUE", "Check", "Finding", "Result", "Subject", "examine"]

@@ -1,0 +1,74 @@
+"""The gate before a start: one pull of an image for all who want it, and a backend's budget.
+
+N first starts of one image at one place must pull once. One slot leads: a durable mark, unique by
+backend, place and image, which belongs to the slot and not to a lease, so that any replica carries
+the same leader on. The others wait without holding anything, and are let through together when the
+leader's deployment has finished; when it fails instead, the next one leads. Behind that, a backend
+with a budget of deployments lets as many start as it has room for, in the order of assignment.
+
+Who may pass is a query over committed state, made under the gate's lock: dying before it, or
+passing twice, changes nothing, and what nobody was told of is found by the next poll.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from botpool.backends.protocol import Backend
+from botpool.domain.ids import SlotId
+from botpool.domain.policy import Policy
+from botpool.domain.states import SlotPhase
+from botpool.engine.observability.metrics import Telemetry
+from botpool.engine.runtime.wakeups import Wakeups
+from botpool.store.database import Database
+
+_log = structlog.get_logger("botpool.pool")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    database: Database
+    wakeups: Wakeups
+    policy: Policy
+    telemetry: Telemetry
+    backends: Mapping[str, Backend]
+
+    async def open(self, backend: str) -> Mapping[SlotId, int]:
+        """Let through whoever may pass now; the slots that may start, with their new version."""
+        if backend not in self.backends:
+            return {}  # Not ours to start: the replicas that have it open its gate.
+        _, led, started = await self.database.atomically(
+            ("lock_gate", {"backend": backend}),
+            (
+                "pass_image_gate",
+                {
+                    "backend": backend,
+                    "image_known_s": self.policy.image_known_s,
+                    "wait_timeout_s": self.policy.deploy_wait_timeout_s,
+                },
+            ),
+            (
+                "pass_start_gate",
+                {"backend": backend, "limit": self.backends[backend].concurrent_starts},
+            ),
+        )
+        for row in led:
+            _log.info(
+                "image.leads" if row["leads"] else "image.known",
+                slot=row["slot_id"],
+                name=row["slot_name"],
+                bot=row["bot_id"],
+                image=row["image"],
+                place=row["place"],
+                correlation_id=row["correlation_id"],
+            )
+        for phase, passed in (
+            (SlotPhase.WAITING_FOR_IMAGE, led),
+            (SlotPhase.WAITING_FOR_START, started),
+        ):
+            for row in passed:
+                self.telemetry.phase_passed(row["platform"], phase, after_s=row["waited_s"])
+        if started:
+            self.wakeups.slots_due()
+        return {row["slot_id"]: row["version"] for row in started}

@@ -1,0 +1,116 @@
+"""A backend whose calls are counted and timed, and which is otherwise the backend itself."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from botpool.backends.protocol import Backend, ContainerSpec, Found, Health, StartOrder
+from botpool.domain import errors
+from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
+from botpool.domain.observation import DeploymentState, Observation
+from botpool.engine.observability.metrics import Telemetry
+
+T = TypeVar("T")
+
+_OUTCOMES: Mapping[type[BaseException], str] = {
+    errors.ContainerGone: "gone",
+    errors.BackendRefused: "refused",
+    errors.StartSuperseded: "superseded",
+    errors.BudgetSpent: "budget",
+    errors.StillRunning: "still_running",
+    errors.BackendUnavailable: "unavailable",
+}
+
+
+class MeasuredBackend:
+    name: str
+    place: str
+    status_lag_s: float
+    concurrent_starts: int | None
+    has_descriptions: bool
+
+    def __init__(self, backend: Backend, telemetry: Telemetry) -> None:
+        self._backend = backend
+        self._telemetry = telemetry
+
+    def __getattr__(self, attribute: str) -> Any:
+        """The five above are the backend's own, read each time: they are only declared here."""
+        return getattr(self._backend, attribute)
+
+    async def open(self) -> None:
+        await self._backend.open()
+
+    async def close(self) -> None:
+        await self._backend.close()
+
+    async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
+        return await self._measure("ensure", self._backend.ensure(spec, timeout_s=timeout_s))
+
+    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+        return await self._measure("start", self._backend.start(order, timeout_s=timeout_s))
+
+    async def deployment(
+        self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float
+    ) -> DeploymentState | None:
+        asked = self._backend.deployment(container_id, deployment_id, timeout_s=timeout_s)
+        return await self._measure("deployment", asked)
+
+    async def look(
+        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+    ) -> Mapping[ContainerId, Observation]:
+        return await self._measure("look", self._backend.look(container_ids, timeout_s=timeout_s))
+
+    async def stop(
+        self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
+    ) -> None:
+        asked = self._backend.stop(container_id, assignment_id, timeout_s=timeout_s)
+        await self._measure("stop", asked)
+
+    async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
+        await self._measure("delete", self._backend.delete(container_id, timeout_s=timeout_s))
+
+    async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
+        return await self._measure("list_owned", self._backend.list_owned(timeout_s=timeout_s))
+
+    async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
+        asked = self._backend.describe(container_id, text, timeout_s=timeout_s)
+        await self._measure("describe", asked)
+
+    def logs(
+        self,
+        container_id: ContainerId,
+        assignment_id: AssignmentId,
+        *,
+        tail: int | None,
+        follow: bool,
+    ) -> AsyncIterator[bytes]:
+        return self._backend.logs(container_id, assignment_id, tail=tail, follow=follow)
+
+    def changes(self) -> AsyncIterator[ContainerId]:
+        return self._backend.changes()
+
+    async def check(self, *, timeout_s: float) -> Health:
+        try:
+            health = await self._measure("check", self._backend.check(timeout_s=timeout_s))
+        except BaseException:
+            self._telemetry.backend_checked(self.name, Health(ok=False))
+            raise
+        self._telemetry.backend_checked(self.name, health)
+        return health
+
+    async def _measure(self, call: str, answer: Awaitable[T]) -> T:
+        began, outcome = time.perf_counter(), "ok"
+        try:
+            return await answer
+        except BaseException as error:
+            outcome = _outcome_of(error)
+            raise
+        finally:
+            after_s = time.perf_counter() - began
+            self._telemetry.backend_called(self.name, call, outcome, after_s=after_s)
+
+
+def _outcome_of(error: BaseException) -> str:
+    if not isinstance(error, Exception):
+        return "unavailable"  # Broken off: at its timeout, or with the whole replica.
+    return next((_OUTCOMES[kind] for kind in type(error).__mro__ if kind in _OUTCOMES), "error")

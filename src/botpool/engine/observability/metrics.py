@@ -1,0 +1,92 @@
+"""Counters and timings of engine events.
+
+Each method adds to Prometheus metrics in memory after a commit and never queries the database;
+`metrics_export` reads the figures that come from the database when `/metrics` is scraped.
+"""
+
+from collections.abc import Callable, Iterable
+
+from botpool.backends.protocol import Health
+from botpool.domain.records import Bot
+from botpool.domain.states import BotStatus, FailureCode, SlotPhase
+from botpool.engine.observability.metric_definitions import Instruments
+
+
+class Telemetry:
+    def __init__(self) -> None:
+        self.instruments = Instruments()
+
+    def watch(
+        self, *, steps_under_way: Callable[[], float], listening: Callable[[], float]
+    ) -> None:
+        """What the replica knows of itself is read whenever somebody wants the metrics."""
+        self.instruments.steps_under_way.set_function(steps_under_way)
+        self.instruments.listening.set_function(listening)
+
+    def claimed(self, pool: str, *, warm: int, cold: int) -> None:
+        """So many were admitted by one statement, each to a slot that was idle."""
+        for start, count in (("warm", warm), ("cold", cold)):
+            if count:
+                self.instruments.admissions.labels(pool, start).inc(count)
+                self.instruments.assignments.labels(pool, start).inc(count)
+
+    def admitted(self, bot: Bot) -> None:
+        """By way of the queue. Its assignment, if it has one, was counted by the match."""
+        waits = bot.status is BotStatus.QUEUED
+        outcome = "queued" if waits else _start(warm=bot.container_id is not None)
+        self.instruments.admissions.labels(bot.platform, outcome).inc()
+
+    def replayed(self, pool: str) -> None:
+        self.instruments.admissions.labels(pool, "replayed").inc()
+
+    def refused(self, pool: str) -> None:
+        self.instruments.admissions.labels(pool, "refused").inc()
+
+    def assigned(self, pool: str, *, warm: bool) -> None:
+        self.instruments.assignments.labels(pool, _start(warm=warm)).inc()
+
+    def running(self, pool: str, *, warm: bool, after_s: float) -> None:
+        self.instruments.time_to_running.labels(pool, _start(warm=warm)).observe(after_s)
+
+    def phase_passed(self, pool: str, phase: SlotPhase, *, after_s: float) -> None:
+        self.instruments.deploy_phase.labels(pool, phase).observe(after_s)
+
+    def bots_ended(
+        self, pool: str, status: BotStatus, code: FailureCode | None = None, *, bots: int = 1
+    ) -> None:
+        self.instruments.bots_ended.labels(pool, status, code or "none").inc(bots)
+
+    def released(self, pool: str, *, after_s: Iterable[float]) -> None:
+        release = self.instruments.release.labels(pool)
+        for seconds in after_s:
+            release.observe(seconds)
+
+    def handed_over(self, pool: str, *, after_s: Iterable[float]) -> None:
+        hand_over = self.instruments.hand_over.labels(pool)
+        for seconds in after_s:
+            hand_over.observe(seconds)
+
+    def heartbeat(self, *, should_leave: bool, should_exit: bool) -> None:
+        told = "exit" if should_exit else "leave" if should_leave else "go_on"
+        self.instruments.heartbeats.labels(told).inc()
+
+    def recovered(self, reason: str) -> None:
+        """`reason` is one of a fixed set of words: free text would be a series each."""
+        self.instruments.recoveries.labels(reason).inc()
+
+    def fenced(self, wanted: str) -> None:
+        self.instruments.fenced_writes.labels(wanted).inc()
+
+    def round_lost(self, loop: str) -> None:
+        self.instruments.lost_rounds.labels(loop).inc()
+
+    def backend_called(self, backend: str, call: str, outcome: str, *, after_s: float) -> None:
+        self.instruments.backend_calls.labels(backend, call, outcome).inc()
+        self.instruments.backend_call_seconds.labels(backend, call).observe(after_s)
+
+    def backend_checked(self, backend: str, health: Health) -> None:
+        self.instruments.backend_healthy.labels(backend).set(health.ok)
+
+
+def _start(*, warm: bool) -> str:
+    return "warm" if warm else "cold"

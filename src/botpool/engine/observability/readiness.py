@@ -1,0 +1,109 @@
+"""Can this replica serve? Only its database decides; a backend's trouble is told, not punished."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from botpool.backends.protocol import Backend, Health
+from botpool.domain.errors import BotpoolError, BudgetSpent, DatabaseUnavailable, SchemaMismatch
+from botpool.engine.runtime.clock import loop_time
+from botpool.engine.runtime.leases import timed
+from botpool.engine.runtime.wakeups import Wakeups
+from botpool.store.database import Database
+from botpool.store.migrations import check_schema
+
+_log = structlog.get_logger()
+_CHECK_TIMEOUT_S = 5.0
+_CHECKED_FOR_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    ready: bool
+    problem: str | None
+    listening: bool
+    backends: Mapping[str, Health]
+
+
+class Readiness:
+    def __init__(
+        self,
+        database: Database,
+        backends: Mapping[str, Backend],
+        wakeups: Wakeups,
+        *,
+        monotonic: Callable[[], float] = loop_time,
+    ) -> None:
+        self._database = database
+        self._backends = backends
+        self._wakeups = wakeups
+        self._monotonic = monotonic
+        self._health: dict[str, tuple[float, Health]] = {}
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._stale: set[str] = set()
+        self.wake = asyncio.Event()
+        """Set when a backend's health should be asked for before its time."""
+
+    def doubt(self, name: str) -> None:
+        """A backend has refused something: whatever it said of itself before is out of date."""
+        known = self._health.get(name)
+        if known is None or known[1].ok:
+            self._stale.add(name)
+            self.wake.set()
+
+    async def state(self) -> State:
+        problem = await self._database_problem()
+        return State(
+            ready=problem is None,
+            problem=problem,
+            listening=self._wakeups.listening,
+            backends={name: await self.backend_health(name) for name in sorted(self._backends)},
+        )
+
+    async def _database_problem(self) -> str | None:
+        try:
+            async with asyncio.timeout(_CHECK_TIMEOUT_S):
+                applied = await self._database.applied_migrations()
+            check_schema(applied)
+        except TimeoutError:
+            return f"The database did not answer within {_CHECK_TIMEOUT_S:g} s."
+        except (DatabaseUnavailable, SchemaMismatch) as error:
+            return str(error)
+        return None
+
+    async def backend_health(self, name: str) -> Health:
+        """Asked at most every half minute, however often readiness is: platforms count requests."""
+        if name not in self._backends:
+            return Health(ok=False, detail=f"backend {name} is not set up in this replica")
+        # One asks, and the others get its answer: a change of health is one line in the log.
+        async with self._asking[name]:
+            return await self._asked(name)
+
+    async def _asked(self, name: str) -> Health:
+        known = self._health.get(name)
+        fresh = known is not None and self._monotonic() - known[0] < _CHECKED_FOR_S
+        if known is not None and fresh and name not in self._stale:
+            return known[1]
+        self._stale.discard(name)
+        try:
+            health = await timed(
+                lambda timeout_s: self._backends[name].check(timeout_s=timeout_s), _CHECK_TIMEOUT_S
+            )
+        except BudgetSpent as error:
+            # Says nothing about the platform, only about us.
+            health = known[1] if known else Health(ok=True, detail=str(error))
+        except BotpoolError as error:
+            health = Health(ok=False, detail=str(error))
+        self._health[name] = (self._monotonic(), health)
+        if health != (known[1] if known else Health(ok=True)):
+            log = _log.info if health.ok else _log.warning
+            log("backend.health", backend=name, ok=health.ok, detail=health.detail)
+        return health
+
+    async def check_backends(self) -> None:
+        """One log line for each backend whose health has changed."""
+        for name in sorted(self._backends):
+            await self.backend_health(name)

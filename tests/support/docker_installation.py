@@ -1,0 +1,91 @@
+"""A whole installation on a real Docker daemon: `botpool serve`, containers, agents, a registry."""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.addressed import AddressedInstallation, Body, reached, reserved_port
+from tests.support.bot_image import PYTHON, archive
+from tests.support.docker_host import publish
+from tests.support.dockerd import Dockerd
+from tests.support.registry import Registry
+
+BOT = Path(__file__).with_name("docker_bot.py")
+
+
+@dataclass(slots=True, kw_only=True)
+class DockerInstallation(AddressedInstallation):
+    dockerd: Dockerd
+    installation_id: str
+
+    def containers(self) -> list[dict[str, Any]]:
+        """All that stands at the daemon for our slots."""
+        return self.dockerd.containers(installation=self.installation_id)
+
+    def running(self) -> set[str]:
+        found = [each for each in self.containers() if each["State"] == "running"]
+        return {name.lstrip("/") for each in found for name in each["Names"]}
+
+    async def in_call(self, *bots: Body) -> None:
+        async def all_in_call() -> bool:
+            seen = [await self.bot(bot["id"]) for bot in bots]
+            return all(bot["status"] == "IN_CALL" for bot in seen)
+
+        await reached("bots in their calls", all_in_call, within_s=150)
+
+    async def clear(self) -> None:
+        for server in self.servers:
+            server.kill()
+        if self.dockerd.answers():
+            self.dockerd.remove_containers(installation=self.installation_id)
+
+
+@asynccontextmanager
+async def installed_on(
+    dockerd: Dockerd, database_url: str, data_dir: Path, **settings: str
+) -> AsyncIterator[DockerInstallation]:
+    """Not served yet. Looks come as rarely as they do for users: events must do."""
+    port = reserved_port()
+    installation_id = f"whole-{secrets.token_hex(4)}"
+    made = DockerInstallation(
+        database_url=database_url,
+        data_dir=data_dir,
+        port=port,
+        dockerd=dockerd,
+        installation_id=installation_id,
+        settings={
+            "installation.id": installation_id,
+            "server.public_url": f"http://127.0.0.1:{port}",
+            "backends.docker.host": dockerd.host,
+            "backends.docker.network": "host",
+            "backends.docker.shm_mb": "16",
+            "agent.heartbeat_interval_ms": "500",
+            **settings,
+        },
+    )
+    made.adopt_key()
+    try:
+        yield made
+    finally:
+        await made.clear()
+
+
+def pool(platform: str, image: str, max_size: int, **more: object) -> dict[str, str]:
+    """The settings of one pool."""
+    fields = {"backend": "docker", "image": image, "max_size": max_size, **more}
+    return {f"pools.{platform}.{name}": str(value) for name, value in fields.items()}
+
+
+def loaded(dockerd: Dockerd) -> str:
+    """A bot's image that the daemon has already."""
+    files = {"/bot/bot.py": BOT.read_bytes()}
+    dockerd.load(archive(["demo:1"], [PYTHON, "/bot/bot.py"], files))
+    return "demo:1"
+
+
+def published(dockerd: Dockerd, registry: Registry, *, mb: int = 4) -> str:
+    """A bot's image that only the registry has."""
+    return publish(dockerd, registry, secrets.token_hex(4), BOT, mb=mb)

@@ -1,0 +1,322 @@
+"""The HTTP API for tests: inside the test, whose replica moves only when told, or served for real.
+
+Inside, everything down to the database is real except the platform, and nothing happens by itself:
+what a request changed can be seen exactly. What lies below the application (connections, framing,
+limits of the server) needs the command itself.
+"""
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+
+from botpool.api.app import HttpSettings, create_app
+from botpool.backends.process import ProcessBackend
+from botpool.domain.ids import AssignmentId
+from botpool.domain.records import PoolSpec
+from botpool.domain.tokens import agent_token
+from botpool.engine.api_keys import Keys
+from botpool.engine.replica import Replica
+from botpool.store.database import Database
+from tests.support.clock import Clock
+from tests.support.postgres import TestPostgres
+from tests.support.replicas import TEAMS, Stage, pool
+
+BOT_FIELDS = [
+    "id",
+    "correlationId",
+    "platform",
+    "meetingUrl",
+    "botDisplayName",
+    "status",
+    "priority",
+    "slotName",
+    "containerId",
+    "attempts",
+    "failureReason",
+    "failureCode",
+    "createdAt",
+    "queuedAt",
+    "assignedAt",
+    "startedAt",
+    "lastHeartbeatAt",
+    "endedAt",
+]
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+LINK = "https://meet.google.com/abc-defg-hij"
+RUNNING, OTHERS, MISSING = 1, 2, 999
+"""Bots of the standing installation, and one that is not there."""
+
+BOTPOOL = Path(sys.executable).with_name("botpool")
+SECRET = "a secret of the tests"
+INSTALLATION = "http-tests"
+PROGRAM = ("sleep", "3600")
+READY_S = 120.0
+STOP_S = 60.0
+TABLES = (
+    "pools",
+    "bots",
+    "bot_pool_slots",
+    "bot_pool_queue",
+    "assignments",
+    "bot_heartbeats",
+    "history",
+    "api_keys",
+    "idempotency_keys",
+)
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def contents(url: str) -> dict[str, list[str]]:
+    """Everything that the database holds: what must be the same after a refused request."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        return {
+            table: [
+                row for (row,) in connection.execute(f"SELECT t::text FROM {table} t ORDER BY 1")
+            ]
+            for table in TABLES
+        }
+
+
+@contextmanager
+def unchanged(url: str) -> Iterator[None]:
+    """Whatever happens inside leaves the database as it is."""
+    before = contents(url)
+    yield
+    after = contents(url)
+    changed = {name: (before[name], after[name]) for name in TABLES if before[name] != after[name]}
+    assert not changed, f"rows before and after: {changed}"
+
+
+def assert_problem(answer: httpx.Response, status: int, *words: str) -> dict[str, Any]:
+    """One clear problem that says each of these words; its body."""
+    assert answer.status_code == status, (answer.status_code, answer.text[:500])
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem: dict[str, Any] = answer.json()
+    assert set(problem) - {"errors"} == {"type", "title", "status", "detail"}, problem
+    assert problem["status"] == status
+    assert problem["type"] == "about:blank"
+    assert problem["title"] and problem["detail"]
+    assert len(problem["detail"]) < 400, "a problem is one clear line"
+    for word in words:
+        assert word.lower() in problem["detail"].lower(), problem
+    if status == 422:
+        assert problem["errors"], "errors per field"
+        assert all(error["field"] and error["message"] for error in problem["errors"])
+    return problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """The application over one replica of a stage, and clients with each kind of right."""
+
+    stage: Stage
+    replica: Replica
+    client: httpx.AsyncClient
+    keys: Mapping[str, str] = field(repr=False)
+
+    @property
+    def user(self) -> dict[str, str]:
+        return bearer(self.keys["user"])
+
+    @property
+    def operator(self) -> dict[str, str]:
+        return bearer(self.keys["operator"])
+
+    @property
+    def admin(self) -> dict[str, str]:
+        return bearer(self.keys["admin"])
+
+    def agent(self, bot_id: int) -> dict[str, str]:
+        """What the container of a bot sends, of its latest assignment."""
+        return bearer(latest_token(self.stage.url, bot_id, self.replica.identity.secret))
+
+    async def post(self, path: str, body: Any = None, **headers: str) -> httpx.Response:
+        return await self.client.post(path, json=body, headers={**self.user, **headers})
+
+    async def get(self, path: str, **query: Any) -> httpx.Response:
+        return await self.client.get(path, params=query, headers=self.user)
+
+    async def delete(self, path: str) -> httpx.Response:
+        return await self.client.delete(path, headers=self.user)
+
+    async def create(self, **fields: Any) -> dict[str, Any]:
+        """A bot of these fields, as the answer shows it."""
+        body = {"meetingUrl": LINK} | fields
+        answer = await self.post("/v1/bots", body)
+        assert answer.status_code == 201, answer.text
+        created: dict[str, Any] = answer.json()
+        return created
+
+    async def running(self, **fields: Any) -> dict[str, Any]:
+        """A bot whose container was seen running."""
+        created = await self.create(**fields)
+        await self.stage.settle(self.replica)
+        return await self.bot(created["bot"]["id"])
+
+    async def bot(self, bot_id: int) -> dict[str, Any]:
+        bot: dict[str, Any] = (await self.get(f"/v1/bots/{bot_id}")).json()["bot"]
+        return bot
+
+    async def report(self, bot_id: int, status: str, **more: Any) -> httpx.Response:
+        return await self.client.post(
+            f"/v1/agent/bots/{bot_id}/status",
+            json={"status": status, **more},
+            headers=self.agent(bot_id),
+        )
+
+
+@asynccontextmanager
+async def api_over(stage: Stage, *pools: PoolSpec) -> AsyncIterator[Api]:
+    """The API without a socket. An exception in it is answered, as the server would, not raised."""
+    replica = await stage.replica(*pools)
+    app = create_app(
+        replica,
+        HttpSettings(
+            platforms=tuple(spec.platform for spec in pools),
+            default_timeout_ms=300_000,
+            max_timeout_ms=600_000,
+        ),
+    )
+    scopes = ("user", "operator", "admin")
+    keys = {scope: (await replica.keys.create(f"{scope} key", scope))[1] for scope in scopes}
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://botpool.test") as client:
+        yield Api(stage=stage, replica=replica, client=client, keys=keys)
+
+
+@asynccontextmanager
+async def standing_installation(postgres: TestPostgres, template: str) -> AsyncIterator[Api]:
+    """In the middle of its work: two bots that run, one that waits, one that was cancelled."""
+    url = postgres.create_database(template)
+    async with (
+        Stage.set(url, Clock(url)) as stage,
+        api_over(stage, pool(2), pool(0, TEAMS)) as api,
+    ):
+        for bot_id in (RUNNING, OTHERS):
+            assert (await api.running())["id"] == bot_id
+        await api.create(platform="teams")
+        cancelled = await api.create(platform="teams")
+        await api.delete(f"/v1/bots/{cancelled['bot']['id']}")
+        yield api
+    postgres.drop_database(url)
+
+
+def latest_token(url: str, bot_id: int, secret: bytes) -> str:
+    query = "SELECT max(id) FROM assignments WHERE bot_id = %s"
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(query, [bot_id]).fetchone()
+    assert row and row[0], f"bot {bot_id} was never assigned"
+    return agent_token(AssignmentId(row[0]), secret)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A `botpool serve` of its own process, with its address."""
+
+    url: str
+    port: int
+    database_url: str
+    process: subprocess.Popen[bytes]
+
+    def new_key(self, scope: str) -> str:
+        async def make() -> str:
+            database = Database(self.database_url, max_connections=2)
+            await database.open()
+            try:
+                return (await Keys(database).create(f"{scope} of a test", scope))[1]
+            finally:
+                await database.close()
+
+        return asyncio.run(make())
+
+    def token(self, bot_id: int) -> str:
+        return latest_token(self.database_url, bot_id, SECRET.encode())
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """This process's, without any setting of Botpool's but these."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("BOTPOOL_") and name != "DATABASE_URL"
+    }
+    return kept | settings
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
+
+
+@contextmanager
+def served(database_url: str, directory: Path, *, max_size: int = 3) -> Iterator[Server]:
+    """Serve with local processes that only sleep; afterwards everything is stopped again."""
+    config = directory / "botpool.toml"
+    pools = [f"[pools.{name}]\nmax_size = {max_size}" for name in ("google-meet", "teams", "zoom")]
+    config.write_text("\n".join((*pools, "[backends.process]", f"command = {list(PROGRAM)}")))
+    port = free_port()
+    log = directory / "server.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [BOTPOOL, "serve", f"--config={config}", f"--port={port}", f"--data-dir={directory}"],
+            env=environment(
+                DATABASE_URL=database_url,
+                BOTPOOL_INSTALLATION__ID=INSTALLATION,
+                BOTPOOL_INSTALLATION__SECRET=SECRET,
+                BOTPOOL_DEPLOY__POLL_INTERVAL_S="0.2",
+            ),
+            stdout=output,
+            stderr=output,
+        )
+    server = Server(
+        url=f"http://127.0.0.1:{port}", port=port, database_url=database_url, process=process
+    )
+    try:
+        _await_ready(server, log)
+        yield server
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(STOP_S)
+        _remove_containers(directory / "containers")
+
+
+def _await_ready(server: Server, log: Path) -> None:
+    deadline = time.monotonic() + READY_S
+    while time.monotonic() < deadline and server.process.poll() is None:
+        with suppress(httpx.TransportError):
+            if httpx.get(f"{server.url}/readyz").status_code == 200:
+                return
+        time.sleep(0.05)
+    raise RuntimeError(f"the server did not start:\n{log.read_text()}")
+
+
+def _remove_containers(root: Path) -> None:
+    """Bots outlive `serve` on purpose; they must not outlive the tests."""
+
+    async def remove() -> None:
+        backend = ProcessBackend(root, INSTALLATION, PROGRAM)
+        await backend.open()
+        try:
+            for found in await backend.list_owned(timeout_s=STOP_S):
+                await backend.delete(found.container_id, timeout_s=STOP_S)
+        finally:
+            await backend.close()
+
+    asyncio.run(remove())

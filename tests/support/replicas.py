@@ -1,0 +1,131 @@
+"""Replicas of the real engine on a real database, stepped by the test instead of by their loops.
+
+Nothing here runs by itself: a test says when a replica leases, steps, looks or polls. So each
+interleaving is written down, and none depends on the machine's speed.
+"""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from botpool.domain.ids import AssignmentId, BotId, Platform
+from botpool.domain.policy import Policy
+from botpool.domain.records import Admitted, BotRequest, IdempotencyKey, PoolSpec
+from botpool.domain.states import BotStatus
+from botpool.engine.replica import Identity, Replica
+from botpool.store.database import Database
+from tests.support.clock import Clock
+from tests.support.scripted_backend import ScriptedBackend
+
+MEET = Platform("google-meet")
+TEAMS = Platform("teams")
+_owners = itertools.count(1)
+
+
+def wish(platform: Platform = MEET, **changes: Any) -> BotRequest:
+    return replace(
+        BotRequest(
+            platform=platform,
+            meeting_url="https://meet.google.com/abc-defg-hij",
+            bot_display_name="Botpool",
+            bot_data={},
+            priority=100,
+            queue_timeout_ms=300_000,
+            correlation_id="corr",
+        ),
+        **changes,
+    )
+
+
+def pool(max_size: int, platform: Platform = MEET, image: str = "demo") -> PoolSpec:
+    return PoolSpec(
+        platform=platform, backend="process", image=image, max_size=max_size, heartbeats="required"
+    )
+
+
+@dataclass
+class Stage:
+    """One database, one scripted platform, and as many replicas as a test wants."""
+
+    url: str
+    clock: Clock
+    backend: ScriptedBackend = field(default_factory=ScriptedBackend)
+    replicas: list[Replica] = field(default_factory=list)
+    databases: list[Database] = field(default_factory=list)
+
+    @classmethod
+    @asynccontextmanager
+    async def set(cls, url: str, clock: Clock) -> AsyncIterator["Stage"]:
+        stage = cls(url, clock)
+        try:
+            yield stage
+        finally:
+            for database in stage.databases:
+                await database.close()
+
+    async def replica(self, *pools: PoolSpec, policy: Policy | None = None) -> Replica:
+        database = Database(self.url)
+        await database.open()
+        self.databases.append(database)
+        identity = Identity(
+            owner=f"replica-{next(_owners)}", public_url="http://127.0.0.1:1", secret=b"secret"
+        )
+        replica = Replica(database, {"process": self.backend}, policy or Policy(), identity)
+        await replica.pools.configure(pools)
+        self.replicas.append(replica)
+        return replica
+
+    async def step(self, replica: Replica) -> int:
+        """Make every step that is due now, once; how many there were."""
+        await replica.stepper.make_due_steps()
+        tasks = list(replica.stepper.under_way)
+        await asyncio.gather(*tasks)
+        return len(tasks)
+
+    async def settle(self, replica: Replica) -> None:
+        """Step and look until nothing changes any more."""
+        before = None
+        while before != (before := self.slots()):
+            while await self.step(replica):
+                pass
+            await replica.looker.look("process")
+
+    async def run_bot(self, replica: Replica, **changes: Any) -> Admitted:
+        """Admit a bot and see it run."""
+        admitted = await replica.admission.admit(wish(**changes))
+        await self.settle(replica)
+        return await replica.admission.find(admitted.bot.id)
+
+    async def end(self, replica: Replica, bot_id: BotId) -> bool:
+        """The bot's agent reports that it is done."""
+        assignment = AssignmentId(self.slot_of(bot_id)["assignment_id"])
+        return await replica.agents.report(assignment, bot_id, BotStatus.DONE, None)
+
+    def rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        with psycopg.connect(self.url, autocommit=True, row_factory=dict_row) as connection:
+            cursor = connection.execute(query, parameters)
+            return cursor.fetchall() if cursor.description else []
+
+    def slot_of(self, bot_id: BotId) -> dict[str, Any]:
+        (slot,) = self.rows("SELECT * FROM bot_pool_slots WHERE assigned_bot_id = %s", bot_id)
+        return slot
+
+    def slots(self) -> list[dict[str, Any]]:
+        return self.rows("SELECT * FROM bot_pool_slots ORDER BY id")
+
+    def bot(self, bot_id: BotId) -> dict[str, Any]:
+        (bot,) = self.rows("SELECT * FROM bots WHERE id = %s", bot_id)
+        return bot
+
+    def statuses(self, *bot_ids: BotId) -> Sequence[str]:
+        return [self.bot(bot_id)["status"] for bot_id in bot_ids]
+
+
+def key(text: str = "k", body: bytes = b"body") -> IdempotencyKey:
+    return IdempotencyKey(api_key_id=1, key=text, body_hash=body)
