@@ -1,7 +1,7 @@
 """Our side: whole cycles through the engine, with every row, fence and constraint.
 
 A cycle is admitted → ended → stop confirmed → idle. The caller plays the parts that are not ours:
-the user who asks for a bot, the agent who reports its end, and the platform whose look shows the
+the user who asks for a bot, the agent who reports its end, and the backend whose look shows the
 container stopped. Of the replica's loops the one runs that follows from the cycles themselves: what
 they leave dead is cleared away.
 """
@@ -13,20 +13,20 @@ from typing import Any
 
 from bench.closed_loop import per_second
 from bench.null_backend import NullBackend
-from botpool.domain.decisions import Ending
-from botpool.domain.ids import Platform
+from botpool.domain.decisions import BotEnding
+from botpool.domain.ids import PoolName
 from botpool.domain.observation import ContainerState, Observation
 from botpool.domain.policy import Policy
-from botpool.domain.records import BotRequest, LookedAt
+from botpool.domain.records import BotRequest, ObservedSlot
 from botpool.domain.states import BotStatus, SlotStatus
 from botpool.engine.maintenance.vacuum import INTERVAL_S
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.loop import Loop
 from botpool.store.database import Database, Rows
 
-POOL = Platform("google-meet")
+POOL = PoolName("google-meet")
 WISH = BotRequest(
-    platform=POOL,
+    pool_name=POOL,
     meeting_url="https://meet.google.com/abc-defg-hij",
     bot_display_name="Botpool",
     bot_data={},
@@ -34,7 +34,7 @@ WISH = BotRequest(
     queue_timeout_ms=600_000,
     correlation_id="bench",
 )
-_END = Ending(status=BotStatus.CANCELLED, reason="stopped by its user")
+_END = BotEnding(status=BotStatus.CANCELLED, reason="stopped by its user")
 
 
 class NotingDatabase(Database):
@@ -64,7 +64,7 @@ class Cycles:
         database = NotingDatabase(url)
         await database.open()
         cycles = cls(database)
-        tidying = Loop("tidying", cycles.replica.tidying.tidy, interval_s=INTERVAL_S)
+        tidying = Loop("tidying", cycles.replica.vacuum.tidy, interval_s=INTERVAL_S)
         tidying.start()
         try:
             yield cycles
@@ -74,8 +74,8 @@ class Cycles:
 
     async def one(self) -> None:
         bot = (await self.replica.admission.admit(WISH)).bot
-        assert await self.replica.moves.end_bot(self._known[bot.id]["assignment_id"], _END)
-        await self.replica.stepper.releaser.judge(
+        assert await self.replica.transitions.end_bot(self._known[bot.id]["assignment_id"], _END)
+        await self.replica.reconciler.releaser.judge(
             _looked_at(self._known.pop(bot.id)),
             Observation(container_id=bot.container_id, state=ContainerState.STOPPED),
         )
@@ -85,12 +85,12 @@ class Cycles:
         return await per_second(self.one, callers=callers, seconds=seconds)
 
 
-def _looked_at(row: Mapping[str, Any]) -> LookedAt:
+def _looked_at(row: Mapping[str, Any]) -> ObservedSlot:
     now = datetime.now(UTC)
-    return LookedAt(
+    return ObservedSlot(
         slot_id=row["slot_id"],
         slot_name=row["slot_name"],
-        platform=POOL,
+        pool_name=POOL,
         backend="null",
         container_id=row["container_id"],
         status=SlotStatus.RELEASING,
@@ -106,9 +106,9 @@ def _looked_at(row: Mapping[str, Any]) -> LookedAt:
         correlation_id=WISH.correlation_id,
         leave_by=None,
         running_at=now,
-        seen_running_at=now,
+        observed_running_at=now,
         failure=None,
         last_heartbeat_at=None,
-        doubted_at=None,
+        status_unreliable_at=None,
         now=now,
     )

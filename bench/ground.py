@@ -97,9 +97,9 @@ def fill_pool(url: str, *, slots: int) -> None:
         url,
         f"TRUNCATE {tables} CASCADE",
         "INSERT INTO backends (name) VALUES ('null')",
-        "INSERT INTO pools (platform, backend, image, max_size, heartbeats) "
+        "INSERT INTO pools (pool_name, backend, image, max_size, heartbeats) "
         f"VALUES ('google-meet', 'null', 'null', {slots}, 'none')",
-        "INSERT INTO bot_pool_slots (platform, number, slot_name, backend, image, container_id, "
+        "INSERT INTO bot_pool_slots (pool_name, number, slot_name, backend, image, container_id, "
         "last_used_at) SELECT 'google-meet', n, 'pool-google-meet-' || n, 'null', 'null', "
         f"'c' || n, now() - make_interval(secs => n) FROM generate_series(1, {slots}) AS n",
         "INSERT INTO history (kind, slot_id, slot_name, to_state, reason) "

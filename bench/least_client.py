@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 
 from bench.cycles import POOL, WISH
 from bench.sketch import Sketch
-from botpool.engine.admission.bot_requests import Wish, columns
+from botpool.engine.admission.bot_requests import AdmissionRequest, columns
 from botpool.engine.admission.matcher import lock
 from botpool.store.named_connection import Call, NamedConnection, Rows
 
-_WISH = Wish(request=WISH, key=None)
+_WISH = AdmissionRequest(request=WISH, key=None)
 
 _Stay: TypeAlias = tuple[int, int]
 
@@ -45,7 +45,7 @@ class LeastClient(Sketch):
                     "failure_reasons": none,
                     "reasons": ["stopped by its user"] * len(stays),
                     "hold_leases": [False] * len(stays),
-                    "unheard_since": none,
+                    "silent_since": none,
                 },
             )
         )
@@ -55,7 +55,7 @@ class LeastClient(Sketch):
 
     async def _freed(self, stays: Sequence[_Stay]) -> list[bool]:
         freeing: dict[str, Any] = {
-            "platform": POOL,
+            "pool_name": POOL,
             "match_follows": False,
             "slot_ids": [slot for slot, _ in stays],
             "assignment_ids": [stay for _, stay in stays],

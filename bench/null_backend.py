@@ -1,16 +1,16 @@
-"""A platform that starts and stops at once, where containers are not what is measured."""
+"""A backend that starts and stops at once, where containers are not what is measured."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
+from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
 
 
 class NullBackend:
     name = "null"
-    place = "here"
+    image_host = "here"
     status_lag_s = 0.0
     concurrent_starts: int | None = None
     has_descriptions = False
@@ -22,7 +22,7 @@ class NullBackend:
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
         return ContainerId(spec.name)
 
-    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         return None
 
     async def deployment(
@@ -30,7 +30,7 @@ class NullBackend:
     ) -> DeploymentState | None:
         return None
 
-    async def look(
+    async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
         return {
@@ -44,7 +44,7 @@ class NullBackend:
 
     async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None: ...
 
-    async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
+    async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
         return []
 
     async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None: ...

@@ -25,9 +25,9 @@ from botpool.api.listener import bound_socket
 from botpool.api.server import HttpServer
 from botpool.domain.policy import Policy
 from botpool.domain.tokens import new_api_key
-from botpool.engine.admission.bot_requests import Wish, columns
+from botpool.engine.admission.bot_requests import AdmissionRequest, columns
 from botpool.engine.replica import Identity, Replica
-from botpool.engine.runtime.batching import Gathering
+from botpool.engine.runtime.batching import Batcher
 from botpool.store.database import Database, Rows
 
 SECRET = b"bench"
@@ -70,16 +70,16 @@ def _with_bare_endpoints(replica: Replica, database: Database) -> FastAPI:
     async def noop(body: body_model) -> JSONResponse:  # type: ignore[valid-type]
         return JSONResponse(_NOOP, status_code=201)
 
-    async def claim(wishes: Sequence[Wish]) -> Rows:
+    async def claim(wishes: Sequence[AdmissionRequest]) -> Rows:
         rows = await database.fetch("admit_to_idle_slots", columns(wishes, idempotency_days=1))
         assert len(rows) == len(wishes), "there is a slot for each"
         return rows
 
-    claiming = Gathering("least", claim, at_once=64, lanes=2, is_idle=database.is_idle)
+    claiming = Batcher("least", claim, at_once=64, lanes=2, is_idle=database.is_idle)
 
     @app.post("/least", status_code=201)
     async def least(body: body_model) -> JSONResponse:  # type: ignore[valid-type]
-        row = await claiming.ask(Wish(request=WISH, key=None))
+        row = await claiming.ask(AdmissionRequest(request=WISH, key=None))
         return JSONResponse({"id": row["bot_id"]}, status_code=201)
 
     # Found as early as the product's own: behind all of its routes a request is looked up longest.
@@ -94,7 +94,7 @@ async def _serve(url: str) -> None:
     identity = Identity(owner="bench-http", public_url="http://127.0.0.1", secret=SECRET)
     replica = Replica(database, {}, Policy(), identity)
     key = new_api_key()
-    await replica.keys.adopt(key, "bench", "admin")
+    await replica.api_keys.adopt(key, "bench", "admin")
     await replica.start()
     with bound_socket("127.0.0.1", 0) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -12,14 +12,14 @@ from bench.figures import Figure
 from bench.ground import Ground, execute, fill_pool
 
 _QUEUE = (
-    "INSERT INTO bots (platform, status, meeting_url, bot_display_name, bot_data, priority, "
+    "INSERT INTO bots (pool_name, status, meeting_url, bot_display_name, bot_data, priority, "
     "queue_timeout_ms, correlation_id, created_at, queued_at) SELECT 'google-meet', 'QUEUED', "
     "'https://meet.google.com/abc-defg-hij', 'Botpool', '{}', 100, 600000, 'bench', now(), now() "
     "FROM generate_series(1, %d)"
 )
 _ROWS = (
-    "INSERT INTO bot_pool_queue (bot_id, platform, priority, queued_at, timeout_at) "
-    "SELECT id, platform, 100, now(), now() + interval '1 day' FROM bots WHERE status = 'QUEUED'"
+    "INSERT INTO bot_pool_queue (bot_id, pool_name, priority, queued_at, timeout_at) "
+    "SELECT id, pool_name, 100, now(), now() + interval '1 day' FROM bots WHERE status = 'QUEUED'"
 )
 _HISTORY = (
     "INSERT INTO history (kind, bot_id, slot_id, slot_name, from_state, to_state, reason) "

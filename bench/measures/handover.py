@@ -88,13 +88,13 @@ async def _replica(url: str, folder: Path) -> AsyncIterator[Replica]:
     identity = Identity(owner="bench", public_url="http://127.0.0.1", secret=b"bench")
     replica = Replica(database, {"process": backend}, Policy(), identity)
     await replica.pools.configure(
-        [PoolSpec(platform=POOL, backend="process", image="demo", max_size=1, heartbeats="none")]
+        [PoolSpec(pool_name=POOL, backend="process", image="demo", max_size=1, heartbeats="none")]
     )
     await replica.start()
     try:
         yield replica
     finally:
-        await replica.ending.end_all(reason="bench")
+        await replica.shutdown.end_all(reason="bench")
         await replica.stop()
         await backend.close()
         await database.close()

@@ -10,8 +10,8 @@ import uvloop
 from bench.cycles import WISH, Cycles
 from bench.figures import Figure
 from bench.ground import Ground, fill_pool
-from botpool.domain.records import Admitted
-from botpool.engine.admission.bot_requests import Wish, to_new_bot
+from botpool.domain.records import AdmittedBot
+from botpool.engine.admission.bot_requests import AdmissionRequest, to_new_bot
 
 
 def measure(ground: Ground) -> list[Figure]:
@@ -25,10 +25,10 @@ async def _measure(ground: Ground) -> Figure:
         admission = cycles.replica.admission
 
         async def alone() -> None:
-            wish = Wish(request=WISH, key=None)
+            wish = AdmissionRequest(request=WISH, key=None)
             (row,) = await admission._claim([wish])
             assert row is not None
-            Admitted(bot=to_new_bot(wish, row))
+            AdmittedBot(bot=to_new_bot(wish, row))
             # What an admission tells of is told in a turn of its own, before the caller's.
             await asyncio.sleep(0)
 

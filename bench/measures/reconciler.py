@@ -1,4 +1,4 @@
-"""10,000 slots that were started and deploy: looks a second, memory, calls to the platform.
+"""10,000 slots that were started and deploy: looks a second, memory, calls to the backend.
 
 Coolify is the emulator in memory, without child processes; engine, backend, its client and the
 database are the real ones. The same with 1,000 slots, in turns, shows what grows.
@@ -19,8 +19,8 @@ import uvloop
 from bench.figures import Figure
 from bench.ground import Ground, execute
 from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
-from botpool.backends.protocol import Purpose
-from botpool.domain.ids import Platform
+from botpool.backends.protocol import RequestPurpose
+from botpool.domain.ids import PoolName
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
 from botpool.emulators.coolify import EmulatedTransport, ManualClock, Nature, World
@@ -29,19 +29,19 @@ from botpool.store.database import Database
 
 _MEBI = 1024 * 1024
 _BOTS = (
-    "INSERT INTO bots (id, platform, status, meeting_url, bot_display_name, bot_data, priority, "
+    "INSERT INTO bots (id, pool_name, status, meeting_url, bot_display_name, bot_data, priority, "
     "queue_timeout_ms, correlation_id, attempts, assignment_id, created_at, assigned_at) "
     "SELECT n, 'google-meet', 'DEPLOYING', 'https://meet.google.com/abc-defg-hij', 'Botpool', "
     "'{}', 100, 600000, 'bench', 1, n, now(), now() FROM generate_series(1, %d) AS n"
 )
 _ASSIGNMENTS = (
-    "INSERT INTO assignments (id, bot_id, slot_id, slot_name, platform, attempt, warm, "
+    "INSERT INTO assignments (id, bot_id, slot_id, slot_name, pool_name, attempt, warm, "
     "assigned_at) SELECT n, n, n, 's' || n, 'google-meet', 1, false, now() "
     "FROM generate_series(1, %d) AS n"
 )
 _SLOT = (
-    "INSERT INTO bot_pool_slots (id, platform, number, slot_name, backend, image, container_id, "
-    "status, phase, phase_at, assigned_bot_id, assignment_id, start_wanted_at, start_issued_at, "
+    "INSERT INTO bot_pool_slots (id, pool_name, number, slot_name, backend, image, container_id, "
+    "status, phase, phase_at, assigned_bot_id, assignment_id, start_allowed_at, start_issued_at, "
     "next_step_at, last_assigned_at, last_used_at) VALUES (%s, 'google-meet', %s, %s, 'coolify', "
     "'acme/bot:1', %s, 'deploying', 'starting', now(), %s, %s, now(), now(), "
     "now() + interval '1 day', now(), now())"
@@ -49,7 +49,7 @@ _SLOT = (
 
 
 class _NoBudget:
-    async def take(self, purpose: Purpose, requests: int) -> None: ...
+    async def take(self, purpose: RequestPurpose, requests: int) -> None: ...
 
     async def pause(self, seconds: float) -> None: ...
 
@@ -65,7 +65,7 @@ class _Counting(httpx.AsyncBaseTransport):
 
 
 class _Looked:
-    """A replica that looks at that many slots, with the platform's calls counted."""
+    """A replica that looks at that many slots, with the backend's calls counted."""
 
     def __init__(self, replica: Replica, counting: _Counting, slots: int) -> None:
         self._replica = replica
@@ -77,7 +77,7 @@ class _Looked:
         self._counting.calls.clear()
         began = time.perf_counter()
         for _ in range(count):
-            await self._replica.looker.look("coolify")
+            await self._replica.observer.observe("coolify")
         return (time.perf_counter() - began) / count, self._counting.calls.total() / count
 
 
@@ -132,7 +132,7 @@ async def _slots(ground: Ground, slots: int) -> AsyncIterator[_Looked]:
     identity = Identity(owner="bench", public_url="http://127.0.0.1", secret=b"bench")
     replica = Replica(database, {"coolify": backend}, Policy(), identity)
     spec = PoolSpec(
-        platform=Platform("google-meet"),
+        pool_name=PoolName("google-meet"),
         backend="coolify",
         image="acme/bot:1",
         max_size=slots,

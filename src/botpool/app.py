@@ -12,17 +12,17 @@ from fastapi import FastAPI
 
 from botpool.api.app import HttpSettings, create_app
 from botpool.backends.process import ProcessBackend
-from botpool.backends.protocol import Backend, Budget
+from botpool.backends.protocol import Backend, RequestBudget
 from botpool.dashboard import page
-from botpool.domain.ids import Platform
+from botpool.domain.ids import PoolName
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
-from botpool.domain.recovery import Limits
+from botpool.domain.recovery import RecoveryLimits
 from botpool.engine.replica import Identity, Replica
-from botpool.engine.runtime.request_budget import SharedBudget
+from botpool.engine.runtime.request_budget import SharedRequestBudget
 from botpool.settings import CoolifySettings, DockerSettings, Settings
 from botpool.store.database import Database
-from botpool.store.installed import Installed
+from botpool.store.installation import Installation
 from botpool.store.migrations import check_schema
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ def policy_of(settings: Settings) -> Policy:
         deploy_wait_timeout_s=settings.deploy.wait_timeout_s,
         deploy_attempts=settings.deploy.attempts,
         image_known_s=settings.deploy.image_known_s,
-        look_interval_s=settings.deploy.poll_interval_s,
+        observe_interval_s=settings.deploy.poll_interval_s,
         recovery_interval_s=settings.recovery.interval_s,
-        recovery=Limits(
+        recovery=RecoveryLimits(
             deploying_timeout_s=settings.recovery.deploying_timeout_s,
             heartbeat_freshness_s=settings.recovery.heartbeat_freshness_s,
             max_skipped=settings.recovery.max_skipped,
@@ -59,7 +59,7 @@ def policy_of(settings: Settings) -> Policy:
 def pools_of(settings: Settings) -> list[PoolSpec]:
     return [
         PoolSpec(
-            platform=Platform(platform),
+            pool_name=PoolName(platform),
             backend=pool.backend,
             image=pool.image,
             max_size=pool.max_size,
@@ -72,7 +72,7 @@ def pools_of(settings: Settings) -> list[PoolSpec]:
 
 
 def backends_of(
-    settings: Settings, installed: Installed, database: Database | None
+    settings: Settings, installed: Installation, database: Database | None
 ) -> Mapping[str, Backend]:
     """One backend of each kind that is set up; pools may have moved from one to another.
 
@@ -99,7 +99,7 @@ def backends_of(
     return {backend.name: backend for backend in backends}
 
 
-def _docker(docker: DockerSettings, installed: Installed) -> Backend:
+def _docker(docker: DockerSettings, installed: Installation) -> Backend:
     # Here, as below: who has no such platform does not wait for its client at every start.
     from botpool.backends.docker import DockerBackend, DockerConfig
 
@@ -116,7 +116,9 @@ def _docker(docker: DockerSettings, installed: Installed) -> Backend:
     )
 
 
-def _coolify(coolify: CoolifySettings, installed: Installed, database: Database | None) -> Backend:
+def _coolify(
+    coolify: CoolifySettings, installed: Installation, database: Database | None
+) -> Backend:
     from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
 
     assert coolify.url
@@ -134,13 +136,13 @@ def _coolify(coolify: CoolifySettings, installed: Installed, database: Database 
         status_lag_s=coolify.status_lag_s,
         installation_id=installed.installation_id,
     )
-    budget: Budget
+    budget: RequestBudget
     if database is None:
-        from botpool.engine.maintenance.doctor.platforms import Uncounted
+        from botpool.engine.maintenance.doctor.backends import UnlimitedBudget
 
-        budget = Uncounted()
+        budget = UnlimitedBudget()
     else:
-        budget = SharedBudget(
+        budget = SharedRequestBudget(
             database=database,
             backend=CoolifyBackend.name,
             requests_per_minute=coolify.requests_per_minute,
@@ -149,7 +151,9 @@ def _coolify(coolify: CoolifySettings, installed: Installed, database: Database 
 
 
 @asynccontextmanager
-async def under_examination(settings: Settings, installed: Installed) -> AsyncIterator["Subject"]:
+async def under_examination(
+    settings: Settings, installed: Installation
+) -> AsyncIterator["Subject"]:
     """What `botpool doctor` looks at. Backends are not opened: opening tidies up."""
     from botpool.engine.maintenance.doctor import Subject
 
@@ -168,7 +172,7 @@ async def under_examination(settings: Settings, installed: Installed) -> AsyncIt
 
 @asynccontextmanager
 async def replica_running(
-    settings: Settings, installed: Installed, *, public_url: str
+    settings: Settings, installed: Installation, *, public_url: str
 ) -> AsyncIterator[Replica]:
     """A replica at work, from a checked schema to leases handed back."""
     database = Database(installed.database_url)

@@ -20,11 +20,11 @@ import pytest
 import structlog
 import uvloop
 
-from botpool.domain.decisions import Ending
+from botpool.domain.decisions import BotEnding
 from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import BotStatus
-from botpool.engine.lifecycle.transitions import Moves
+from botpool.engine.lifecycle.transitions import Transitions
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.leases import Lease
 from botpool.engine.runtime.loop import Loop
@@ -126,10 +126,10 @@ async def claim_and_release(url: str, owner: str, claims: int) -> Counter[str]:
     database = Database(url)
     await database.open()
     replica = new_replica(database, owner)
-    user: Any = StopsWhileDeploying(moves=replica.moves)
-    stepper = replace(replica.stepper, deployer=user)
+    user: Any = StopsWhileDeploying(transitions=replica.transitions)
+    stepper = replace(replica.reconciler, deployer=user)
     poll_s = replica.policy.queue_poll_s
-    steps = Loop("steps", stepper.make_due_steps, interval_s=poll_s, wake=replica.wakeups.slots)
+    steps = Loop("steps", stepper.run_due_steps, interval_s=poll_s, wake=replica.wakeups.slots)
     together.wait(60)
     steps.start()
     outcomes = await asyncio.gather(
@@ -139,7 +139,7 @@ async def claim_and_release(url: str, owner: str, claims: int) -> Counter[str]:
         while await live_bots(database):
             await asyncio.sleep(0.2)
     await steps.stop()
-    await stepper.hand_back(within_s=10)
+    await stepper.return_leases(within_s=10)
     await database.close()
     return sum(outcomes, Counter[str]())
 
@@ -167,17 +167,17 @@ async def live_bots(database: Database) -> bool:
 class StopsWhileDeploying:
     """Stands where the deployer stands: the user's stop comes before its first step."""
 
-    moves: Moves
+    transitions: Transitions
 
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
         assert slot.assignment_id is not None
-        ending = Ending(status=BotStatus.CANCELLED, reason="stopped by its user")
-        if await self.moves.end_bot(
+        ending = BotEnding(status=BotStatus.CANCELLED, reason="stopped by its user")
+        if await self.transitions.end_bot(
             slot.assignment_id, ending, version=slot.version, holds_lease=True
         ):
             in_flight.release()
         else:
-            await self.moves.taken_away(slot, wanted="stop")
+            await self.transitions.abandon_step(slot, wanted="stop")
 
 
 def new_replica(database: Database, owner: str) -> Replica:

@@ -131,7 +131,9 @@ async def comes_back_when_deleted(installed: CoolifyInstallation) -> None:
     assert after[name] != before[name]
     ended = await installed.bot(bot["id"])
     assert (ended["slotName"], ended["containerId"], ended["attempts"]) == (name, after[name], 1)
-    (line,) = [each for each in installed.log_lines() if each["event"] == "slot.container_remade"]
+    (line,) = [
+        each for each in installed.log_lines() if each["event"] == "slot.container_recreated"
+    ]
     assert (line["old"], line["new"], line["name"]) == (before[name], after[name], name)
 
 

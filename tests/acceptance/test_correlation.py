@@ -13,7 +13,7 @@ import uvicorn
 
 from botpool import logs
 from botpool.agent import Agent
-from botpool.backends.protocol import StartOrder
+from botpool.backends.protocol import StartRequest
 from tests.support.http_server import LINK, Api, api_over, latest_token
 from tests.support.replicas import Stage, pool
 
@@ -68,10 +68,10 @@ async def on_a_socket(api: Api) -> AsyncIterator[str]:
 async def test_one_id_from_the_request_to_the_agents_last_call(
     api: Api, written: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    orders: list[StartOrder] = []
+    orders: list[StartRequest] = []
     start = api.stage.backend.start
 
-    async def started(order: StartOrder, *, timeout_s: float) -> Any:
+    async def started(order: StartRequest, *, timeout_s: float) -> Any:
         orders.append(order)
         return await start(order, timeout_s=timeout_s)
 

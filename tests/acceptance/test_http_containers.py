@@ -15,7 +15,7 @@ async def api(stage: Stage) -> AsyncIterator[Api]:
         yield api
 
 
-async def who_am_i(api: Api, bot: dict[str, Any], rights: dict[str, str] | None = None) -> Any:
+async def identify(api: Api, bot: dict[str, Any], rights: dict[str, str] | None = None) -> Any:
     answer = await api.client.get(
         "/v1/agent/slot",
         params={"containerId": bot["containerId"]},
@@ -50,7 +50,7 @@ async def deploying(api: Api, **fields: Any) -> dict[str, Any]:
 
 async def test_who_am_i(api: Api) -> None:
     bot = await api.running(botData={"staySeconds": 3})
-    told = await who_am_i(api, bot)
+    told = await identify(api, bot)
     assert told == {
         "bot": await api.bot(bot["id"]),
         "botData": {"staySeconds": 3},
@@ -65,7 +65,7 @@ async def test_an_agents_first_call_is_evidence_of_running(api: Api, first_call:
     assert bot["status"] == "DEPLOYING"
     match first_call:
         case "slot":
-            assert (await who_am_i(api, bot))["bot"]["status"] == "JOINING_CALL"
+            assert (await identify(api, bot))["bot"]["status"] == "JOINING_CALL"
         case "heartbeat":
             assert await heartbeat(api, bot["id"]) == {"shouldLeave": False, "shouldExit": False}
         case "status":
@@ -88,7 +88,7 @@ async def test_the_environment_leads_to_the_bot(api: Api) -> None:
     }
     rights = {"Authorization": f"Bearer {environment['BOTPOOL_TOKEN']}"}
     place = {"containerId": environment["BOTPOOL_CONTAINER_ID"]}
-    assert (await who_am_i(api, bot | place, rights))["bot"]["id"] == bot["id"]
+    assert (await identify(api, bot | place, rights))["bot"]["id"] == bot["id"]
 
 
 async def test_a_heartbeat_is_seen(api: Api) -> None:
@@ -158,7 +158,7 @@ async def test_a_straggler_is_told_to_exit_and_changes_nothing(api: Api) -> None
     assert second["containerId"] == first["containerId"]
     path = f"/v1/agent/bots/{first['id']}"
     with unchanged(api.stage.url):
-        told = await who_am_i(api, first, straggler)
+        told = await identify(api, first, straggler)
         assert told["released"]
         assert (told["bot"]["id"], told["botData"]) == (first["id"], {"whose": "first"})
         beat = await heartbeat(api, first["id"], straggler)
@@ -175,5 +175,5 @@ async def test_an_agent_of_a_cancelled_bot_is_told_to_exit(api: Api) -> None:
     bot = await deploying(api)
     await api.delete(f"/v1/bots/{bot['id']}")
     with unchanged(api.stage.url):
-        assert (await who_am_i(api, bot))["released"]
+        assert (await identify(api, bot))["released"]
         assert await heartbeat(api, bot["id"]) == {"shouldLeave": True, "shouldExit": True}

@@ -29,17 +29,17 @@ async def test_the_last_minutes_of_a_pool(stage: Stage, clock: Clock) -> None:
     async with api_over(stage, pool(1), pool(1, TEAMS)) as api:
         await api.create()
         await api.create()
-        await api.replica.minutes.note()
+        await api.replica.pool_samples.note()
         clock.move(45)
         await stage.settle(api.replica)
         await run_to_its_end(api, stage, 1)
-        await api.replica.minutes.note()
+        await api.replica.pool_samples.note()
         clock.move(60)
         found = await asked(api, "/v1/pools/google-meet/activity", minutes=4)
         others = await asked(api, "/v1/pools/teams/activity")
         # Seen again in the same minute: the longest queue stays, the slots are those of now.
         clock.move(-105)
-        await api.replica.minutes.note()
+        await api.replica.pool_samples.note()
         again = await asked(api, "/v1/pools/google-meet/activity", minutes=1)
     nothing = {
         "arrivals": 0, "queueDepth": None, "slots": None,
@@ -65,10 +65,10 @@ async def test_the_last_minutes_of_a_pool(stage: Stage, clock: Clock) -> None:
 
 async def test_minutes_are_forgotten(stage: Stage, clock: Clock) -> None:
     replica = await stage.replica(pool(1), pool(1, TEAMS))
-    await replica.minutes.note()
+    await replica.pool_samples.note()
     clock.move(49 * 3600)
-    await replica.minutes.note()
-    assert len(stage.rows("SELECT * FROM pool_minutes")) == 2
+    await replica.pool_samples.note()
+    assert len(stage.rows("SELECT * FROM pool_samples")) == 2
 
 
 async def test_figures_count_what_began_to_run(stage: Stage) -> None:

@@ -87,7 +87,7 @@ class EnsureConformance:
 
     async def test_list_shows_each_container_with_its_name(self, harness: Harness) -> None:
         backend = await harness.control_plane()
-        other = ContainerSpec(name="pool-zoom-007", platform="zoom", image="bot:1")
+        other = ContainerSpec(name="pool-zoom-007", pool_name="zoom", image="bot:1")
         made = {(await ensure(backend), SPEC.name), (await ensure(backend, other), other.name)}
         listed = await backend.list_owned(timeout_s=TIMEOUT_S)
         assert {(found.container_id, found.name) for found in listed} == made
@@ -279,7 +279,7 @@ class GoneConformance:
     async def test_what_was_never_made_is_gone(self, harness: Harness, unknown: str) -> None:
         backend = await harness.control_plane()
         container_id = await ensure(backend)
-        both = await backend.look([container_id, ContainerId(unknown)], timeout_s=TIMEOUT_S)
+        both = await backend.observe([container_id, ContainerId(unknown)], timeout_s=TIMEOUT_S)
         assert both[ContainerId(unknown)].state is ContainerState.GONE
         assert both[container_id].state in DOWN - {ContainerState.GONE}
         with pytest.raises(ContainerGone):
@@ -290,7 +290,7 @@ class GoneConformance:
         container_id = await running(harness, backend, FIRST)
         with harness.outage():
             for call in (
-                backend.look([container_id], timeout_s=TIMEOUT_S),
+                backend.observe([container_id], timeout_s=TIMEOUT_S),
                 backend.list_owned(timeout_s=TIMEOUT_S),
                 backend.ensure(SPEC, timeout_s=TIMEOUT_S),
                 backend.start(order(harness, container_id, SECOND), timeout_s=TIMEOUT_S),

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
-from botpool.backends.protocol import Purpose, StartOrder
+from botpool.backends.protocol import RequestPurpose, StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.emulators.coolify import (
     EmulatedTransport,
@@ -42,10 +42,10 @@ class CountingBudget:
     """As many requests as anybody wants, and who took them."""
 
     def __init__(self) -> None:
-        self.taken: list[tuple[Purpose, int]] = []
+        self.taken: list[tuple[RequestPurpose, int]] = []
         self.paused_s: list[float] = []
 
-    async def take(self, purpose: Purpose, requests: int) -> None:
+    async def take(self, purpose: RequestPurpose, requests: int) -> None:
         self.taken.append((purpose, requests))
 
     async def pause(self, seconds: float) -> None:
@@ -144,7 +144,7 @@ class CoolifyHarness:
         )
         return ContainerId(younger.uuid)
 
-    async def crash_in_start(self, order: StartOrder) -> None:
+    async def crash_in_start(self, order: StartRequest) -> None:
         """Killed when Coolify has taken the start, and its answer is still on the way."""
         dying = await self.control_plane()
         self._lines[-1].dies_after = "/start"

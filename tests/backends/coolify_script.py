@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from botpool.backends.coolify import CoolifyBackend
-from botpool.backends.protocol import StartOrder
+from botpool.backends.protocol import StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
 from tests.backends.coolify_harness import CountingBudget, config
@@ -91,8 +91,8 @@ class Script:
         return [f"{each.method} {each.url.path.removeprefix('/api/v1')}" for each in self.asked]
 
 
-def start_order(number: int = 12) -> StartOrder:
-    return StartOrder(
+def start_order(number: int = 12) -> StartRequest:
+    return StartRequest(
         container_id=OURS,
         assignment_id=AssignmentId(number),
         correlation_id="correlation-12",
@@ -104,5 +104,5 @@ async def list_owned(script: Script) -> None:
     await script.backend.list_owned(timeout_s=2)
 
 
-async def look(script: Script) -> ContainerState:
-    return (await script.backend.look([OURS], timeout_s=2))[OURS].state
+async def observe(script: Script) -> ContainerState:
+    return (await script.backend.observe([OURS], timeout_s=2))[OURS].state

@@ -15,7 +15,7 @@ from aiodocker.docker import DockerContainer
 from botpool.backends.docker import DockerBackend, DockerConfig
 from botpool.backends.docker.places import Draft, Kind
 from botpool.backends.docker.vacancy import IMAGE as VACANT
-from botpool.backends.protocol import StartOrder
+from botpool.backends.protocol import StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
 from tests.backends.docker_line import Line
 from tests.backends.harness import SPEC, TIMEOUT_S, Traits, Witness
@@ -107,7 +107,7 @@ class DockerHarness:
         self.dockerd.ask("POST", "/containers/create", body, name=name)
         return ContainerId(name)
 
-    async def crash_in_start(self, order: StartOrder) -> None:
+    async def crash_in_start(self, order: StartRequest) -> None:
         """Killed when Docker has taken the start, and its answer is still on the way."""
         dying = await self.control_plane()
         start = DockerContainer.start

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from botpool.backends.process import ProcessBackend
-from botpool.backends.protocol import StartOrder
+from botpool.backends.protocol import StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
 
 
@@ -24,7 +24,7 @@ async def main(told: dict[str, Any]) -> None:
     backend = ProcessBackend(Path(told["root"]), told["installation"], told["command"])
     await backend.open()
     socket.send_fds = last_act  # type: ignore[assignment]
-    order = StartOrder(
+    order = StartRequest(
         container_id=ContainerId(told["container_id"]),
         assignment_id=AssignmentId(told["assignment_id"]),
         correlation_id="crash",

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from botpool.backends.docker import DockerBackend, DockerConfig
-from botpool.backends.protocol import StartOrder
+from botpool.backends.protocol import StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
 
 
 async def main(told: dict[str, Any]) -> None:
     config = DockerConfig(**{**told["config"], "folder": Path(told["config"]["folder"])})
-    order = StartOrder(
+    order = StartRequest(
         container_id=ContainerId(told["container_id"]),
         assignment_id=AssignmentId(told["assignment_id"]),
         correlation_id="crash",

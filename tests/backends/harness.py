@@ -1,4 +1,4 @@
-"""What the conformance suite needs to know of a platform, and the few words its tests share."""
+"""What the conformance suite needs to know of a backend, and the few words its tests share."""
 
 import asyncio
 import time
@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from botpool.backends.protocol import Backend, ContainerSpec, StartOrder
+from botpool.backends.protocol import Backend, ContainerSpec, StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import DOWN, ContainerState, Observation
 
 TIMEOUT_S = 30.0
-SPEC = ContainerSpec(name="pool-teams-001", platform="teams", image="bot:1")
+SPEC = ContainerSpec(name="pool-teams-001", pool_name="teams", image="bot:1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What a platform can give. Where it cannot, the suite asks for the next best thing."""
+    """What a backend can give. Where it cannot, the suite asks for the next best thing."""
 
     shows_exit_codes: bool = True
     keeps_output: bool = True
@@ -45,7 +45,7 @@ class Harness(Protocol):
     async def control_plane(self, installation: str = "one", start_s: float = 0) -> Backend:
         """An open backend. A second one is another replica, or the next one after a crash.
 
-        `start_s` is how long each start takes, where the platform can be told to take longer.
+        `start_s` is how long each start takes, where the backend can be told to take longer.
         """
 
     def program(self, assignment_id: AssignmentId, behaviour: str) -> Mapping[str, str]:
@@ -57,18 +57,18 @@ class Harness(Protocol):
     async def duplicate(self, container_id: ContainerId) -> ContainerId:
         """Another, younger container of the same name and mark, as a crash may leave one."""
 
-    async def crash_in_start(self, order: StartOrder) -> None:
-        """Leave the platform as a control plane does that is killed while it starts this."""
+    async def crash_in_start(self, order: StartRequest) -> None:
+        """Leave the backend as a control plane does that is killed while it starts this."""
 
     def outage(self) -> AbstractContextManager[None]:
-        """Meanwhile the platform does not answer. Containers go on running."""
+        """Meanwhile the backend does not answer. Containers go on running."""
 
 
 def order(
     harness: Harness, container_id: ContainerId, number: int, behaviour: str = "run", **extra: str
-) -> StartOrder:
+) -> StartRequest:
     assignment_id = AssignmentId(number)
-    return StartOrder(
+    return StartRequest(
         container_id=container_id,
         assignment_id=assignment_id,
         correlation_id=f"correlation-{number}",
@@ -76,8 +76,8 @@ def order(
     )
 
 
-async def look(backend: Backend, container_id: ContainerId) -> Observation:
-    return (await backend.look([container_id], timeout_s=TIMEOUT_S))[container_id]
+async def observe(backend: Backend, container_id: ContainerId) -> Observation:
+    return (await backend.observe([container_id], timeout_s=TIMEOUT_S))[container_id]
 
 
 async def eventually(condition: Callable[[], object], within_s: float = TIMEOUT_S) -> None:
@@ -90,7 +90,7 @@ async def eventually(condition: Callable[[], object], within_s: float = TIMEOUT_
 async def seen(backend: Backend, container_id: ContainerId, *states: ContainerState) -> Observation:
     """Look until the container is in one of these states."""
     give_up_at = time.monotonic() + TIMEOUT_S
-    while (observation := await look(backend, container_id)).state not in states:
+    while (observation := await observe(backend, container_id)).state not in states:
         assert time.monotonic() < give_up_at, observation
         await asyncio.sleep(0.005)
     return observation

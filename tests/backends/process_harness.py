@@ -12,7 +12,7 @@ from pathlib import Path
 
 import botpool
 from botpool.backends.process import ProcessBackend
-from botpool.backends.protocol import StartOrder
+from botpool.backends.protocol import StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
 from tests.backends.harness import TIMEOUT_S, Traits, Witness
 
@@ -75,7 +75,7 @@ class ProcessHarness:
         mark.write_text(json.dumps(fields))
         return younger
 
-    async def crash_in_start(self, order: StartOrder) -> None:
+    async def crash_in_start(self, order: StartRequest) -> None:
         told = {
             "root": str(self.root),
             "installation": "one",

@@ -7,12 +7,12 @@ import httpx
 import pytest
 import structlog
 
-from botpool.backends.protocol import Purpose
+from botpool.backends.protocol import RequestPurpose
 from botpool.domain.errors import (
     BackendError,
     BackendRefused,
     BackendUnavailable,
-    BudgetSpent,
+    BudgetExhausted,
 )
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState
@@ -63,7 +63,7 @@ async def test_what_coolify_did_not_say_is_no_evidence(script: Script, answer: A
     for call in (look(script), script.backend.list_owned(timeout_s=2)):
         with pytest.raises(BackendUnavailable) as caught:
             await call
-        assert not isinstance(caught.value, BudgetSpent)
+        assert not isinstance(caught.value, BudgetExhausted)
         assert "1|emulated" not in str(caught.value)
 
 
@@ -141,7 +141,7 @@ async def test_an_application_that_is_not_made_names_the_setting(
 
 async def test_too_many_requests_are_obeyed_and_not_repeated(script: Script) -> None:
     script.says("GET /applications", httpx.Response(429, headers={"Retry-After": "37"}, text=HTML))
-    with pytest.raises(BudgetSpent) as caught:
+    with pytest.raises(BudgetExhausted) as caught:
         await list_owned(script)
     assert caught.value.retry_after_s == 37
     assert script.budget.paused_s == [37]
@@ -153,7 +153,7 @@ async def test_reading_is_repeated_once_and_paid_for(script: Script) -> None:
     with pytest.raises(BackendUnavailable):
         await list_owned(script)
     assert len(script.asked) == 2
-    assert script.budget.taken == [(Purpose.LOOK, 1), (Purpose.LOOK, 1)]
+    assert script.budget.taken == [(RequestPurpose.OBSERVE, 1), (RequestPurpose.OBSERVE, 1)]
 
 
 async def test_writing_is_never_repeated(script: Script) -> None:
@@ -266,7 +266,7 @@ class TestGone:
         script.says("GET /applications", [])
         script.says("*", {"message": "Application not found."}, 404)
         ids = [ContainerId(f"a{number}") for number in range(50)]
-        seen = await script.backend.look(ids, timeout_s=2)
+        seen = await script.backend.observe(ids, timeout_s=2)
         states = [seen[each].state for each in ids]
         assert states.count(ContainerState.GONE) == 5
         assert states.count(ContainerState.UNKNOWN) == 45
@@ -295,7 +295,7 @@ class TestLook:
             "deployment_url": "/project/p/application/ours/deployment/d1",
         }
         script.says("GET /deployments", {"3": deployment} if as_object else [deployment])
-        seen = (await script.backend.look([OURS], timeout_s=2))[OURS]
+        seen = (await script.backend.observe([OURS], timeout_s=2))[OURS]
         assert seen.state is ContainerState.STARTING
         assert (seen.deployment, seen.deployment_id) == (DeploymentState.QUEUED, "d1")
 
@@ -303,9 +303,9 @@ class TestLook:
         await look(script)
         script.asked.clear()
         script.budget.taken.clear()
-        await script.backend.look([OURS] * 100, timeout_s=2)
+        await script.backend.observe([OURS] * 100, timeout_s=2)
         assert script.calls() == ["GET /deployments", "GET /applications"]
-        assert script.budget.taken == [(Purpose.LOOK, 2)]
+        assert script.budget.taken == [(RequestPurpose.OBSERVE, 2)]
 
     async def test_how_a_deployment_ended_can_be_asked(self, script: Script) -> None:
         async def ask() -> DeploymentState | None:

@@ -6,7 +6,7 @@ from botpool.backends.coolify import answers, fence, images, statuses
 from botpool.backends.coolify.answers import Variable
 from botpool.backends.coolify.descriptions import shown_as_written
 from botpool.backends.coolify.logs import _overlap
-from botpool.backends.protocol import StartOrder
+from botpool.backends.protocol import StartRequest
 from botpool.domain.errors import BackendUnavailable, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState, DeploymentState
@@ -93,8 +93,8 @@ def test_a_deployment_is_tied_to_its_application(
     assert answers.deployment(content).is_of(answers.application(fields)) is own
 
 
-def order(number: int = 12, **environment: str) -> StartOrder:
-    return StartOrder(
+def order(number: int = 12, **environment: str) -> StartRequest:
+    return StartRequest(
         container_id=ContainerId("a"),
         assignment_id=AssignmentId(number),
         correlation_id="",

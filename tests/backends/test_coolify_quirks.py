@@ -12,15 +12,20 @@ import httpx
 import pytest
 
 from botpool.backends.coolify import CoolifyBackend
-from botpool.backends.protocol import StartOrder
+from botpool.backends.protocol import StartRequest
 from botpool.domain.errors import (
     BackendRefused,
     BackendUnavailable,
-    BudgetSpent,
+    BudgetExhausted,
     StartSuperseded,
 )
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
-from botpool.domain.observation import UNDER_WAY, ContainerState, DeploymentState, Observation
+from botpool.domain.observation import (
+    ACTIVE_DEPLOYMENT,
+    ContainerState,
+    DeploymentState,
+    Observation,
+)
 from botpool.emulators.coolify import EmulatedTransport, EmulatorServer, ManualClock, World
 from tests.backends.coolify_harness import NATURE, CoolifyHarness, CountingBudget, config
 from tests.backends.harness import SPEC, eventually, order, running, seen, seen_down
@@ -70,7 +75,7 @@ class Scene:
     async def start(
         self, container_id: ContainerId, number: int, *, by: CoolifyBackend | None = None
     ) -> DeploymentId | None:
-        wanted = StartOrder(
+        wanted = StartRequest(
             container_id=container_id,
             assignment_id=AssignmentId(number),
             correlation_id="",
@@ -81,8 +86,8 @@ class Scene:
     async def stop(self, container_id: ContainerId, number: int) -> None:
         await self.backend.stop(container_id, AssignmentId(number), timeout_s=TIMEOUT_S)
 
-    async def look(self, container_id: ContainerId) -> Observation:
-        return (await self.backend.look([container_id], timeout_s=TIMEOUT_S))[container_id]
+    async def observe(self, container_id: ContainerId) -> Observation:
+        return (await self.backend.observe([container_id], timeout_s=TIMEOUT_S))[container_id]
 
     def deployments(self, container_id: ContainerId) -> int:
         return len(self.world.applications[container_id].deployments)
@@ -148,7 +153,7 @@ class TestMaking:
         scene.world.set_faults({"serverUnreachable": {}})
         with pytest.raises(BackendUnavailable, match="not known"):
             await scene.ensure()
-        assert (await scene.look(container_id)).state is ContainerState.UNKNOWN
+        assert (await scene.observe(container_id)).state is ContainerState.UNKNOWN
 
     async def test_applications_of_others_are_never_touched(self, scene: Scene) -> None:
         theirs = scene.world.create_application(name=SPEC.name, image="a", tag="b")
@@ -174,12 +179,12 @@ class TestStarting:
         deployment_id = await scene.start(container_id, 1)
         for _ in range(6):
             scene.pass_time(60)
-            seen_now = await scene.look(container_id)
+            seen_now = await scene.observe(container_id)
             assert seen_now.state is ContainerState.STARTING
-            assert seen_now.deployment in UNDER_WAY
+            assert seen_now.deployment in ACTIVE_DEPLOYMENT
             assert seen_now.deployment_id == deployment_id
         scene.pass_time(180)
-        assert (await scene.look(container_id)).state is ContainerState.RUNNING
+        assert (await scene.observe(container_id)).state is ContainerState.RUNNING
         assert deployment_id is not None
         ended = await scene.backend.deployment(container_id, deployment_id, timeout_s=TIMEOUT_S)
         assert ended is DeploymentState.FINISHED
@@ -188,7 +193,7 @@ class TestStarting:
     async def test_a_start_that_made_nothing_is_made_again(self, scene: Scene, fault: str) -> None:
         container_id = await scene.ensure()
         scene.world.set_faults({fault: {"times": 1}})
-        with pytest.raises(BudgetSpent):
+        with pytest.raises(BudgetExhausted):
             await scene.start(container_id, 1)
         assert not scene.deployments(container_id)
         assert await scene.start(container_id, 1)
@@ -235,7 +240,7 @@ class TestStarting:
             application = scene.world.create_application(name=f"b{number}", image="a", tag="b")
             scene.world.start(application)
         container_id = await scene.ensure()
-        with pytest.raises(BudgetSpent):
+        with pytest.raises(BudgetExhausted):
             await scene.start(container_id, 1)
         assert not scene.deployments(container_id)
 
@@ -246,7 +251,7 @@ class TestStarting:
         scene.world.set_faults(faults)
         container_id = await scene.ensure()
         assert await scene.start(container_id, 1)
-        assert (await scene.look(container_id)).state is ContainerState.STARTING
+        assert (await scene.observe(container_id)).state is ContainerState.STARTING
         await scene.stop(container_id, 1)
         assert not scene.world.deployments.open
 
@@ -270,7 +275,7 @@ class TestStopping:
             scene.pass_time(40)
         assert not scene.world.running_containers
         scene.pass_time(60)
-        assert (await scene.look(container_id)).state is ContainerState.EXITED
+        assert (await scene.observe(container_id)).state is ContainerState.EXITED
 
     async def test_images_stay_on_the_disk(self, scene: Scene) -> None:
         container_id = await scene.ensure()
@@ -280,7 +285,7 @@ class TestStopping:
         scene.pass_time(120)
         await scene.backend.delete(container_id, timeout_s=TIMEOUT_S)
         scene.pass_time(120)
-        assert (await scene.look(container_id)).state is ContainerState.GONE
+        assert (await scene.observe(container_id)).state is ContainerState.GONE
         assert scene.world.deployments.images == {SPEC.image}
 
     @pytest.mark.parametrize("seed", range(20))
@@ -335,7 +340,7 @@ class TestHealth:
         assert not (await scene.backend.check(timeout_s=TIMEOUT_S)).ok
 
     async def test_the_limit_of_requests_is_obeyed(self, scene: Scene) -> None:
-        with pytest.raises(BudgetSpent) as caught:
+        with pytest.raises(BudgetExhausted) as caught:
             for _ in range(300):
                 await scene.backend.list_owned(timeout_s=TIMEOUT_S)
         assert 0 < caught.value.retry_after_s <= 60
@@ -348,7 +353,7 @@ class TestHealth:
         scene.world.set_faults({"hideSensitive": True})
         await scene.stop(container_id, 1)
         scene.pass_time(100)
-        assert (await scene.look(container_id)).state is ContainerState.EXITED
+        assert (await scene.observe(container_id)).state is ContainerState.EXITED
         with pytest.raises(BackendRefused, match="read:sensitive"):
             await scene.start(container_id, 2)
 

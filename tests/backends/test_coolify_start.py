@@ -6,11 +6,11 @@ import time
 import httpx
 import pytest
 
-from botpool.backends.protocol import Purpose
+from botpool.backends.protocol import RequestPurpose
 from botpool.domain.errors import (
     BackendRefused,
     BackendUnavailable,
-    BudgetSpent,
+    BudgetExhausted,
     StartSuperseded,
     StillRunning,
 )
@@ -54,7 +54,7 @@ class TestStart:
         script.budget.taken.clear()
         assert await self.start(script) == "d1"
         assert len(script.asked) == 6
-        assert script.budget.taken == [(Purpose.START, 6)]
+        assert script.budget.taken == [(RequestPurpose.START, 6)]
 
     @pytest.mark.parametrize("status", ["queued", "in_progress", "finished", "failed"])
     async def test_one_that_was_issued_is_found_by_its_mark(
@@ -110,7 +110,7 @@ class TestStart:
 
     async def test_a_phantom_is_not_believed(self, script: Script) -> None:
         script.says("GET /deployments/d1", {"message": "Deployment not found."}, 404)
-        with pytest.raises(BudgetSpent) as caught:
+        with pytest.raises(BudgetExhausted) as caught:
             await self.start(script)
         assert 15 <= caught.value.retry_after_s <= 60
         script.says("POST /applications/ours/start", {"message": "x", "deployment_uuid": "d2"})

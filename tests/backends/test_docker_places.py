@@ -178,7 +178,7 @@ async def test_a_daemon_that_hangs_is_no_evidence(docker_harness: DockerHarness)
     container_id = await running(docker_harness, backend, FIRST)
     docker_harness.line.deafen()
     with pytest.raises(BackendUnavailable, match="look did not end within"):
-        await backend.look([container_id], timeout_s=0.2)
+        await backend.observe([container_id], timeout_s=0.2)
 
 
 async def test_half_an_answer_is_no_evidence(docker_harness: DockerHarness) -> None:

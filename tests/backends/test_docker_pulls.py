@@ -18,7 +18,7 @@ import pytest
 from botpool.backends.docker import DockerBackend
 from botpool.backends.docker.daemon import Daemon
 from botpool.backends.protocol import ContainerSpec
-from botpool.domain.errors import BackendRefused, BudgetSpent, StartSuperseded
+from botpool.domain.errors import BackendRefused, BudgetExhausted, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState, DeploymentState
 from tests.backends.docker_harness import DockerHarness
@@ -76,7 +76,7 @@ async def test_a_control_plane_killed_in_the_middle_of_a_pull_causes_no_second_p
     finally:
         dying.send_signal(signal.SIGKILL)
         dying.wait()
-    with pytest.raises(BudgetSpent, match="is being pulled"):
+    with pytest.raises(BudgetExhausted, match="is being pulled"):
         await backend.start(wanted, timeout_s=3)
     observation = await look(backend, container_id)
     assert observation.deployment is DeploymentState.IN_PROGRESS
@@ -141,7 +141,7 @@ async def test_why_a_pull_failed_long_ago_is_not_the_reason_of_the_next_bot(
     backend = await docker_harness.control_plane()
     container_id = await backend.ensure(pulled_spec(image), timeout_s=TIMEOUT_S)
     registry.gate.hold(after_bytes=0)
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(BudgetExhausted):
         await backend.start(order(docker_harness, container_id, FIRST), timeout_s=3)
     (puller,) = pullers()
     assert os.getsid(puller) == puller, "or Ctrl-C would end it with us"
@@ -183,6 +183,6 @@ async def started(
         try:
             await backend.start(order(harness, container_id, FIRST), timeout_s=TIMEOUT_S)
             break
-        except BudgetSpent as spent:
+        except BudgetExhausted as spent:
             await asyncio.sleep(spent.retry_after_s)
     await eventually(lambda: harness.runs(FIRST))

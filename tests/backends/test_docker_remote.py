@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from botpool.backends.docker import DockerBackend, DockerConfig
-from botpool.backends.protocol import StartOrder
+from botpool.backends.protocol import StartRequest
 from botpool.domain.errors import BackendRefused, BackendUnavailable
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
@@ -91,8 +91,8 @@ def trust(monkeypatch: pytest.MonkeyPatch, certificates: Path) -> None:
     monkeypatch.setenv("DOCKER_CERT_PATH", str(certificates))
 
 
-def order(container_id: ContainerId, **environment: str) -> StartOrder:
-    return StartOrder(
+def order(container_id: ContainerId, **environment: str) -> StartRequest:
+    return StartRequest(
         container_id=container_id,
         assignment_id=FIRST,
         correlation_id="remote",

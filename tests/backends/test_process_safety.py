@@ -254,13 +254,13 @@ async def test_a_container_whose_deletion_began_is_not_handed_out(
     process_harness: ProcessHarness,
 ) -> None:
     backend = await process_harness.control_plane()
-    doomed = await ensure(backend)
-    Directory(str(process_harness.root), doomed).raise_fence(NEVER_AGAIN)
-    assert await ensure(backend) != doomed
+    delete_requested = await ensure(backend)
+    Directory(str(process_harness.root), delete_requested).raise_fence(NEVER_AGAIN)
+    assert await ensure(backend) != delete_requested
     with pytest.raises(StartSuperseded):
-        await backend.start(order(process_harness, doomed, FIRST), timeout_s=TIMEOUT_S)
+        await backend.start(order(process_harness, delete_requested, FIRST), timeout_s=TIMEOUT_S)
     listed = await backend.list_owned(timeout_s=TIMEOUT_S)
-    assert doomed in [found.container_id for found in listed]
+    assert delete_requested in [found.container_id for found in listed]
 
 
 async def test_the_fence_never_falls(process_harness: ProcessHarness) -> None:

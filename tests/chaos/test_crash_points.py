@@ -83,7 +83,7 @@ def test_killed_while_deploying(scene: Scene, point: str) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"deploy": {"poll_interval_s": 0.05}}])
-@pytest.mark.parametrize("point", ["before:look", "after:look"])
+@pytest.mark.parametrize("point", ["before:observe", "after:observe"])
 def test_killed_while_looking(scene: Scene, point: str) -> None:
     crash_and_recover(scene, point, one_behind_the_other)
     assert_done(scene, "first")
@@ -97,7 +97,7 @@ def test_killed_while_looking(scene: Scene, point: str) -> None:
         "after:end_bots",
         "before:stop",
         "after:stop",
-        "after:look",
+        "after:observe",
         "within:free_slots",
         "after:free_slots",
         "after:record_container#2",
@@ -155,7 +155,9 @@ def test_killed_while_a_failed_deployment_is_tried_again(scene: Scene, point: st
     assert_done(scene, "second")
 
 
-@pytest.mark.parametrize("point", ["within:fail_undeployed_bots", "after:fail_undeployed_bots"])
+@pytest.mark.parametrize(
+    "point", ["within:fail_bots_without_attempts", "after:fail_bots_without_attempts"]
+)
 def test_killed_while_a_bot_is_given_up(scene: Scene, point: str) -> None:
     crash_and_recover(scene, point, failing(2))
     assert scene.final("first") == ("FAILED", 2)
@@ -166,7 +168,7 @@ def test_killed_while_a_bot_is_given_up(scene: Scene, point: str) -> None:
 @pytest.mark.parametrize("settings", [{"deploy": {"attempts": 3}, "recovery": {"max_attempts": 1}}])
 @pytest.mark.parametrize(
     "point",
-    ["after:condemn_slot", "before:delete", "after:delete", "within:remove_slot"],
+    ["after:mark_slot_deleting", "before:delete", "after:delete", "within:remove_slot"],
 )
 def test_killed_while_a_broken_slot_is_deleted(scene: Scene, point: str) -> None:
     crash_and_recover(scene, point, failing(2))

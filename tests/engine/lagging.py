@@ -1,4 +1,4 @@
-"""What tests of a platform whose status lags share: a bot that deploys, one seen running."""
+"""What tests of a backend whose status lags share: a bot that deploys, one seen running."""
 
 from botpool.domain.ids import BotId
 from botpool.domain.observation import ContainerState
@@ -17,8 +17,8 @@ def container(stage: Stage) -> str:
     return str(stage.slots()[0]["container_id"])
 
 
-async def seen_running(stage: Stage, replica: Replica) -> None:
+async def observed_running(stage: Stage, replica: Replica) -> None:
     stage.backend.finish(container(stage))
     stage.backend.show(container(stage), ContainerState.RUNNING)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "busy"

@@ -22,11 +22,11 @@ async def deployed(stage: Stage, replica: Replica) -> BotId:
 
 async def alive(stage: Stage, replica: Replica, seconds: float) -> None:
     """Time in which the replica lived: it said so often enough."""
-    await replica.recovery.say_alive()
+    await replica.recovery.record_liveness()
     while seconds > 0:
         stage.clock.move(min(seconds, OFTEN_S))
         seconds -= OFTEN_S
-        await replica.recovery.say_alive()
+        await replica.recovery.record_liveness()
 
 
 def beat(stage: Stage, bot_id: BotId) -> None:

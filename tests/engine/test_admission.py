@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from botpool.domain.decisions import may_claim
-from botpool.domain.errors import IdempotencyConflict, NoSlot, PoolDrained, UnknownPlatform
-from botpool.domain.ids import Platform
+from botpool.domain.errors import IdempotencyConflict, NoFreeSlot, PoolDrained, UnknownPool
+from botpool.domain.ids import PoolName
 from botpool.domain.states import WITH_BOT, BotStatus, SlotStatus
 from botpool.engine.replica import Replica
 from tests.support.replicas import MEET, TEAMS, Stage, key, pool, wish
@@ -100,7 +100,7 @@ async def test_a_maximum_of_zero_means_none(stage: Stage) -> None:
 
 async def test_a_refusal_records_nothing(stage: Stage) -> None:
     replica = await stage.replica(pool(0))
-    with pytest.raises(NoSlot):
+    with pytest.raises(NoFreeSlot):
         await replica.admission.admit(wish(queue_timeout_ms=0), key())
     assert stage.rows("SELECT id FROM bots UNION ALL SELECT id FROM history") == []
     assert stage.rows("SELECT key FROM idempotency_keys") == []
@@ -124,8 +124,8 @@ async def test_a_drained_pool_refuses_with_its_reason(stage: Stage) -> None:
 
 async def test_an_unknown_pool_is_named(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
-    with pytest.raises(UnknownPlatform, match="webex"):
-        await replica.admission.admit(wish(Platform("webex")))
+    with pytest.raises(UnknownPool, match="webex"):
+        await replica.admission.admit(wish(PoolName("webex")))
 
 
 async def test_the_same_key_gives_the_same_bot_as_it_is_now(stage: Stage) -> None:

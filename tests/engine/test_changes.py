@@ -10,7 +10,7 @@ import pytest
 from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable, ShuttingDown
 from botpool.domain.records import Change
-from botpool.engine.stream.changes import Changes
+from botpool.engine.stream.changes import ChangeStream
 from botpool.engine.stream.subscriptions import (
     MOST_MISSED,
     MOST_WAITING,
@@ -27,15 +27,15 @@ QUIET_S = 0.3
 
 
 @asynccontextmanager
-async def reader(stage: Stage, *, interval_s: float = 0.01) -> AsyncIterator[Changes]:
+async def reader(stage: Stage, *, interval_s: float = 0.01) -> AsyncIterator[ChangeStream]:
     database = (await stage.replica(pool(3))).database
-    changes = Changes(database, interval_s=interval_s)
+    changes = ChangeStream(database, interval_s=interval_s)
     yield changes
     await changes.close()
 
 
 @pytest.fixture
-async def changes(stage: Stage) -> AsyncIterator[Changes]:
+async def changes(stage: Stage) -> AsyncIterator[ChangeStream]:
     async with reader(stage) as made:
         yield made
 
@@ -85,7 +85,9 @@ async def reset_of(subscription: Subscription) -> Reset:
     return news
 
 
-async def test_a_transaction_that_commits_late_is_not_lost(stage: Stage, changes: Changes) -> None:
+async def test_a_transaction_that_commits_late_is_not_lost(
+    stage: Stage, changes: ChangeStream
+) -> None:
     subscription = await changes.subscribe(None)
     with open_transaction(stage.url) as late:
         write(late, "the earlier id")
@@ -95,7 +97,7 @@ async def test_a_transaction_that_commits_late_is_not_lost(stage: Stage, changes
     assert await told(subscription, "the later id") == ["the earlier id", "the later id"]
 
 
-async def test_the_order_is_that_of_what_happened(stage: Stage, changes: Changes) -> None:
+async def test_the_order_is_that_of_what_happened(stage: Stage, changes: ChangeStream) -> None:
     """A transaction that began first may have waited for the one that began after it."""
     subscription = await changes.subscribe(None)
     with open_transaction(stage.url) as first:
@@ -108,7 +110,9 @@ async def test_the_order_is_that_of_what_happened(stage: Stage, changes: Changes
     ]
 
 
-async def test_a_stream_goes_on_after_any_of_its_events(stage: Stage, changes: Changes) -> None:
+async def test_a_stream_goes_on_after_any_of_its_events(
+    stage: Stage, changes: ChangeStream
+) -> None:
     subscription = await changes.subscribe(None)
     with open_transaction(stage.url) as late:
         write(late, "1")
@@ -138,7 +142,7 @@ async def test_another_replica_goes_on_with_it(stage: Stage) -> None:
 
 
 async def test_what_is_open_while_a_stream_begins_comes_into_it(
-    stage: Stage, changes: Changes
+    stage: Stage, changes: ChangeStream
 ) -> None:
     with open_transaction(stage.url) as late:
         write(late, "open")
@@ -148,20 +152,20 @@ async def test_what_is_open_while_a_stream_begins_comes_into_it(
     assert await told(subscription, "after") == await told(resumed, "after") == ["open", "after"]
 
 
-async def test_a_place_is_told_only_when_nothing_waits(stage: Stage, changes: Changes) -> None:
+async def test_a_place_is_told_only_when_nothing_waits(stage: Stage, changes: ChangeStream) -> None:
     """Whoever is cut off before it was told what waits must not go on behind it."""
     subscription = await changes.subscribe(None)
-    begin = subscription.place
+    begin = subscription.image_host
     assert begin is not None
     happen(stage, "missed")
     resumed = await changes.subscribe(str(begin))
-    assert resumed.place is None
+    assert resumed.image_host is None
     assert await told(resumed, "missed") == ["missed"]
-    again = await changes.subscribe(str(resumed.place))
+    again = await changes.subscribe(str(resumed.image_host))
     await nothing_for_now(again)
 
 
-async def test_what_was_undone_is_not_told(stage: Stage, changes: Changes) -> None:
+async def test_what_was_undone_is_not_told(stage: Stage, changes: ChangeStream) -> None:
     subscription = await changes.subscribe(None)
     with open_transaction(stage.url) as undone:
         write(undone, "undone")
@@ -170,7 +174,7 @@ async def test_what_was_undone_is_not_told(stage: Stage, changes: Changes) -> No
     assert await told(subscription, "done") == ["done"]
 
 
-async def test_streams_share_what_is_read(stage: Stage, changes: Changes) -> None:
+async def test_streams_share_what_is_read(stage: Stage, changes: ChangeStream) -> None:
     subscriptions = [await changes.subscribe(None) for _ in range(10)]
     happen(stage, "one")
     taken = [await each.take(within_s=PATIENCE_S) for each in subscriptions]
@@ -179,7 +183,7 @@ async def test_streams_share_what_is_read(stage: Stage, changes: Changes) -> Non
     assert changes.streams == 10
 
 
-async def test_nobody_listens_nobody_reads(stage: Stage, changes: Changes) -> None:
+async def test_nobody_listens_nobody_reads(stage: Stage, changes: ChangeStream) -> None:
     for subscription in [await changes.subscribe(None) for _ in range(3)]:
         subscription.close()
     async with asyncio.timeout(PATIENCE_S):
@@ -191,7 +195,7 @@ async def test_nobody_listens_nobody_reads(stage: Stage, changes: Changes) -> No
     assert await told(again, "again") == ["again"]
 
 
-async def test_an_unknown_cursor_is_reset(stage: Stage, changes: Changes) -> None:
+async def test_an_unknown_cursor_is_reset(stage: Stage, changes: ChangeStream) -> None:
     happen(stage, "before")
     for unknown in ("", "7", "x-y-z", "5-4-0", "1-9000000000000000000-1", "1-1-1 ", "٣-٣-٣"):
         subscription = await changes.subscribe(unknown)
@@ -204,7 +208,9 @@ async def test_an_unknown_cursor_is_reset(stage: Stage, changes: Changes) -> Non
     assert await told(resumed, "after") == ["after"]
 
 
-async def test_a_cursor_whose_sequel_is_forgotten_is_reset(stage: Stage, changes: Changes) -> None:
+async def test_a_cursor_whose_sequel_is_forgotten_is_reset(
+    stage: Stage, changes: ChangeStream
+) -> None:
     subscription = await changes.subscribe(None)
     happen(stage, "1")
     ((event_id, _),) = await read(subscription, "1")
@@ -215,7 +221,7 @@ async def test_a_cursor_whose_sequel_is_forgotten_is_reset(stage: Stage, changes
     assert "forgotten" in (await reset_of(resumed)).reason
 
 
-async def test_one_that_is_too_far_behind_is_reset(stage: Stage, changes: Changes) -> None:
+async def test_one_that_is_too_far_behind_is_reset(stage: Stage, changes: ChangeStream) -> None:
     subscription = await changes.subscribe(None)
     begin = str(Cursor.at(subscription.horizon))
     happen(stage, "many", MOST_MISSED - 1)
@@ -227,7 +233,7 @@ async def test_one_that_is_too_far_behind_is_reset(stage: Stage, changes: Change
     assert "More than" in (await reset_of(late)).reason
 
 
-async def test_a_stream_that_is_not_read_is_dropped(stage: Stage, changes: Changes) -> None:
+async def test_a_stream_that_is_not_read_is_dropped(stage: Stage, changes: ChangeStream) -> None:
     slow, quick = await changes.subscribe(None), await changes.subscribe(None)
     for n in range(2):
         happen(stage, "many", MOST_WAITING // 2)
@@ -242,7 +248,7 @@ async def test_a_stream_that_is_not_read_is_dropped(stage: Stage, changes: Chang
     assert (await told(resumed, "after"))[-1] == "after"
 
 
-async def test_more_at_once_than_anybody_may_keep(stage: Stage, changes: Changes) -> None:
+async def test_more_at_once_than_anybody_may_keep(stage: Stage, changes: ChangeStream) -> None:
     subscription = await changes.subscribe(None)
     happen(stage, "too many", MOST_WAITING + 1)
     assert "at once" in (await reset_of(subscription)).reason
@@ -251,7 +257,7 @@ async def test_more_at_once_than_anybody_may_keep(stage: Stage, changes: Changes
 
 
 async def test_changes_that_wait_for_somebody_are_confessed(
-    stage: Stage, changes: Changes, clock: Clock
+    stage: Stage, changes: ChangeStream, clock: Clock
 ) -> None:
     subscription = await changes.subscribe(None)
     with open_transaction(stage.url) as somebody:
@@ -262,7 +268,7 @@ async def test_changes_that_wait_for_somebody_are_confessed(
     assert await told(subscription, "held") == ["held"]
 
 
-async def test_the_end_of_the_server_ends_the_streams(changes: Changes) -> None:
+async def test_the_end_of_the_server_ends_the_streams(changes: ChangeStream) -> None:
     subscription = await changes.subscribe(None)
     waiting = asyncio.create_task(subscription.take(within_s=PATIENCE_S))
     await asyncio.sleep(0)
@@ -273,7 +279,7 @@ async def test_the_end_of_the_server_ends_the_streams(changes: Changes) -> None:
         await changes.subscribe(None)
 
 
-async def test_a_silent_database_ends_the_streams(stage: Stage, changes: Changes) -> None:
+async def test_a_silent_database_ends_the_streams(stage: Stage, changes: ChangeStream) -> None:
     """Else they would say that nothing happens."""
     subscription = await changes.subscribe(None)
     database = stage.replicas[0].database
@@ -290,13 +296,13 @@ async def test_a_change_says_all_of_it(stage: Stage) -> None:
     subscription = await replica.changes.subscribe(None)
     secret = "https://meet.google.com/abc-defg-hij?pwd=hunter2"
     admitted = await replica.admission.admit(wish(meeting_url=secret, bot_data={"pin": "hunter2"}))
-    await replica.pools.drain(wish().platform, drained=True, reason="test", correlation_id="c")
+    await replica.pools.drain(wish().pool_name, drained=True, reason="test", correlation_id="c")
     found = [change for _, change in await read(subscription, "test")]
     first, drained = found[0], next(each for each in found if each.kind == "pool.drain")
     assert (first.kind, first.to_state, first.bot_id) == ("bot.status", "PENDING", admitted.bot.id)
     assert first.correlation_id == "corr"
     assert (drained.from_state, drained.to_state) == ("open", "drained")
-    assert {each.platform for each in found} == {"google-meet"}
+    assert {each.pool_name for each in found} == {"google-meet"}
     assert {each.slot_name for each in found} >= {"pool-google-meet-001"}
     assert "hunter2" not in repr(found)
     await replica.changes.close()

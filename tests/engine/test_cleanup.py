@@ -7,17 +7,17 @@ import pytest
 from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.policy import Policy
-from botpool.engine.maintenance.cleanup import Cleaned
+from botpool.engine.maintenance.cleanup import CleanupResult
 from botpool.engine.replica import Replica
 from tests.support.replicas import Stage, key, pool, wish
 
 
 async def stray(stage: Stage, name: str = "pool-google-meet-099") -> str:
-    spec = ContainerSpec(name=name, platform="google-meet", image="demo")
+    spec = ContainerSpec(name=name, pool_name="google-meet", image="demo")
     return await stage.backend.ensure(spec, timeout_s=1)
 
 
-async def clean(replica: Replica, *, force: bool = False) -> Cleaned:
+async def clean(replica: Replica, *, force: bool = False) -> CleanupResult:
     return await replica.cleanup.clean(all_strays=force)
 
 
@@ -40,7 +40,7 @@ async def test_a_list_that_fails_is_no_evidence(stage: Stage) -> None:
     await clean(replica)
     stage.clock.move(3600)
     stage.backend.fail("list_owned", BackendUnavailable("502"))
-    assert await clean(replica) == Cleaned()
+    assert await clean(replica) == CleanupResult()
     assert len(stage.backend.containers) == 1
 
 
@@ -108,7 +108,7 @@ async def test_an_operator_releases_a_slot(stage: Stage, status: str) -> None:
         bot = (await replica.admission.admit(wish())).bot
     slot = stage.slots()[0]
     assert slot["status"] == status
-    await replica.levers.release(slot["id"], reason="released by ops")
+    await replica.slot_commands.release(slot["id"], reason="released by ops")
     assert stage.bot(bot.id)["failure_code"] == "operator"
     await stage.settle(replica)
     assert stage.slots()[0]["status"] == "idle"
@@ -119,15 +119,15 @@ async def test_an_operator_releases_a_slot(stage: Stage, status: str) -> None:
 async def test_an_operator_recovers_a_slot_in_every_state(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = (await replica.admission.admit(wish())).bot
-    await replica.levers.recover(stage.slots()[0]["id"], reason="recovered by ops")
+    await replica.slot_commands.recover(stage.slots()[0]["id"], reason="recovered by ops")
     await stage.settle(replica)
     assert stage.statuses(bot.id) == ["JOINING_CALL"], "what only deployed is tried again"
-    await replica.levers.recover(stage.slots()[0]["id"], reason="recovered by ops")
+    await replica.slot_commands.recover(stage.slots()[0]["id"], reason="recovered by ops")
     assert stage.bot(bot.id)["failure_code"] == "operator"
     await stage.settle(replica)
-    await replica.levers.recover(stage.slots()[0]["id"], reason="recovered by ops")
+    await replica.slot_commands.recover(stage.slots()[0]["id"], reason="recovered by ops")
     assert stage.slots()[0]["status"] == "error"
-    await replica.levers.recover(stage.slots()[0]["id"], reason="recovered by ops")
+    await replica.slot_commands.recover(stage.slots()[0]["id"], reason="recovered by ops")
     await stage.settle(replica)
     assert stage.slots()[0]["status"] == "idle"
 
@@ -136,7 +136,7 @@ async def test_an_operator_deletes_a_slot_with_its_bot(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot
     waiting = (await replica.admission.admit(wish())).bot
-    await replica.levers.delete(stage.slots()[0]["id"], reason="deleted by ops")
+    await replica.slot_commands.delete(stage.slots()[0]["id"], reason="deleted by ops")
     assert stage.bot(bot.id)["failure_code"] == "operator"
     first = stage.slots()[0]["id"]
     await stage.settle(replica)

@@ -17,7 +17,7 @@ async def test_busy_only_after_the_container_was_seen_running(stage: Stage) -> N
     await stage.settle(replica)
     assert (stage.slots()[0]["status"], stage.slots()[0]["phase"]) == ("deploying", "starting")
     stage.backend.show(stage.slots()[0]["container_id"], ContainerState.RUNNING)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "busy"
     assert stage.statuses(bot.id) == ["JOINING_CALL"]
 
@@ -28,7 +28,7 @@ async def test_an_agents_call_is_evidence_of_running(stage: Stage) -> None:
     bot = (await replica.admission.admit(wish())).bot
     await stage.step(replica)
     slot = stage.slots()[0]
-    view, released = await replica.agents.who_am_i(
+    view, released = await replica.agents.identify(
         AssignmentId(slot["assignment_id"]), slot["container_id"]
     )
     assert not released
@@ -43,10 +43,10 @@ async def test_exited_within_the_grace_is_the_state_of_the_past(stage: Stage) ->
     await replica.admission.admit(wish())
     await stage.step(replica)
     stage.clock.move(179)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "deploying"
     stage.clock.move(2)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "releasing"
 
 
@@ -56,7 +56,7 @@ async def test_error_and_degraded_fail_at_once(stage: Stage, state: ContainerSta
     stage.backend.state_after_start = state
     await replica.admission.admit(wish())
     await stage.step(replica)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "releasing"
 
 
@@ -84,7 +84,7 @@ async def test_a_failed_deployment_is_tried_again_under_the_same_bot(stage: Stag
     row = stage.bot(bot.id)
     assert (row["status"], row["attempts"]) == ("JOINING_CALL", 2)
     (slot,) = stage.slots()
-    assert (slot["status"], slot["recovery_attempts"]) == ("busy", 0)
+    assert (slot["status"], slot["resets"]) == ("busy", 0)
 
 
 async def test_a_retry_keeps_its_place_before_those_who_came_later(stage: Stage) -> None:
@@ -115,7 +115,7 @@ async def test_a_bot_is_requeued_only_after_the_stop_was_confirmed(stage: Stage)
     stage.backend.stops_work = False
     bot = (await replica.admission.admit(wish())).bot
     await stage.step(replica)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     await stage.step(replica)
     assert stage.statuses(bot.id) == ["DEPLOYING"]
     assert stage.slots()[0]["status"] == "releasing"
@@ -197,7 +197,7 @@ async def test_a_failing_list_call_deletes_nothing(stage: Stage) -> None:
     stage.backend.fail("look", *[BackendUnavailable("502 with HTML")] * 240)
     for _ in range(240):
         stage.clock.move(15)
-        await replica.looker.look_at_due_backends()
+        await replica.observer.observe_due_backends()
     assert stage.statuses(*bots) == ["JOINING_CALL", "JOINING_CALL"]
     assert len(stage.slots()) == 2
 
@@ -206,7 +206,7 @@ async def test_a_bot_whose_container_exits_fails_with_that_reason(stage: Stage) 
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot
     stage.backend.show(stage.slots()[0]["container_id"], ContainerState.EXITED)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.bot(bot.id)["failure_code"] == "container_exited"
     await stage.settle(replica)
     assert stage.slots()[0]["status"] == "idle"
@@ -218,7 +218,7 @@ async def test_an_exit_after_the_call_has_ended_is_done(stage: Stage) -> None:
     assignment = AssignmentId(stage.slots()[0]["assignment_id"])
     await replica.agents.report(assignment, bot.id, BotStatus.CALL_ENDED, None)
     stage.backend.show(stage.slots()[0]["container_id"], ContainerState.EXITED)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.statuses(bot.id) == ["DONE"]
 
 

@@ -66,7 +66,7 @@ async def test_a_status_report_of_the_previous_tenant(stage: Stage) -> None:
 async def test_the_previous_tenant_sees_its_own_bot_released(stage: Stage) -> None:
     former, _, assignment = await handed_over(stage)
     container = stage.slots()[0]["container_id"]
-    view, released = await stage.replicas[0].agents.who_am_i(assignment, container)
+    view, released = await stage.replicas[0].agents.identify(assignment, container)
     assert (view.bot.id, released) == (former, True)
 
 
@@ -82,7 +82,7 @@ async def test_a_deployment_that_ends_after_its_slot_went_to_another_bot(
     come, go_on = hold("start")
     deploying = asyncio.create_task(stage.step(slow))
     await come.wait()
-    await replica.stopping.stop(cancelled)
+    await replica.bot_stopper.stop(cancelled)
     stage.clock.move(21)
     stage.backend.state_after_start = ContainerState.STARTING
     present = (await replica.admission.admit(wish())).bot.id
@@ -123,7 +123,7 @@ async def test_an_observation_from_before_the_present_phase_does_not_count(stage
     present = (await replica.admission.admit(wish())).bot.id
     stage.backend.show(stage.slots()[0]["container_id"], ContainerState.EXITED)
     come, go_on = stage.backend.hold("look")
-    late = asyncio.create_task(looking.looker.look("process"))
+    late = asyncio.create_task(looking.observer.observe("process"))
     await come.wait()
     await stage.end(replica, former.bot.id)
     await stage.settle(replica)
@@ -143,7 +143,7 @@ async def test_a_final_status_never_changes(stage: Stage) -> None:
     for status in BotStatus:
         if status not in (BotStatus.PENDING, BotStatus.QUEUED, BotStatus.CANCELLED):
             await replica.agents.report(assignment, bot.bot.id, status, "late")
-    stopped, changed = await replica.stopping.stop(bot.bot.id)
+    stopped, changed = await replica.bot_stopper.stop(bot.bot.id)
     assert not changed
     assert (stopped.bot.status, stopped.bot.failure_reason) == (
         BotStatus.FAILED,

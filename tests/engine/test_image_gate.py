@@ -1,6 +1,6 @@
 """The image gate: one pull for all who want an image, a leader that is carried on, nobody for ever.
 
-The platform here is like Coolify: a start has a deployment, which the test ends as it likes.
+The backend here is like Coolify: a start has a deployment, which the test ends as it likes.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from botpool.domain.ids import BotId, Platform
+from botpool.domain.ids import BotId, PoolName
 from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
@@ -25,17 +25,17 @@ def coolify_like(stage: Stage) -> None:
     stage.backend.has_deployments = True
 
 
-async def admit(replica: Replica, bots: int, platform: Platform = MEET) -> list[BotId]:
-    return [(await replica.admission.admit(wish(platform))).bot.id for _ in range(bots)]
+async def admit(replica: Replica, bots: int, pool_name: PoolName = MEET) -> list[BotId]:
+    return [(await replica.admission.admit(wish(pool_name))).bot.id for _ in range(bots)]
 
 
 async def deploy(
-    stage: Stage, replica: Replica, bots: int, platform: Platform = MEET
+    stage: Stage, replica: Replica, bots: int, pool_name: PoolName = MEET
 ) -> list[BotId]:
     """The first one leads: the others come after it has passed the gate."""
-    first = await admit(replica, 1, platform)
+    first = await admit(replica, 1, pool_name)
     await steps(stage, replica)
-    others = await admit(replica, bots - 1, platform)
+    others = await admit(replica, bots - 1, pool_name)
     await steps(stage, replica)
     return first + others
 
@@ -62,7 +62,7 @@ async def finish(
     stage: Stage, replica: Replica, name: str, state: DeploymentState = DeploymentState.FINISHED
 ) -> None:
     stage.backend.finish(slot_named(stage, name)["container_id"], state)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
 
 
 @pytest.mark.parametrize("bots", [3, 30])
@@ -96,7 +96,7 @@ async def test_the_image_is_known_even_if_the_container_dies(stage: Stage) -> No
     stage.backend.show(
         slot_named(stage, "pool-google-meet-001")["container_id"], ContainerState.ERROR
     )
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     await steps(stage, replica)
     assert stage.statuses(first) == ["FAILED"]
     assert len(stage.backend.runs) == 2
@@ -140,7 +140,7 @@ async def test_a_leader_that_is_stopped_is_followed_when_its_stop_is_confirmed(
 ) -> None:
     replica = await stage.replica(pool(2))
     first, second = await deploy(stage, replica, 2)
-    await replica.stopping.stop(first)
+    await replica.bot_stopper.stop(first)
     assert leaders(stage) == ["pool-google-meet-001"], "its pull may still be under way"
     await steps(stage, replica)
     assert leaders(stage) == ["pool-google-meet-002"]
@@ -152,7 +152,7 @@ async def test_a_leader_that_waits_for_its_start_is_stopped(stage: Stage) -> Non
     replica = await stage.replica(pool(2))
     first, _ = await deploy(stage, replica, 2)
     assert phases(stage) == ["waiting_for_start", "waiting_for_image"]
-    await replica.stopping.stop(first)
+    await replica.bot_stopper.stop(first)
     await steps(stage, replica)
     assert leaders(stage) == ["pool-google-meet-002"]
     assert stage.backend.made("stop") == [], "nothing of it was ever started"
@@ -174,17 +174,17 @@ async def test_another_replica_carries_the_same_leader_on(stage: Stage) -> None:
     killed = await stage.replica(pool(3))
     await admit(killed, 3)
     sent, _ = stage.backend.hold_answer("start")
-    while not sent.is_set() or len(killed.stepper.under_way) > 1:
-        await killed.stepper.make_due_steps()
+    while not sent.is_set() or len(killed.reconciler.under_way) > 1:
+        await killed.reconciler.run_due_steps()
         await asyncio.sleep(0.01)
-    for task in list(killed.stepper.under_way):
+    for task in list(killed.reconciler.under_way):
         task.cancel()
     led = leaders(stage)
     assert len(led) == 1
     successor = await stage.replica(pool(3))
     stage.clock.move(30)
     await steps(stage, successor)
-    await successor.queue_keeper.keep()
+    await successor.queue_poller.keep()
     await steps(stage, successor)
     assert leaders(stage) == led
     assert len(stage.backend.runs) == 1
@@ -197,7 +197,7 @@ async def test_replicas_that_open_the_gate_at_once_make_one_leader(stage: Stage)
     replicas = [await stage.replica(pool(20)) for _ in range(4)]
     await admit(replicas[0], 20)
     await asyncio.gather(*(stage.step(replica) for replica in replicas))
-    await asyncio.gather(*(replica.gate.open("process") for replica in replicas))
+    await asyncio.gather(*(replica.image_gate.open("process") for replica in replicas))
     for replica in replicas:
         await steps(stage, replica)
     assert len(leaders(stage)) == 1
@@ -216,10 +216,10 @@ async def test_the_database_refuses_a_second_leader(stage: Stage) -> None:
 
 async def test_two_images_and_two_tags_pull_side_by_side(stage: Stage) -> None:
     replica = await stage.replica(
-        pool(2, image="bot:1"), pool(2, TEAMS, image="bot:2"), pool(2, Platform("zoom"), "other:1")
+        pool(2, image="bot:1"), pool(2, TEAMS, image="bot:2"), pool(2, PoolName("zoom"), "other:1")
     )
-    for platform in (MEET, TEAMS, Platform("zoom")):
-        await deploy(stage, replica, 2, platform)
+    for pool_name in (MEET, TEAMS, PoolName("zoom")):
+        await deploy(stage, replica, 2, pool_name)
     assert len(stage.backend.runs) == 3
     assert sorted(leaders(stage)) == [
         "pool-google-meet-001",
@@ -254,7 +254,7 @@ async def test_what_no_event_told_is_found_by_the_poll(stage: Stage) -> None:
     stage.rows("INSERT INTO known_images VALUES ('process', 'here', 'demo', botpool_now())")
     await steps(stage, replica)
     assert len(stage.backend.runs) == 1
-    await replica.queue_keeper.keep()
+    await replica.queue_poller.keep()
     await steps(stage, replica)
     assert len(stage.backend.runs) == 2
 

@@ -29,9 +29,9 @@ async def test_a_stop_through_the_same_replica_waits_for_its_own_call(
     come, go_on = stage.backend.hold(call)
     deploying = asyncio.create_task(stage.step(replica))
     await come.wait()
-    await replica.stopping.stop(bot)
-    await replica.stepper.make_due_steps()
-    assert len(replica.stepper.under_way) == 1, "a second worker took the slot"
+    await replica.bot_stopper.stop(bot)
+    await replica.reconciler.run_due_steps()
+    assert len(replica.reconciler.under_way) == 1, "a second worker took the slot"
     go_on.set()
     await deploying
     waiting = await stage.run_bot(replica)
@@ -44,14 +44,14 @@ async def test_a_deletion_waits_for_a_reset_under_way(stage: Stage) -> None:
     stage.backend.state_after_start = ContainerState.ERROR
     await replica.admission.admit(wish())
     await stage.step(replica)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     await stage.step(replica)
     assert stage.slots()[0]["status"] == "error"
     come, go_on = stage.backend.hold("ensure")
     resetting = asyncio.create_task(stage.step(replica))
     await come.wait()
     assert await replica.pools.remove(stage.slots()[0]["id"], reason="test")
-    await replica.stepper.make_due_steps()
+    await replica.reconciler.run_due_steps()
     go_on.set()
     await resetting
     await stage.settle(replica)
@@ -75,12 +75,12 @@ async def test_a_look_that_read_an_older_status_does_not_decide_the_end(stage: S
     await replica.agents.report(assignment, bot, BotStatus.IN_CALL, None)
     stage.backend.show(stage.slots()[0]["container_id"], ContainerState.EXITED)
     come, go_on = stage.backend.hold("look")
-    looking = asyncio.create_task(replica.looker.look("process"))
+    looking = asyncio.create_task(replica.observer.observe("process"))
     await come.wait()
     assert await replica.agents.report(assignment, bot, BotStatus.CALL_ENDED, None)
     go_on.set()
     await looking
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.statuses(bot) == ["DONE"]
 
 
@@ -89,10 +89,10 @@ async def test_ending_everything_catches_a_bot_on_its_way_back_to_the_queue(stag
     stage.backend.state_after_start = ContainerState.ERROR
     bot = (await replica.admission.admit(wish())).bot.id
     await stage.step(replica)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "releasing"
     stage.backend.state_after_start = ContainerState.RUNNING
-    ending = asyncio.create_task(replica.ending.end_all(reason="test"))
+    ending = asyncio.create_task(replica.shutdown.end_all(reason="test"))
     while not ending.done():
         await stage.step(replica)
         await asyncio.sleep(0.01)
@@ -126,7 +126,7 @@ async def test_a_late_task_does_not_give_away_the_next_lease(stage: Stage) -> No
     stage.clock.move(21)
     come_again, go_on_again = stage.backend.hold("look")
     stage.backend.fail("stop")
-    await replica.stepper.make_due_steps()
+    await replica.reconciler.run_due_steps()
     await come_again.wait()
     go_on.set()
     await asyncio.sleep(0.2)

@@ -11,7 +11,7 @@ import structlog
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
-from botpool.engine.maintenance.recovery import Recovered
+from botpool.engine.maintenance.recovery import RecoveryResult
 from tests.engine.patients import alive, deployed
 from tests.support.replicas import Stage, pool, wish
 
@@ -23,7 +23,7 @@ async def test_a_bot_stopped_while_it_waits_behind_a_pull_never_starts(stage: St
     stopped = await deployed(stage, replica)
     leader, waiting = stage.slots()
     assert waiting["phase"] == "waiting_for_image"
-    await replica.stopping.stop(stopped)
+    await replica.bot_stopper.stop(stopped)
     await stage.settle(replica)
     following = await deployed(stage, replica)
     assert stage.slot_of(following)["slot_name"] == waiting["slot_name"]
@@ -46,7 +46,7 @@ async def test_a_long_wait_in_the_queue_is_no_slow_deployment(stage: Stage) -> N
     await stage.settle(replica)
     stage.backend.finish(stage.slots()[0]["container_id"])
     await alive(stage, replica, 600)
-    assert await replica.recovery.recover() == Recovered()
+    assert await replica.recovery.recover() == RecoveryResult()
     assert stage.statuses(bot) == ["DEPLOYING"]
 
 
@@ -65,7 +65,7 @@ async def test_an_error_that_nobody_foresaw_costs_seconds(stage: Stage, call: st
 
 
 async def test_an_error_that_nobody_foresaw_does_not_last_for_ever(stage: Stage) -> None:
-    """Lesson 12: it ends as a platform does that never answers, with a reason."""
+    """Lesson 12: it ends as a backend does that never answers, with a reason."""
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
     stage.backend.fail("ensure", *[ZeroDivisionError()] * 3)  # type: ignore[list-item]
     bot = (await replica.admission.admit(wish())).bot.id
@@ -135,10 +135,10 @@ async def test_steps_under_way_are_handed_on_when_a_replica_is_stopped(stage: St
     stage.clock.freeze()
     bot = (await replica.admission.admit(wish())).bot.id
     come, _ = stage.backend.hold("start")
-    await replica.stepper.make_due_steps()
+    await replica.reconciler.run_due_steps()
     await come.wait()
     assert await stage.step(other) == 0, "it is respected while its call is under way"
-    await replica.stepper.hand_back(within_s=0)
+    await replica.reconciler.return_leases(within_s=0)
     assert await stage.step(other) == 1
     await stage.settle(other)
     assert stage.statuses(bot) == ["JOINING_CALL"]

@@ -153,14 +153,14 @@ async def test_point_deployment_status(stage: Stage, log: Log) -> None:
     container = ContainerId(stage.slot_of(bot.id)["container_id"])
     stage.backend.containers[container].deployment = DeploymentState.QUEUED
     for _ in range(2):
-        await replica.looker.look("process")
+        await replica.observer.observe("process")
     stage.backend.containers[container].deployment = DeploymentState.IN_PROGRESS
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     stage.backend.finish(container)
     for _ in range(2):
-        await replica.looker.look("process")
+        await replica.observer.observe("process")
     stage.backend.show(container, ContainerState.RUNNING)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     lines = of(log, point="deployment_status")
     assert {(line["name"], line["bot"], line["container"]) for line in lines} == {
         (SLOT, bot.id, container)
@@ -179,10 +179,10 @@ async def test_point_deployment_status(stage: Stage, log: Log) -> None:
 async def test_bots_whose_status_changes_without_a_slot(stage: Stage, log: Log) -> None:
     replica = await stage.replica(pool(1), pool(0, TEAMS), policy=Policy(deploy_attempts=2))
     cancelled = (await replica.admission.admit(wish(TEAMS, correlation_id="c-1"))).bot
-    await replica.stopping.stop(cancelled.id)
+    await replica.bot_stopper.stop(cancelled.id)
     await replica.admission.admit(wish(TEAMS, correlation_id="c-2", queue_timeout_ms=1000))
     stage.clock.move(2)
-    await replica.queue_keeper.keep()
+    await replica.queue_poller.keep()
     refusals = [BackendRefused("image", "is not there") for _ in range(2)]
     stage.backend.fail("start", *refusals)
     await stage.run_bot(replica, correlation_id="c-3")
@@ -212,7 +212,7 @@ async def test_a_bot_asked_to_leave_is_told_of_once(stage: Stage, log: Log) -> N
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica, correlation_id="c-1")).bot
     for _ in range(2):
-        await replica.stopping.stop(bot.id)
+        await replica.bot_stopper.stop(bot.id)
     (line,) = of(log, event="bot.transition")
     assert (line["bot"], line["pool"], line["correlation_id"]) == (bot.id, MEET, "c-1")
     assert (line["from"], line["to"]) == ("JOINING_CALL", "LEAVING")

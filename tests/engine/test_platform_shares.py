@@ -1,18 +1,18 @@
-"""What replicas share of a platform: its budget of requests, and the descriptions in its page."""
+"""What replicas share of a backend: its budget of requests, and the descriptions in its page."""
 
 import asyncio
 
 import pytest
 
-from botpool.backends.protocol import Purpose
+from botpool.backends.protocol import RequestPurpose
 from botpool.domain.errors import (
     BackendUnavailable,
-    BudgetSpent,
+    BudgetExhausted,
     ContainerGone,
 )
 from botpool.domain.observation import ContainerState
-from botpool.engine.runtime.request_budget import SharedBudget
-from tests.engine.lagging import container, deployed, seen_running
+from botpool.engine.runtime.request_budget import SharedRequestBudget
+from tests.engine.lagging import container, deployed, observed_running
 from tests.support.replicas import Stage, pool, wish
 
 
@@ -24,7 +24,7 @@ def coolify_like(stage: Stage) -> None:
 
 async def test_a_spent_budget_is_asked_again_when_it_said(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
-    stage.backend.fail("ensure", BudgetSpent("the budget is spent", 40.0))
+    stage.backend.fail("ensure", BudgetExhausted("the budget is spent", 40.0))
     await replica.admission.admit(wish())
     await stage.step(replica)
     stage.clock.move(39)
@@ -37,58 +37,60 @@ async def test_one_minute_takes_no_more_than_the_budget(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     stage.clock.freeze()
     budgets = [
-        SharedBudget(database=database, backend="process", requests_per_minute=200)
+        SharedRequestBudget(database=database, backend="process", requests_per_minute=200)
         for database in (replica.database, (await stage.replica()).database)
     ]
 
-    async def take(number: int, purpose: Purpose, requests: int) -> bool:
+    async def take(number: int, purpose: RequestPurpose, requests: int) -> bool:
         try:
             await budgets[number % 2].take(purpose, requests)
-        except BudgetSpent:
+        except BudgetExhausted:
             return False
         return True
 
-    taken = await asyncio.gather(*(take(n, Purpose.STOP, 1) for n in range(300)))
+    taken = await asyncio.gather(*(take(n, RequestPurpose.STOP, 1) for n in range(300)))
     assert sum(taken) == 200
     stage.clock.move(67)
-    assert not await take(0, Purpose.STOP, 1), "what was granted may still be being sent"
+    assert not await take(0, RequestPurpose.STOP, 1), "what was granted may still be being sent"
     stage.clock.move(6)
-    assert await take(0, Purpose.DESCRIPTION, 100)
-    assert not await take(0, Purpose.DESCRIPTION, 1), "the rest is for what is more urgent"
-    assert await take(0, Purpose.MAKE, 40)
-    assert not await take(0, Purpose.MAKE, 1)
-    assert await take(0, Purpose.START, 30)
-    assert not await take(0, Purpose.START, 1)
-    assert await take(0, Purpose.LOOK, 20)
-    assert not await take(0, Purpose.LOOK, 1)
-    assert await take(1, Purpose.STOP, 10)
-    assert not await take(1, Purpose.STOP, 1)
+    assert await take(0, RequestPurpose.DESCRIPTION, 100)
+    assert not await take(0, RequestPurpose.DESCRIPTION, 1), "the rest is for what is more urgent"
+    assert await take(0, RequestPurpose.CREATE, 40)
+    assert not await take(0, RequestPurpose.CREATE, 1)
+    assert await take(0, RequestPurpose.START, 30)
+    assert not await take(0, RequestPurpose.START, 1)
+    assert await take(0, RequestPurpose.OBSERVE, 20)
+    assert not await take(0, RequestPurpose.OBSERVE, 1)
+    assert await take(1, RequestPurpose.STOP, 10)
+    assert not await take(1, RequestPurpose.STOP, 1)
 
 
 async def test_a_pause_holds_for_all_replicas(stage: Stage) -> None:
     first, second = await stage.replica(pool(1)), await stage.replica()
-    ours = SharedBudget(database=first.database, backend="process", requests_per_minute=200)
-    theirs = SharedBudget(database=second.database, backend="process", requests_per_minute=200)
+    ours = SharedRequestBudget(database=first.database, backend="process", requests_per_minute=200)
+    theirs = SharedRequestBudget(
+        database=second.database, backend="process", requests_per_minute=200
+    )
     await ours.pause(30)
-    with pytest.raises(BudgetSpent) as refused:
-        await theirs.take(Purpose.STOP, 1)
+    with pytest.raises(BudgetExhausted) as refused:
+        await theirs.take(RequestPurpose.STOP, 1)
     assert 29 <= refused.value.retry_after_s <= 30
     stage.clock.move(31)
-    await theirs.take(Purpose.STOP, 1)
+    await theirs.take(RequestPurpose.STOP, 1)
 
 
 async def test_descriptions_follow_the_slot_and_never_go_back(stage: Stage) -> None:
     replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
     bot = await deployed(stage, replica)
     await replica.describer.describe_due()
-    await seen_running(stage, replica)
+    await observed_running(stage, replica)
     come, go_on = stage.backend.hold("describe")
     slow = asyncio.create_task(replica.describer.describe_due())
     await come.wait()
     await stage.end(replica, bot)
     await stage.step(replica)
     stage.backend.show(container(stage), ContainerState.EXITED)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     await other.describer.describe_due()
     assert len(stage.backend.made("describe")) == 2, "none while another one is under way"
     go_on.set()
@@ -106,7 +108,7 @@ async def test_a_description_that_was_not_answered_keeps_the_next_one_waiting(
     await deployed(stage, replica)
     stage.backend.fail("describe", BackendUnavailable("no answer"))
     await replica.describer.describe_due()
-    await seen_running(stage, replica)
+    await observed_running(stage, replica)
     await replica.describer.describe_due()
     assert len(stage.backend.made("describe")) == 1
     stage.clock.move(31)

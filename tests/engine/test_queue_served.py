@@ -49,7 +49,7 @@ async def test_after_a_slot_comes_back_from_error(stage: Stage) -> None:
     stage.backend.state_after_start = ContainerState.ERROR
     await replica.admission.admit(wish())
     await stage.step(replica)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     stage.backend.state_after_start = ContainerState.RUNNING
     stage.backend.fail("ensure", BackendUnavailable("down"))
     await stage.step(replica)
@@ -136,8 +136,8 @@ async def test_the_poll_serves_what_no_event_told_of(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     await stage.run_bot(replica)
     waiting = await queued(replica)
-    stage.rows("UPDATE pools SET max_size = 2 RETURNING platform")
-    await replica.queue_keeper.keep()
+    stage.rows("UPDATE pools SET max_size = 2 RETURNING pool_name")
+    await replica.queue_poller.keep()
     assert stage.statuses(waiting) == ["DEPLOYING"]
 
 
@@ -165,7 +165,7 @@ async def test_a_bot_past_its_deadline_fails_and_is_never_served(stage: Stage) -
     await stage.end(replica, first.bot.id)
     await stage.settle(replica)
     assert stage.statuses(waiting) == ["QUEUED"], "served after its deadline"
-    await replica.queue_keeper.keep()
+    await replica.queue_poller.keep()
     bot = stage.bot(waiting)
     assert (bot["status"], bot["failure_code"]) == ("FAILED", "queue_timeout")
 
@@ -175,5 +175,5 @@ async def test_a_deadline_is_kept_to_the_users_own_timeout(stage: Stage) -> None
     short = (await replica.admission.admit(wish(queue_timeout_ms=10_000))).bot.id
     long = (await replica.admission.admit(wish(queue_timeout_ms=600_000))).bot.id
     stage.clock.move(11)
-    await replica.queue_keeper.keep()
+    await replica.queue_poller.keep()
     assert stage.statuses(short, long) == ["FAILED", "QUEUED"]

@@ -10,7 +10,7 @@ from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
-from botpool.engine.maintenance.recovery import Recovered
+from botpool.engine.maintenance.recovery import RecoveryResult
 from tests.engine.patients import LONG, alive, beat, busy, deployed
 from tests.support.replicas import Stage, pool, wish
 
@@ -36,9 +36,9 @@ async def test_stuck_deployment_no_heartbeat(stage: Stage) -> None:
     bot = await deployed(stage, replica)
     stage.backend.finish(stage.slots()[0]["container_id"])
     await alive(stage, replica, 890)
-    assert await replica.recovery.recover() == Recovered()
+    assert await replica.recovery.recover() == RecoveryResult()
     await alive(stage, replica, 20)
-    assert await replica.recovery.recover() == Recovered(recovered=1)
+    assert await replica.recovery.recover() == RecoveryResult(recovered=1)
     await stage.settle(replica)
     assert stage.bot(bot)["failure_code"] == "deploy_failed"
 
@@ -50,12 +50,12 @@ async def test_bot_alive_but_slot_stuck(stage: Stage) -> None:
     for skipped in (1, 2, 3):
         await alive(stage, replica, 910)
         beat(stage, bot)
-        assert await replica.recovery.recover() == Recovered(skipped=1)
+        assert await replica.recovery.recover() == RecoveryResult(skipped=1)
         assert stage.slots()[0]["skipped_recoveries"] == skipped
         assert stage.slots()[0]["status"] == "deploying"
     await alive(stage, replica, 910)
     beat(stage, bot)
-    assert await replica.recovery.recover() == Recovered(skipped=1)
+    assert await replica.recovery.recover() == RecoveryResult(skipped=1)
     slot = stage.slots()[0]
     assert (slot["status"], slot["skipped_recoveries"]) == ("busy", 0)
     assert stage.statuses(bot) == ["JOINING_CALL"]
@@ -67,7 +67,7 @@ async def test_bot_crashed_after_heartbeat(stage: Stage) -> None:
     bot = await deployed(stage, replica)
     beat(stage, bot)
     await alive(stage, replica, 910)
-    assert await replica.recovery.recover() == Recovered(failed=1)
+    assert await replica.recovery.recover() == RecoveryResult(failed=1)
     await stage.settle(replica)
     assert stage.bot(bot)["failure_code"] == "heartbeat_lost"
     assert stage.bot(bot)["attempts"] == 1
@@ -97,7 +97,7 @@ async def test_whoever_waits_for_an_image_or_a_place_is_not_recovered(
     before = [(slot["phase"], slot["assignment_id"]) for slot in stage.slots()]
     assert sorted(each for each, _ in before) == ["starting", phase, phase]
     await alive(stage, replica, 1200)
-    assert await replica.recovery.recover() == Recovered(skipped=1), "the one that starts"
+    assert await replica.recovery.recover() == RecoveryResult(skipped=1), "the one that starts"
     assert [(slot["phase"], slot["assignment_id"]) for slot in stage.slots()] == before
 
 
@@ -109,7 +109,7 @@ async def test_a_lobby_of_ten_minutes_is_not_a_hang(stage: Stage) -> None:
     for _ in range(60):
         await alive(stage, replica, 10)
         await replica.agents.heartbeat(assignment, bot)
-        assert await replica.recovery.recover() == Recovered()
+        assert await replica.recovery.recover() == RecoveryResult()
     assert stage.statuses(bot) == ["IN_WAITING_ROOM"]
 
 
@@ -123,24 +123,24 @@ async def test_a_pool_that_needs_no_heartbeats_gets_none(stage: Stage) -> None:
 
 @pytest.mark.parametrize("what", ["control plane", "PostgreSQL"])
 async def test_what_was_down_for_an_hour_fails_no_live_bot(stage: Stage, what: str) -> None:
-    """Its agents could not be heard: for want of somebody to call, or of a place to write it."""
+    """Heartbeats cannot arrive: no replica runs, or the database is away."""
     replica = await stage.replica(pool(3))
     bots = [await busy(stage, replica) for _ in range(3)]
-    await replica.recovery.say_alive()
+    await replica.recovery.record_liveness()
     stage.clock.move(3600)
     back = await stage.replica(pool(3)) if what == "control plane" else replica
-    assert await back.recovery.recover() == Recovered()
+    assert await back.recovery.recover() == RecoveryResult()
     for bot in bots:
         await back.agents.heartbeat(stage.slot_of(bot)["assignment_id"], bot)
     await alive(stage, back, 290)
-    assert await back.recovery.recover() == Recovered()
+    assert await back.recovery.recover() == RecoveryResult()
     assert set(stage.statuses(*bots)) == {"JOINING_CALL"}
 
 
 async def test_whoever_stays_silent_after_our_outage_fails_all_the_same(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await busy(stage, replica)
-    await replica.recovery.say_alive()
+    await replica.recovery.record_liveness()
     stage.clock.move(3600)
     await replica.recovery.recover()
     await alive(stage, replica, 310)
@@ -152,12 +152,12 @@ async def test_when_a_crowd_falls_silent_one_more_window_is_waited(stage: Stage)
     replica = await stage.replica(pool(6))
     bots = [await busy(stage, replica) for _ in range(6)]
     await alive(stage, replica, 310)
-    assert await replica.recovery.recover() == Recovered(skipped=6)
+    assert await replica.recovery.recover() == RecoveryResult(skipped=6)
     await alive(stage, replica, 290)
-    assert await replica.recovery.recover() == Recovered(skipped=6)
+    assert await replica.recovery.recover() == RecoveryResult(skipped=6)
     await replica.agents.heartbeat(stage.slot_of(bots[0])["assignment_id"], bots[0])
     await alive(stage, replica, 20)
-    assert await replica.recovery.recover() == Recovered(failed=5)
+    assert await replica.recovery.recover() == RecoveryResult(failed=5)
     assert stage.statuses(bots[0]) == ["JOINING_CALL"]
 
 
@@ -167,7 +167,7 @@ async def test_a_platform_that_does_not_answer_is_no_evidence(stage: Stage) -> N
     stage.backend.finish(stage.slots()[0]["container_id"])
     await alive(stage, replica, 1200)
     stage.backend.fail("look", BackendUnavailable("502"))
-    assert await replica.recovery.recover() == Recovered()
+    assert await replica.recovery.recover() == RecoveryResult()
     assert stage.statuses(bot) == ["DEPLOYING"]
 
 
@@ -189,7 +189,7 @@ async def test_what_moved_meanwhile_is_left_alone(stage: Stage, act: str) -> Non
     else:
         await stage.end(other, bot)
     go_on.set()
-    assert await late == Recovered()
+    assert await late == RecoveryResult()
 
 
 async def test_who_is_heard_while_the_platform_is_asked_is_not_silent(stage: Stage) -> None:
@@ -203,7 +203,7 @@ async def test_who_is_heard_while_the_platform_is_asked_is_not_silent(stage: Sta
     assignment = AssignmentId(stage.slot_of(bot)["assignment_id"])
     orders = await other.agents.heartbeat(assignment, bot)
     go_on.set()
-    assert await late == Recovered()
+    assert await late == RecoveryResult()
     assert not orders.should_exit
     assert stage.statuses(bot) == ["JOINING_CALL"]
 

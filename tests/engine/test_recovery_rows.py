@@ -8,8 +8,8 @@ from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
-from botpool.engine.maintenance.cleanup import Cleaned
-from botpool.engine.maintenance.recovery import Recovered
+from botpool.engine.maintenance.cleanup import CleanupResult
+from botpool.engine.maintenance.recovery import RecoveryResult
 from tests.engine.patients import LONG, alive, beat, busy, deployed
 from tests.support.replicas import Stage, pool, wish
 
@@ -23,9 +23,9 @@ async def test_deploying_starting_over_15_min_no_heartbeat_and_no_deployment_und
     bot = await deployed(stage, replica)
     stage.backend.finish(stage.slots()[0]["container_id"])
     await alive(stage, replica, 890)
-    assert await replica.recovery.recover() == Recovered()
+    assert await replica.recovery.recover() == RecoveryResult()
     await alive(stage, replica, 20)
-    assert await replica.recovery.recover() == Recovered(recovered=1)
+    assert await replica.recovery.recover() == RecoveryResult(recovered=1)
     await stage.settle(replica)
     went = stage.rows("SELECT to_state FROM history WHERE bot_id = %s AND kind = 'bot.status'", bot)
     assert ends in [row["to_state"] for row in went]
@@ -40,7 +40,7 @@ async def test_deploying_over_15_min_last_heartbeat_over_5_min_ago(stage: Stage)
     await alive(stage, replica, 600)
     beat(stage, bot)
     await alive(stage, replica, 310)
-    assert await replica.recovery.recover() == Recovered(failed=1)
+    assert await replica.recovery.recover() == RecoveryResult(failed=1)
     await stage.settle(replica)
     row = stage.bot(bot)
     assert (row["failure_code"], row["attempts"]) == ("heartbeat_lost", 1)
@@ -57,12 +57,12 @@ async def test_deploying_over_15_min_heartbeat_fresh_skipped_less_than_3_times(
     for _ in range(skipped + 1):
         await alive(stage, replica, 910)
         beat(stage, bot)
-        assert await replica.recovery.recover() == Recovered(skipped=1)
+        assert await replica.recovery.recover() == RecoveryResult(skipped=1)
     slot = stage.slots()[0]
     assert (slot["status"], slot["skipped_recoveries"]) == ("deploying", skipped + 1)
     await alive(stage, replica, 890)
     beat(stage, bot)
-    assert await replica.recovery.recover() == Recovered(), "the time has started anew"
+    assert await replica.recovery.recover() == RecoveryResult(), "the time has started anew"
 
 
 async def test_deploying_over_15_min_heartbeat_fresh_skipped_3_times(stage: Stage) -> None:
@@ -72,7 +72,7 @@ async def test_deploying_over_15_min_heartbeat_fresh_skipped_3_times(stage: Stag
     stage.rows("UPDATE bot_pool_slots SET skipped_recoveries = 3, version = version + 1")
     await alive(stage, replica, 910)
     beat(stage, bot)
-    assert await replica.recovery.recover() == Recovered(skipped=1)
+    assert await replica.recovery.recover() == RecoveryResult(skipped=1)
     slot = stage.slots()[0]
     assert (slot["status"], slot["skipped_recoveries"]) == ("busy", 0)
     assert stage.statuses(bot) == ["JOINING_CALL"]
@@ -83,7 +83,7 @@ async def test_deploying_over_15_min_deployment_under_way_and_under_25_min(stage
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
     bot = await deployed(stage, replica)
     await alive(stage, replica, 1490)
-    assert await replica.recovery.recover() == Recovered(skipped=1)
+    assert await replica.recovery.recover() == RecoveryResult(skipped=1)
     assert stage.slots()[0]["skipped_recoveries"] == 0
     await alive(stage, replica, 20)
     await stage.settle(replica)
@@ -104,7 +104,7 @@ async def test_busy_a_fresh_look_shows_it_exited(
         await replica.agents.report(assignment, bot, BotStatus(said), None)
     await alive(stage, replica, 310)
     stage.backend.show(stage.slots()[0]["container_id"], ContainerState.EXITED)
-    assert await replica.recovery.recover() == Recovered(failed=1)
+    assert await replica.recovery.recover() == RecoveryResult(failed=1)
     assert (stage.bot(bot)["status"], stage.bot(bot)["failure_code"]) == ends
     await stage.settle(replica)
     assert stage.slots()[0]["status"] == "idle"
@@ -114,12 +114,12 @@ async def test_busy_heartbeats_required_and_none_for_5_min(stage: Stage) -> None
     """Look first, exited wins; else FAILED `heartbeat_lost`, release. Exactly 5 min is fresh."""
     replica = await stage.replica(pool(1))
     stage.clock.freeze()
-    await replica.recovery.say_alive()
+    await replica.recovery.record_liveness()
     bot = await busy(stage, replica)
     await alive(stage, replica, 300)
-    assert await replica.recovery.recover() == Recovered()
+    assert await replica.recovery.recover() == RecoveryResult()
     stage.clock.move(1)
-    assert await replica.recovery.recover() == Recovered(failed=1)
+    assert await replica.recovery.recover() == RecoveryResult(failed=1)
     assert len(stage.backend.made("look")) > 1
     assert stage.bot(bot)["failure_code"] == "heartbeat_lost"
     await stage.settle(replica)
@@ -144,7 +144,7 @@ async def test_deploying_or_busy_and_its_bot_is_final(stage: Stage, status: str)
         bot,
         was,
     )
-    assert await replica.recovery.recover() == Recovered(recovered=1)
+    assert await replica.recovery.recover() == RecoveryResult(recovered=1)
     await stage.settle(replica)
     assert stage.slots()[0]["status"] == "idle"
     assert stage.backend.running == []
@@ -180,7 +180,7 @@ async def test_idle_and_its_container_is_seen_running(stage: Stage) -> None:
     await stage.settle(replica)
     stage.backend.show(stage.slots()[0]["container_id"], ContainerState.RUNNING)
     assert (await replica.agents.heartbeat(assignment, bot)).should_exit
-    assert await replica.recovery.recover() == Recovered(recovered=1)
+    assert await replica.recovery.recover() == RecoveryResult(recovered=1)
     assert stage.slots()[0]["status"] == "error", "nobody gets it before it has stopped"
     await stage.settle(replica)
     assert stage.slots()[0]["status"] == "idle"
@@ -194,7 +194,7 @@ async def test_error_is_reset_at_once(stage: Stage) -> None:
     await replica.admission.admit(wish())
     await stage.settle(replica)
     slot = stage.slots()[0]
-    assert (slot["status"], slot["recovery_attempts"]) == ("idle", 1)
+    assert (slot["status"], slot["resets"]) == ("idle", 1)
 
 
 async def test_error_and_3_failures(stage: Stage) -> None:
@@ -204,14 +204,14 @@ async def test_error_and_3_failures(stage: Stage) -> None:
     for resets in (1, 2, 3):
         await replica.admission.admit(wish())
         await stage.settle(replica)
-        assert stage.slots()[0]["recovery_attempts"] == resets
+        assert stage.slots()[0]["resets"] == resets
     await replica.admission.admit(wish())
     while stage.slots()[0]["status"] != "error":
         await stage.step(replica)
-        await replica.looker.look("process")
-    assert await replica.recovery.recover() == Recovered(deleted=1)
+        await replica.observer.observe("process")
+    assert await replica.recovery.recover() == RecoveryResult(deleted=1)
     assert stage.slots()[0]["status"] == "deleting"
-    assert await replica.recovery.recover() == Recovered(), "once"
+    assert await replica.recovery.recover() == RecoveryResult(), "once"
     await stage.settle(replica)
     assert stage.slots() == []
     assert stage.backend.containers == {}
@@ -235,7 +235,7 @@ async def test_a_container_with_our_mark_and_no_slot(stage: Stage) -> None:
     stage.backend.containers |= {
         "stray": replace(next(iter(stage.backend.containers.values())), name="pool-google-meet-099")
     }
-    assert await replica.cleanup.clean(all_strays=False) == Cleaned()
+    assert await replica.cleanup.clean(all_strays=False) == CleanupResult()
     stage.clock.move(601)
     assert (await replica.cleanup.clean(all_strays=False)).deleted_containers == 1
     assert list(stage.backend.containers) == [stage.slot_of(bot)["container_id"]]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from botpool.domain.policy import Policy
-from botpool.engine.maintenance.restored_history import adopt_history
+from botpool.engine.maintenance.restored_history import renumber_restored_history
 from tests.support.replicas import Stage, pool, wish
 
 DAY = 86_400
@@ -34,5 +34,5 @@ async def test_what_was_written_here_is_left_as_it_is(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     await stage.run_bot(replica)
     before = stage.rows("SELECT id, xid::text FROM history ORDER BY id")
-    await adopt_history(replica.database)
+    await renumber_restored_history(replica.database)
     assert stage.rows("SELECT id, xid::text FROM history ORDER BY id") == before

@@ -1,4 +1,4 @@
-"""Stops on a platform whose status lags: when one counts, is sent again, or leads to deletion."""
+"""Stops on a backend whose status lags: when one counts, is sent again, or leads to deletion."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from botpool.domain.errors import (
     StillRunning,
 )
 from botpool.domain.observation import ContainerState, DeploymentState
-from tests.engine.lagging import container, deployed, seen_running
+from tests.engine.lagging import container, deployed, observed_running
 from tests.support.invariants import assert_invariants
 from tests.support.replicas import Stage, pool
 
@@ -24,7 +24,7 @@ def coolify_like(stage: Stage) -> None:
 async def test_a_stop_is_sent_once_and_confirmed_by_the_regular_look(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
-    await seen_running(stage, replica)
+    await observed_running(stage, replica)
     stage.backend.stops_work = False
     await stage.end(replica, bot)
     await stage.step(replica)
@@ -32,12 +32,12 @@ async def test_a_stop_is_sent_once_and_confirmed_by_the_regular_look(stage: Stag
     for _ in range(3):
         stage.clock.move(15)
         await stage.step(replica)
-        await replica.looker.look("process")
+        await replica.observer.observe("process")
         assert stage.slots()[0]["status"] == "releasing"
     assert len(stage.backend.made("stop")) == 1
     assert len(stage.backend.made("look")) == looked + 3
     stage.backend.show(container(stage), ContainerState.EXITED)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "idle"
     assert_invariants(stage.url)
 
@@ -47,13 +47,13 @@ async def test_a_status_from_before_the_start_confirms_no_stop_until_the_lag_has
 ) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
-    await replica.stopping.stop(bot)
+    await replica.bot_stopper.stop(bot)
     await stage.step(replica)
     stage.clock.move(59)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "releasing"
     stage.clock.move(2)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "idle"
 
 
@@ -69,10 +69,10 @@ async def test_an_agents_word_alone_does_not_make_an_old_status_confirm_a_stop(
     await stage.end(replica, bot)
     await stage.step(replica)
     stage.clock.move(59)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "releasing"
     stage.clock.move(2)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "idle"
 
 
@@ -82,11 +82,11 @@ async def test_a_busy_container_that_a_look_shows_running_was_seen_running(stage
     stage.backend.finish(container(stage))
     await replica.agents.heartbeat(stage.slots()[0]["assignment_id"], bot)
     stage.backend.show(container(stage), ContainerState.RUNNING)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     await stage.end(replica, bot)
     await stage.step(replica)
     stage.backend.show(container(stage), ContainerState.EXITED)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "idle"
 
 
@@ -122,12 +122,12 @@ async def test_a_stop_that_does_nothing_is_sent_again_and_then_the_container_del
 ) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
-    await seen_running(stage, replica)
+    await observed_running(stage, replica)
     stage.backend.stops_work = False
     await stage.end(replica, bot)
     for _ in range(30):
         await stage.step(replica)
-        await replica.looker.look("process")
+        await replica.observer.observe("process")
         stage.clock.move(15)
     assert 2 <= len(stage.backend.made("stop")) <= 4
     assert len(stage.backend.made("delete")) == 1
@@ -138,59 +138,59 @@ async def test_a_look_does_not_free_a_slot_whose_stop_is_being_sent(stage: Stage
     """The stop would reach the next tenant."""
     replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
     bot = await deployed(stage, replica)
-    await seen_running(stage, replica)
+    await observed_running(stage, replica)
     await stage.end(replica, bot)
     stage.backend.stops_work = False
     await stage.step(replica)
     stage.clock.move(80)
     come, go_on = stage.backend.hold("stop")
-    await replica.stepper.make_due_steps()
+    await replica.reconciler.run_due_steps()
     await come.wait()
     stage.backend.show(container(stage), ContainerState.EXITED)
-    await other.looker.look("process")
+    await other.observer.observe("process")
     assert stage.slots()[0]["status"] == "releasing"
     go_on.set()
-    await asyncio.gather(*replica.stepper.under_way)
-    await other.looker.look("process")
+    await asyncio.gather(*replica.reconciler.under_way)
+    await other.observer.observe("process")
     assert stage.slots()[0]["status"] == "idle"
 
 
 async def test_a_stop_that_a_deployment_may_undo_is_sent_again(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
-    await replica.stopping.stop(bot)
+    await replica.bot_stopper.stop(bot)
     await stage.step(replica)
     stage.backend.finish(container(stage), DeploymentState.IN_PROGRESS)
     stage.clock.move(61)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["stop_issued_at"] is None
     await stage.step(replica)
     stage.clock.move(59)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "releasing", "the lag counts from the second stop"
     stage.clock.move(2)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "idle"
 
 
 async def test_a_stop_sent_to_a_server_that_cannot_be_reached_is_sent_again(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
-    await seen_running(stage, replica)
+    await observed_running(stage, replica)
     await stage.end(replica, bot)
     stage.backend.stops_work = False
     await stage.step(replica)
-    stage.backend.is_blind = True
-    await replica.looker.look("process")
-    stage.backend.is_blind = False
+    stage.backend.status_unreliable = True
+    await replica.observer.observe("process")
+    stage.backend.status_unreliable = False
     stage.backend.show(container(stage), ContainerState.EXITED)
     stage.clock.move(70)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "releasing", "nobody may have heard that stop"
     stage.clock.move(10)
     await stage.step(replica)
     assert len(stage.backend.made("stop")) == 2
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "idle"
 
 
@@ -199,7 +199,7 @@ async def test_a_deployment_that_cannot_be_cancelled_ends_with_its_container(
 ) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
-    await replica.stopping.stop(bot)
+    await replica.bot_stopper.stop(bot)
     stage.backend.fail("stop", *[StillRunning("it is being cancelled")] * 100)
     for _ in range(20):
         await stage.step(replica)
@@ -215,40 +215,40 @@ async def test_one_odd_container_does_not_hold_the_others(stage: Stage) -> None:
         for slot in stage.slots():
             stage.backend.finish(slot["container_id"])
             stage.backend.show(slot["container_id"], ContainerState.RUNNING)
-        await replica.looker.look("process")
+        await replica.observer.observe("process")
     odd, leaving = (slot["container_id"] for slot in stage.slots())
     stage.backend.show(odd, ContainerState.UNKNOWN)
     await stage.end(replica, stage.slots()[1]["assigned_bot_id"])
     await stage.step(replica)
     stage.backend.show(leaving, ContainerState.EXITED)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert [slot["status"] for slot in stage.slots()] == ["busy", "idle"]
 
 
 async def test_a_container_that_is_being_deleted_is_given_to_nobody(stage: Stage) -> None:
-    """The platform deletes later, and shows it stopped until then."""
+    """The backend deletes later, and shows it stopped until then."""
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
-    await seen_running(stage, replica)
+    await observed_running(stage, replica)
     stage.backend.stops_work = stage.backend.deletes_at_once = False
     await stage.end(replica, bot)
     for _ in range(20):
         await stage.step(replica)
-        await replica.looker.look("process")
+        await replica.observer.observe("process")
         stage.clock.move(15)
     assert stage.backend.made("delete")
     stage.backend.show(container(stage), ContainerState.EXITED)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "releasing"
     stage.backend.lose(container(stage))
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
     assert (stage.slots()[0]["status"], stage.slots()[0]["container_id"]) == ("idle", None)
 
 
 async def test_what_stopped_during_an_outage_is_not_deleted_after_it(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
-    await seen_running(stage, replica)
+    await observed_running(stage, replica)
     await stage.end(replica, bot)
     await stage.step(replica)
     stage.clock.move(900)
@@ -261,23 +261,23 @@ async def test_a_look_that_is_answered_late_frees_nothing(stage: Stage) -> None:
     """Meanwhile another replica has leased the slot, and is just sending the stop again."""
     replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
     bot = await deployed(stage, replica)
-    await seen_running(stage, replica)
+    await observed_running(stage, replica)
     await stage.end(replica, bot)
     stage.backend.stops_work = False
     await stage.step(replica)
     stage.backend.show(container(stage), ContainerState.EXITED)
     acted, answer = stage.backend.hold_answer("look")
-    late = asyncio.create_task(other.looker.look("process"))
+    late = asyncio.create_task(other.observer.observe("process"))
     await acted.wait()
     stage.clock.move(80)
     come, go_on = stage.backend.hold("stop")
-    await replica.stepper.make_due_steps()
+    await replica.reconciler.run_due_steps()
     await come.wait()
     answer.set()
     await late
     assert stage.slots()[0]["status"] == "releasing"
     go_on.set()
-    await asyncio.gather(*replica.stepper.under_way)
+    await asyncio.gather(*replica.reconciler.under_way)
 
 
 async def test_what_ran_before_the_upgrade_is_stopped(stage: Stage) -> None:
@@ -286,7 +286,7 @@ async def test_what_ran_before_the_upgrade_is_stopped(stage: Stage) -> None:
     stage.backend.status_lag_s = 0
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot
-    stage.rows("UPDATE bot_pool_slots SET start_wanted_at = NULL, version = version + 1")
+    stage.rows("UPDATE bot_pool_slots SET start_allowed_at = NULL, version = version + 1")
     await stage.end(replica, bot.id)
     await stage.settle(replica)
     assert len(stage.backend.made("stop")) == 1

@@ -15,7 +15,7 @@ async def test_in_the_queue(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
     waiting = (await replica.admission.admit(wish())).bot.id
-    stopped, changed = await replica.stopping.stop(waiting)
+    stopped, changed = await replica.bot_stopper.stop(waiting)
     assert (stopped.bot.status, changed) == (BotStatus.CANCELLED, True)
     assert stage.rows("SELECT bot_id FROM bot_pool_queue") == []
     await stage.end(replica, first.bot.id)
@@ -30,7 +30,7 @@ async def test_while_deploying(stage: Stage, steps: int) -> None:
     bot = (await replica.admission.admit(wish())).bot.id
     for _ in range(steps):
         await stage.step(replica)
-    stopped, _ = await replica.stopping.stop(bot)
+    stopped, _ = await replica.bot_stopper.stop(bot)
     assert stopped.bot.status is BotStatus.CANCELLED
     await stage.settle(replica)
     assert stage.slots()[0]["status"] == "idle"
@@ -42,8 +42,8 @@ async def test_while_a_failed_deployment_is_cleared_away(stage: Stage) -> None:
     stage.backend.state_after_start = ContainerState.ERROR
     bot = (await replica.admission.admit(wish())).bot.id
     await stage.step(replica)
-    await replica.looker.look("process")
-    stopped, changed = await replica.stopping.stop(bot)
+    await replica.observer.observe("process")
+    stopped, changed = await replica.bot_stopper.stop(bot)
     assert (stopped.bot.status, changed) == (BotStatus.CANCELLED, True)
     await stage.settle(replica)
     assert len(stage.backend.runs) == 1, "a cancelled bot was tried again"
@@ -54,7 +54,7 @@ async def test_a_running_bot_is_asked_and_ends_by_its_own_report(stage: Stage) -
     bot = (await stage.run_bot(replica)).bot.id
     assignment = AssignmentId(stage.slots()[0]["assignment_id"])
     assert not (await replica.agents.heartbeat(assignment, bot)).should_leave
-    stopped, changed = await replica.stopping.stop(bot)
+    stopped, changed = await replica.bot_stopper.stop(bot)
     assert (stopped.bot.status, changed) == (BotStatus.LEAVING, True)
     orders = await replica.agents.heartbeat(assignment, bot)
     assert (orders.should_leave, orders.should_exit) == (True, False)
@@ -68,7 +68,7 @@ async def test_a_bot_that_does_not_leave_is_stopped_after_the_grace(stage: Stage
     """Also across a restart: the deadline is in the database, not in a timer."""
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot.id
-    await replica.stopping.stop(bot)
+    await replica.bot_stopper.stop(bot)
     restarted = await stage.replica(pool(1))
     stage.clock.move(29)
     await stage.settle(restarted)
@@ -82,9 +82,9 @@ async def test_a_bot_that_does_not_leave_is_stopped_after_the_grace(stage: Stage
 async def test_asked_twice_the_first_deadline_stands(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot.id
-    await replica.stopping.stop(bot)
+    await replica.bot_stopper.stop(bot)
     stage.clock.move(20)
-    _, changed = await replica.stopping.stop(bot)
+    _, changed = await replica.bot_stopper.stop(bot)
     assert changed
     stage.clock.move(11)
     await stage.settle(replica)
@@ -128,7 +128,7 @@ async def test_ending_everything_starts_nobody_who_waited(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     running = (await stage.run_bot(replica)).bot.id
     waiting = (await replica.admission.admit(wish())).bot.id
-    ending = asyncio.create_task(replica.ending.end_all(reason="test"))
+    ending = asyncio.create_task(replica.shutdown.end_all(reason="test"))
     while not ending.done():
         await stage.step(replica)
         await asyncio.sleep(0.01)

@@ -9,10 +9,10 @@ import pytest
 from botpool.domain.errors import (
     BackendRefused,
     BackendUnavailable,
-    BudgetSpent,
+    BudgetExhausted,
     ContainerGone,
     DatabaseUnavailable,
-    NoSlot,
+    NoFreeSlot,
     PoolDrained,
     StartSuperseded,
     StillRunning,
@@ -20,10 +20,10 @@ from botpool.domain.errors import (
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
-from botpool.engine.lifecycle.queue_poller import QueueKeeper
-from botpool.engine.observability.instrumented_backend import MeasuredBackend
-from botpool.engine.observability.metrics import Telemetry
-from botpool.engine.observability.metrics_export import Scraping
+from botpool.engine.lifecycle.queue_poller import QueuePoller
+from botpool.engine.observability.instrumented_backend import InstrumentedBackend
+from botpool.engine.observability.metrics import Metrics
+from botpool.engine.observability.metrics_export import MetricsExport
 from botpool.engine.replica import Replica
 from botpool.engine.runtime.leases import timed
 from botpool.store.database import Database
@@ -31,17 +31,17 @@ from tests.support.replicas import MEET, TEAMS, Stage, key, pool, wish
 from tests.support.scripted_backend import ScriptedBackend
 
 
-def value(source: Replica | Telemetry, name: str, **labels: str) -> float:
+def value(source: Replica | Metrics, name: str, **labels: str) -> float:
     """A sample's value; 0 while it was never counted."""
-    telemetry = source if isinstance(source, Telemetry) else source.telemetry
-    registry = telemetry.instruments.registry
+    metrics = source if isinstance(source, Metrics) else source.metrics
+    registry = metrics.instruments.registry
     return registry.get_sample_value(f"botpool_{name}", labels) or 0
 
 
-def admissions(replica: Replica, platform: str = MEET) -> dict[str, float]:
+def admissions(replica: Replica, pool_name: str = MEET) -> dict[str, float]:
     outcomes = ("warm", "cold", "queued", "refused", "replayed")
     counted = {
-        outcome: value(replica, "admissions_total", pool=platform, outcome=outcome)
+        outcome: value(replica, "admissions_total", pool=pool_name, outcome=outcome)
         for outcome in outcomes
     }
     return {outcome: count for outcome, count in counted.items() if count}
@@ -56,7 +56,7 @@ async def test_admissions_by_outcome(stage: Stage) -> None:
     await replica.admission.admit(wish(), key())
     await replica.admission.admit(wish(), key())
     await replica.admission.admit(wish())
-    with pytest.raises(NoSlot):
+    with pytest.raises(NoFreeSlot):
         await replica.admission.admit(wish(queue_timeout_ms=0))
     assert admissions(replica) == {"cold": 1, "warm": 1, "replayed": 1, "queued": 1, "refused": 1}
     for start in ("warm", "cold"):
@@ -95,7 +95,7 @@ async def test_time_to_running_and_where_it_went(stage: Stage) -> None:
     await stage.step(replica)  # made, first of its image, let through, started
     stage.clock.move(40)
     stage.backend.show(stage.slot_of(admitted.bot.id)["container_id"], ContainerState.RUNNING)
-    await replica.looker.look("process")
+    await replica.observer.observe("process")
 
     def seconds(name: str, **labels: str) -> tuple[float, float]:
         count = value(replica, f"{name}_count", pool=MEET, **labels)
@@ -135,8 +135,8 @@ async def test_hand_over_is_counted_when_somebody_waited(stage: Stage) -> None:
 async def test_ends_of_bots_by_status_and_code(stage: Stage) -> None:
     replica = await stage.replica(pool(1), pool(0, TEAMS), policy=Policy(deploy_attempts=1))
 
-    def ended(platform: str, status: str, code: str = "none") -> float:
-        return value(replica, "bots_ended_total", pool=platform, status=status, code=code)
+    def ended(pool_name: str, status: str, code: str = "none") -> float:
+        return value(replica, "bots_ended_total", pool=pool_name, status=status, code=code)
 
     done = await stage.run_bot(replica)
     await stage.end(replica, done.bot.id)
@@ -148,12 +148,12 @@ async def test_ends_of_bots_by_status_and_code(stage: Stage) -> None:
     assert ended(MEET, "FAILED", "deploy_failed") == 1
 
     waiting = await replica.admission.admit(wish(TEAMS))
-    await replica.stopping.stop(waiting.bot.id)
+    await replica.bot_stopper.stop(waiting.bot.id)
     assert ended(TEAMS, "CANCELLED") == 1
 
     await replica.admission.admit(wish(TEAMS, queue_timeout_ms=1000))
     stage.clock.move(2)
-    await replica.queue_keeper.keep()
+    await replica.queue_poller.keep()
     assert ended(TEAMS, "FAILED", "queue_timeout") == 1
 
 
@@ -162,7 +162,7 @@ async def test_heartbeats_by_what_was_told(stage: Stage) -> None:
     bot = (await stage.run_bot(replica)).bot
     assignment = AssignmentId(stage.slot_of(bot.id)["assignment_id"])
     await replica.agents.heartbeat(assignment, bot.id)
-    await replica.stopping.stop(bot.id)
+    await replica.bot_stopper.stop(bot.id)
     await replica.agents.heartbeat(assignment, bot.id)
     await stage.end(replica, bot.id)
     await replica.agents.heartbeat(assignment, bot.id)
@@ -174,11 +174,11 @@ async def test_a_write_that_came_too_late_is_counted(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = (await replica.admission.admit(wish())).bot
     come, go_on = stage.backend.hold("start")
-    await replica.stepper.make_due_steps()
+    await replica.reconciler.run_due_steps()
     await come.wait()
-    await replica.stopping.stop(bot.id)
+    await replica.bot_stopper.stop(bot.id)
     go_on.set()
-    (task,) = replica.stepper.under_way
+    (task,) = replica.reconciler.under_way
     assert value(replica, "steps_under_way") == 1
     await task
     assert value(replica, "steps_under_way") == 0
@@ -191,7 +191,7 @@ CALLS = [
     (ContainerGone("c"), "gone"),
     (BackendRefused("image", "is not there"), "refused"),
     (StartSuperseded("c", "stopped"), "superseded"),
-    (BudgetSpent("200 a minute", 3), "budget"),
+    (BudgetExhausted("200 a minute", 3), "budget"),
     (StillRunning("it runs"), "still_running"),
     (BackendUnavailable("down"), "unavailable"),
     (DatabaseUnavailable("down"), "error"),
@@ -200,8 +200,8 @@ CALLS = [
 
 @pytest.mark.parametrize(("error", "outcome"), CALLS, ids=[outcome for _, outcome in CALLS])
 async def test_backend_calls_by_outcome(error: Any, outcome: str) -> None:
-    telemetry, scripted = Telemetry(), ScriptedBackend()
-    backend = MeasuredBackend(scripted, telemetry)
+    metrics, scripted = Metrics(), ScriptedBackend()
+    backend = InstrumentedBackend(scripted, metrics)
     if error is None:
         await backend.delete(ContainerId("c"), timeout_s=1)
     else:
@@ -210,25 +210,29 @@ async def test_backend_calls_by_outcome(error: Any, outcome: str) -> None:
             await backend.delete(ContainerId("c"), timeout_s=1)
         assert caught.value is error
     labels = {"backend": "process", "call": "delete"}
-    assert value(telemetry, "backend_calls_total", outcome=outcome, **labels) == 1
-    assert value(telemetry, "backend_call_seconds_count", **labels) == 1
+    assert value(metrics, "backend_calls_total", outcome=outcome, **labels) == 1
+    assert value(metrics, "backend_call_seconds_count", **labels) == 1
 
 
 async def test_a_call_broken_off_at_its_timeout_was_unavailable() -> None:
-    telemetry, scripted = Telemetry(), ScriptedBackend()
-    backend = MeasuredBackend(scripted, telemetry)
+    metrics, scripted = Metrics(), ScriptedBackend()
+    backend = InstrumentedBackend(scripted, metrics)
     scripted.hold("delete")
     with pytest.raises(BackendUnavailable):
         await timed(lambda timeout_s: backend.delete(ContainerId("c"), timeout_s=timeout_s), 0.01)
     labels = {"backend": "process", "call": "delete", "outcome": "unavailable"}
-    assert value(telemetry, "backend_calls_total", **labels) == 1
+    assert value(metrics, "backend_calls_total", **labels) == 1
 
 
 async def test_a_measured_backend_is_the_backend_itself() -> None:
     scripted = ScriptedBackend()
-    backend = MeasuredBackend(scripted, Telemetry())
-    scripted.status_lag_s, scripted.concurrent_starts, scripted.place = 60.0, 4, "elsewhere"
-    assert (backend.name, backend.place, backend.has_descriptions) == ("process", "elsewhere", True)
+    backend = InstrumentedBackend(scripted, Metrics())
+    scripted.status_lag_s, scripted.concurrent_starts, scripted.image_host = 60.0, 4, "elsewhere"
+    assert (backend.name, backend.image_host, backend.has_descriptions) == (
+        "process",
+        "elsewhere",
+        True,
+    )
     assert (backend.status_lag_s, backend.concurrent_starts) == (60.0, 4)
 
 
@@ -247,7 +251,7 @@ async def test_a_round_without_a_database_is_counted(
         asked.set()
         raise DatabaseUnavailable("down")
 
-    monkeypatch.setattr(QueueKeeper, "keep", down)
+    monkeypatch.setattr(QueuePoller, "keep", down)
     replica = await stage.replica(pool(1))
     await replica.start()
     await asyncio.wait_for(asked.wait(), 30)
@@ -264,9 +268,9 @@ async def test_listening_is_told_as_it_is(stage: Stage) -> None:
 
 
 async def test_recoveries_by_reason() -> None:
-    telemetry = Telemetry()
-    telemetry.recovered("heartbeat_lost")
-    assert value(telemetry, "recoveries_total", reason="heartbeat_lost") == 1
+    metrics = Metrics()
+    metrics.recovered("heartbeat_lost")
+    assert value(metrics, "recoveries_total", reason="heartbeat_lost") == 1
 
 
 class Watch:
@@ -285,7 +289,7 @@ def watch() -> Iterator[Watch]:
 
 async def test_the_figures_of_pools_are_the_databases(stage: Stage, watch: Watch) -> None:
     replica = await stage.replica(pool(2), pool(0, TEAMS))
-    scraping = Scraping(replica.database, replica.telemetry, monotonic=watch)
+    scraping = MetricsExport(replica.database, replica.metrics, monotonic=watch)
     await stage.run_bot(replica)
     await replica.admission.admit(wish(TEAMS))
     stage.clock.move(30)
@@ -306,7 +310,7 @@ async def test_a_cordoned_slot_is_idle_and_cannot_be_had(stage: Stage) -> None:
     await stage.settle(replica)
     (slot,) = stage.slots()
     await replica.pools.cordon(slot["id"], cordoned=True, reason="test")
-    await replica.scraping.text()
+    await replica.metrics_export.text()
     assert value(replica, "slots", pool=MEET, status="idle") == 1
     assert value(replica, "slots_assignable", pool=MEET) == 0
 
@@ -315,7 +319,7 @@ async def test_however_many_ask_the_database_is_read_once_in_five_seconds(
     stage: Stage, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replica = await stage.replica(pool(1))
-    scraping = Scraping(replica.database, replica.telemetry, monotonic=watch)
+    scraping = MetricsExport(replica.database, replica.metrics, monotonic=watch)
     reads: list[str] = []
     fetch = Database.fetch
 
@@ -338,7 +342,7 @@ async def test_without_a_database_there_are_metrics_but_no_figures_of_pools(
     stage: Stage, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replica = await stage.replica(pool(1))
-    scraping = Scraping(replica.database, replica.telemetry, monotonic=watch)
+    scraping = MetricsExport(replica.database, replica.metrics, monotonic=watch)
     assert b'botpool_queue_depth{pool="google-meet"} 0.0' in await scraping.text()
 
     async def down(*_: Any) -> Any:

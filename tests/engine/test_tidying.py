@@ -40,7 +40,7 @@ class Slots:
 def many_slots(url: str) -> Iterator[Slots]:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            "INSERT INTO bot_pool_slots (platform, number, slot_name, backend, image) "
+            "INSERT INTO bot_pool_slots (pool_name, number, slot_name, backend, image) "
             "SELECT 'google-meet', n, 'pool-google-meet-' || n, 'process', 'demo' "
             f"FROM generate_series(1, {SLOTS}) AS n"
         )
@@ -92,7 +92,7 @@ async def test_a_vacuum_that_fails_is_not_repeated_at_once(stage: Stage) -> None
     tidying = (await stage.replica(pool(SLOTS))).tidying
     with many_slots(stage.url) as slots:
         slots.write(ENOUGH)
-        with planted(clear_dead_rows="SELECT 1 / 0"):
+        with planted(vacuum_tables="SELECT 1 / 0"):
             with pytest.raises(psycopg.errors.DivisionByZero):
                 await tidying.tidy()
             await tidying.tidy()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from botpool.domain.errors import IdempotencyConflict, NoSlot, NotFound, PoolDrained
+from botpool.domain.errors import IdempotencyConflict, NoFreeSlot, NotFound, PoolDrained
 from botpool.engine.replica import Replica
 from tests.model.world import Living
 
@@ -15,8 +15,8 @@ def working(work: str) -> Callable[[Replica], Awaitable[Any]] | None:
     """What loops do; None: the steps that are due."""
     return {
         "step": None,
-        "look": lambda r: r.looker.look("process"),
-        "poll": lambda r: r.queue_keeper.keep(),
+        "look": lambda r: r.observer.observe("process"),
+        "poll": lambda r: r.queue_poller.keep(),
         "recover": lambda r: r.recovery.recover(),
         "clean": lambda r: r.cleanup.clean(all_strays=False),
         "clean by force": lambda r: r.cleanup.clean(all_strays=True),
@@ -25,7 +25,7 @@ def working(work: str) -> Callable[[Replica], Awaitable[Any]] | None:
 
 
 async def pull(replica: Replica, lever: str, slot_id: Any) -> object:
-    levers, reason = replica.levers, f"{lever} by test"
+    levers, reason = replica.slot_commands, f"{lever} by test"
     match lever:
         case "cordon" | "uncordon":
             await replica.pools.cordon(slot_id, cordoned=lever == "cordon", reason=reason)
@@ -43,7 +43,7 @@ async def pull(replica: Replica, lever: str, slot_id: Any) -> object:
 async def or_error(work: Awaitable[T]) -> T | Exception:
     try:
         return await work
-    except (PoolDrained, NoSlot, IdempotencyConflict, NotFound) as error:
+    except (PoolDrained, NoFreeSlot, IdempotencyConflict, NotFound) as error:
         return error
 
 
@@ -52,10 +52,10 @@ async def until_held(living: Living, work: str, held: asyncio.Event) -> list[asy
     replica = living.replica
     tasks: list[asyncio.Task[Any]]
     if work == "step":
-        await replica.stepper.make_due_steps()
-        tasks = list(replica.stepper.under_way)
+        await replica.reconciler.run_due_steps()
+        tasks = list(replica.reconciler.under_way)
     elif work == "look":
-        tasks = [asyncio.create_task(replica.looker.look("process"))]
+        tasks = [asyncio.create_task(replica.observer.observe("process"))]
     else:
         tasks = [asyncio.create_task(replica.recovery.recover())]
     waits = asyncio.create_task(held.wait())

@@ -1,7 +1,7 @@
 """One life of a Botpool: how things are done in it, and how they are seen.
 
 After each step everything written since is followed by the reference, what the database holds is
-compared with it, every invariant is asked, and the platform says whether anything ran that should
+compared with it, every invariant is asked, and the backend says whether anything ran that should
 not have.
 """
 
@@ -16,7 +16,7 @@ from botpool.domain.policy import Policy
 from botpool.engine.replica import Replica
 from tests.model.reference import Pool, Reference
 from tests.model.theatre import Sight, Theatre
-from tests.model.world import Killed, Living, Platform
+from tests.model.world import Killed, Living, PoolName
 from tests.support.replicas import MEET, TEAMS, pool
 
 T = TypeVar("T")
@@ -34,16 +34,16 @@ class Life(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.theatre.empty()
-        self.platform = Platform()
+        self.pool_name = PoolName()
         self.reference = Reference({name: Pool(maximum=size) for name, size in MAXIMA.items()})
         self.living = [self.new_replica(), self.new_replica()]
         self.paused: tuple[Living, list[asyncio.Task[Any]], asyncio.Event] | None = None
-        self.keys: dict[str, tuple[bytes, int]] = {}
-        self.sight = self.theatre.look()
+        self.api_keys: dict[str, tuple[bytes, int]] = {}
+        self.sight = self.theatre.observe()
         self.do(self.configure)
 
     def new_replica(self) -> Living:
-        return Living(self.theatre.database, self.theatre.turn, self.platform, POLICY)
+        return Living(self.theatre.database, self.theatre.turn, self.pool_name, POLICY)
 
     async def configure(self, replica: Replica) -> None:
         maxima = {name: each.maximum for name, each in self.reference.pools.items()}
@@ -76,24 +76,24 @@ class Life(RuleBasedStateMachine):
 
     def see(self) -> None:
         self.theatre.steps += 1
-        for container in self.platform.containers.values():
+        for container in self.pool_name.containers.values():
             if container.state in (ContainerState.EXITED, ContainerState.ERROR):
                 self.fell(container.assignment_id)
-        self.reference.refused |= self.platform.refused
-        self.platform.refused.clear()
-        self.sight = sight = self.theatre.look()
+        self.reference.refused |= self.pool_name.refused
+        self.pool_name.refused.clear()
+        self.sight = sight = self.theatre.observe()
         for transaction in sight.transactions:
             self.reference.follow(transaction)
         _compare(self.reference, sight)
         assert not sight.broken, sight.broken
-        assert not self.platform.outrages, self.platform.outrages
+        assert not self.pool_name.outrages, self.pool_name.outrages
         for slot in sight.slots:
-            container = self.platform.containers.get(slot["container_id"])
+            container = self.pool_name.containers.get(slot["container_id"])
             if container and container.state is not ContainerState.RUNNING:
-                self.platform.haunted.discard(slot["container_id"])
+                self.pool_name.haunted.discard(slot["container_id"])
             if slot["status"] in ("idle", "error") and container:
                 quiet = container.state is not ContainerState.RUNNING
-                assert quiet or slot["container_id"] in self.platform.haunted, "it runs for nobody"
+                assert quiet or slot["container_id"] in self.pool_name.haunted, "it runs for nobody"
 
     def pass_time(self, seconds: float, *, alive: bool) -> None:
         """Time in which replicas lived, or did not."""
@@ -106,7 +106,7 @@ class Life(RuleBasedStateMachine):
             if part > OUTAGE_S:
                 self.reference.outage_ended_at = self.reference.now
             if alive:
-                self.theatre.run(_one(self.living[-1], lambda r: r.recovery.say_alive()))
+                self.theatre.run(_one(self.living[-1], lambda r: r.recovery.record_liveness()))
 
     def fell(self, assignment: int | None) -> None:
         for bot in self.reference.bots.values():
@@ -129,9 +129,9 @@ def _compare(reference: Reference, sight: Sight) -> None:
         slot["slot_name"]: (slot["status"], slot["assigned_bot_id"], slot["cordoned"])
         for slot in sight.slots
     } == {name: (slot.status, slot.bot, slot.cordoned) for name, slot in reference.slots.items()}
-    for platform in reference.pools:
-        waiting = [row["bot_id"] for row in sight.queue if row["platform"] == platform]
-        assert waiting == reference.queue(platform)
+    for pool_name in reference.pools:
+        waiting = [row["bot_id"] for row in sight.queue if row["pool_name"] == pool_name]
+        assert waiting == reference.queue(pool_name)
 
 
 async def _one(living: Living, work: Callable[[Replica], Awaitable[T]] | None) -> Any:

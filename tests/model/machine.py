@@ -14,7 +14,7 @@ from botpool.domain.errors import (
     BackendRefused,
     BackendUnavailable,
     IdempotencyConflict,
-    NoSlot,
+    NoFreeSlot,
     PoolDrained,
 )
 from botpool.domain.ids import BotId, ContainerId
@@ -56,31 +56,31 @@ STATES = [ContainerState.RUNNING] * 3 + [
     ContainerState.ERROR,
     ContainerState.EXITED,
 ]
-REFUSALS: dict[str, type[Exception]] = {"drained": PoolDrained, "refused": NoSlot}
+REFUSALS: dict[str, type[Exception]] = {"drained": PoolDrained, "refused": NoFreeSlot}
 
 
 class Machine(Life):
     # Users
 
     @rule(
-        platform=POOLS,
+        pool_name=POOLS,
         wanted=st.lists(st.tuples(PRIORITIES, TIMEOUTS), min_size=1, max_size=3),
     )
-    def admit(self, platform: Any, wanted: list[tuple[int, int]]) -> None:
+    def admit(self, pool_name: Any, wanted: list[tuple[int, int]]) -> None:
         for priority, timeout_s in wanted:
-            self._admit(platform, priority, timeout_s)
+            self._admit(pool_name, priority, timeout_s)
 
-    @rule(platform=POOLS, name=st.sampled_from(["k1", "k2"]), body=BODIES)
-    def admit_again(self, platform: Any, name: str, body: bytes) -> None:
+    @rule(pool_name=POOLS, name=st.sampled_from(["k1", "k2"]), body=BODIES)
+    def admit_again(self, pool_name: Any, name: str, body: bytes) -> None:
         """With a key: the first is a bot, the others are the same one."""
-        known = self.keys.get(name)
+        known = self.api_keys.get(name)
         if known is None:
-            answer = self._admit(platform, 100, 300, key(name, body))
+            answer = self._admit(pool_name, 100, 300, key(name, body))
             if not isinstance(answer, Exception):
-                self.keys[name] = (body, answer.bot.id)
+                self.api_keys[name] = (body, answer.bot.id)
             return
         answer = self.do(
-            lambda r: or_error(r.admission.admit(wish(platform), key(name, body))), repeat=True
+            lambda r: or_error(r.admission.admit(wish(pool_name), key(name, body))), repeat=True
         )
         if known[0] == body:
             assert (answer.bot.id, answer.replayed) == (known[1], True)
@@ -88,10 +88,10 @@ class Machine(Life):
             assert isinstance(answer, IdempotencyConflict)
 
     def _admit(
-        self, platform: Any, priority: int, timeout_s: int, asked: IdempotencyKey | None = None
+        self, pool_name: Any, priority: int, timeout_s: int, asked: IdempotencyKey | None = None
     ) -> Any:
-        wanted = Bot(platform=platform, priority=priority, timeout_s=timeout_s)
-        request = wish(platform, priority=priority, queue_timeout_ms=1000 * timeout_s)
+        wanted = Bot(pool_name=pool_name, priority=priority, timeout_s=timeout_s)
+        request = wish(pool_name, priority=priority, queue_timeout_ms=1000 * timeout_s)
         expected, before = self.reference.admission(wanted), len(self.sight.bots)
         self.reference.asked_for = wanted
         answer = self.do(
@@ -105,7 +105,7 @@ class Machine(Life):
             assert len(self.sight.bots) == before, "a refusal records nothing"
         else:
             assert answer.bot.status == expected, (answer, expected)
-            waiting = self.reference.queue(platform)
+            waiting = self.reference.queue(pool_name)
             place = waiting.index(answer.bot.id) + 1 if answer.bot.id in waiting else None
             assert answer.position == place
         return answer
@@ -128,12 +128,12 @@ class Machine(Life):
 
     # Agents: also of runs that are long over, and twice
 
-    @precondition(lambda self: self.platform.started)
-    @rule(which=WHICH, call=st.sampled_from(["who_am_i", "heartbeat", *REPORTS]), twice=TWICE)
+    @precondition(lambda self: self.pool_name.started)
+    @rule(which=WHICH, call=st.sampled_from(["identify", "heartbeat", *REPORTS]), twice=TWICE)
     def agent_calls(self, which: int, call: str, twice: int) -> None:
-        run = self.platform.started[-1 - which % len(self.platform.started)]
+        run = self.pool_name.started[-1 - which % len(self.pool_name.started)]
         for _ in range(twice):
-            if call == "who_am_i":
+            if call == "identify":
                 self._ask_who(*run)
             elif call == "heartbeat":
                 self._beat(*run)
@@ -142,7 +142,7 @@ class Machine(Life):
 
     def _ask_who(self, assignment: Any, number: Any, container: Any) -> None:
         live = self.hear(assignment, number)
-        answer = self.do(lambda r: r.agents.who_am_i(assignment, container), repeat=True)
+        answer = self.do(lambda r: r.agents.identify(assignment, container), repeat=True)
         assert (answer[0].bot.id, answer[1]) == (number, not live), "its own bot, or released"
 
     def _beat(self, assignment: Any, number: Any, _: Any) -> None:
@@ -154,7 +154,7 @@ class Machine(Life):
         assert orders.should_leave == (not live or bot.stop_asked)
 
     def _all_report_done(self) -> None:
-        for run in self.platform.started:
+        for run in self.pool_name.started:
             if self.reference.is_live(run[1], run[0]):
                 self._report(*run, "DONE")
 
@@ -188,12 +188,12 @@ class Machine(Life):
         elif slot["status"] == "idle" and lever != "release" and not self.died:
             assert after is None or after.status == ("error" if lever == "recover" else "deleting")
 
-    @rule(platform=POOLS, drained=st.booleans(), maximum=st.integers(0, 3))
-    def set_up_the_pool(self, platform: Any, drained: bool, maximum: int) -> None:
+    @rule(pool_name=POOLS, drained=st.booleans(), maximum=st.integers(0, 3))
+    def set_up_the_pool(self, pool_name: Any, drained: bool, maximum: int) -> None:
         """What opens a pool may be followed at once by a match; what closes it, by none."""
-        wanted = self.reference.pools[platform]
+        wanted = self.reference.pools[pool_name]
         wanted.drained = wanted.drained and drained
-        self.do(lambda r: r.pools.drain(platform, drained=drained, reason="test"), repeat=True)
+        self.do(lambda r: r.pools.drain(pool_name, drained=drained, reason="test"), repeat=True)
         wanted.drained, wanted.maximum = drained, maximum
         self.do(self.configure, repeat=True)
 
@@ -246,10 +246,10 @@ class Machine(Life):
         paused = self.living.pop(0)
         paused.fate.dies_in = None
         self.living.append(self.new_replica())
-        gate = self.platform.hold(call)
+        gate = self.pool_name.hold(call)
         if tasks := self.theatre.run(until_held(paused, work, gate[0])):
             self.paused = (paused, tasks, gate[1])
-        self.platform.release(call)
+        self.pool_name.release(call)
         self.see()
 
     @precondition(lambda self: self.paused is not None)
@@ -284,40 +284,40 @@ class Machine(Life):
     def calls_will_fail(self, call: str, times: int, refused: bool) -> None:
         refuses = refused and call in ("ensure", "start")
         error = BackendRefused("setting", "wrong") if refuses else BackendUnavailable("502")
-        self.platform.fail(call, *[error] * times)
+        self.pool_name.fail(call, *[error] * times)
 
     @rule(state=st.sampled_from(STATES), stops=MOSTLY, deletes=MOSTLY, sees=MOSTLY)
     def the_platform_is_in_a_mood(
         self, state: ContainerState, stops: bool, deletes: bool, sees: bool
     ) -> None:
-        self.platform.state_after_start = state
-        self.platform.stops_work, self.platform.deletes_at_once = stops, deletes
-        self.platform.is_blind = not sees
+        self.pool_name.state_after_start = state
+        self.pool_name.stops_work, self.pool_name.deletes_at_once = stops, deletes
+        self.pool_name.status_unreliable = not sees
 
-    @precondition(lambda self: self.platform.running)
+    @precondition(lambda self: self.pool_name.running)
     @rule(which=WHICH, vanishes=st.booleans())
     def a_container_ends(self, which: int, vanishes: bool) -> None:
         running = self._running()
         self._container_ends(running[which % len(running)], vanishes=vanishes)
 
     def _running(self) -> list[ContainerId]:
-        return [each for each, c in self.platform.containers.items() if c.state == "running"]
+        return [each for each, c in self.pool_name.containers.items() if c.state == "running"]
 
     def _container_ends(self, container: ContainerId, *, vanishes: bool) -> None:
-        self.fell(self.platform.containers[container].assignment_id)
+        self.fell(self.pool_name.containers[container].assignment_id)
         if vanishes:
-            self.platform.lose(container)
+            self.pool_name.lose(container)
         else:
-            self.platform.show(container, ContainerState.EXITED)
+            self.pool_name.show(container, ContainerState.EXITED)
 
     @precondition(lambda self: any(s["status"] == "idle" for s in self.sight.slots))
     @rule(which=WHICH)
     def an_idle_container_runs(self, which: int) -> None:
         idle = [s["container_id"] for s in self.sight.slots if s["status"] == "idle"]
         container = idle[which % len(idle)]
-        if container in self.platform.containers:
-            self.platform.haunted.add(container)
-            self.platform.show(container, ContainerState.RUNNING)
+        if container in self.pool_name.containers:
+            self.pool_name.haunted.add(container)
+            self.pool_name.show(container, ContainerState.RUNNING)
 
     # In the end
 
@@ -327,7 +327,7 @@ class Machine(Life):
             return  # It has gone wrong already.
         if self.paused:
             self._go_on()
-        self.platform.heal()
+        self.pool_name.heal()
         for each in self.living:
             each.fate.dies_in = None
         for _ in range(40):
@@ -346,10 +346,10 @@ class Machine(Life):
             self.pass_time(601, alive=False)
             self.do(working("clean by force"))
         kept = {slot["container_id"] or slot["slot_name"] for slot in self.sight.slots}
-        for container_id, container in self.platform.containers.items():
+        for container_id, container in self.pool_name.containers.items():
             # One whose making was never answered waits under its slot's name.
             assert kept & {container_id, container.name}, "a container is left over"
-        assert not self.platform.running
+        assert not self.pool_name.running
 
     def _rests(self) -> bool:
         ended = all(bot["status"] in FINAL for bot in self.sight.bots)

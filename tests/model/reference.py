@@ -1,4 +1,4 @@
-"""What Botpool promises, as a page of Python without a database, a platform or a second thought.
+"""What Botpool promises, as a page of Python without a database, a backend or a second thought.
 
 It is written from the design, not from the code. It says how a call must be answered (`admission`,
 `is_live`, `takes`), and it follows what is written in the history, transaction by transaction: a
@@ -18,7 +18,7 @@ STUCK_S = 900.0
 """Before that nobody gives a deployment up because of the time it takes."""
 SHORTEST_RETRY_S = 60.0
 
-SLOT_MOVES = {
+SLOT_TRANSITIONS = {
     None: {"idle"},
     "idle": {"deploying", "error", "deleting"},
     "deploying": {"busy", "releasing"},
@@ -45,7 +45,7 @@ class Move:
 
 @dataclass(kw_only=True)
 class Bot:
-    platform: str
+    pool_name: str
     priority: int
     timeout_s: float
     status: str = "PENDING"
@@ -66,7 +66,7 @@ class Bot:
 
 @dataclass(kw_only=True)
 class Slot:
-    platform: str
+    pool_name: str
     status: str | None = None
     bot: int | None = None
     cordoned: bool = False
@@ -84,7 +84,7 @@ class Reference:
         self.outage_ended_at = 0.0
         """No replica lived before that: nobody could have heard an agent."""
         self.refused: set[object] = set()
-        """Slots whose container the platform would not make, assignments it would not start."""
+        """Slots whose container the backend would not make, assignments it would not start."""
         self.pools = pools
         self.bots: dict[int, Bot] = {}
         self.slots: dict[str, Slot] = {}
@@ -93,24 +93,24 @@ class Reference:
 
     # How calls must be answered
 
-    def queue(self, platform: str) -> list[int]:
-        waiting = [n for n, b in self.bots.items() if b.deadline and b.platform == platform]
+    def queue(self, pool_name: str) -> list[int]:
+        waiting = [n for n, b in self.bots.items() if b.deadline and b.pool_name == pool_name]
         return sorted(waiting, key=lambda n: (self.bots[n].priority, n))
 
-    def places(self, platform: str) -> int:
+    def places(self, pool_name: str) -> int:
         """How many bots could have a slot now."""
-        pool = self.pools[platform]
-        slots = [slot for slot in self.slots.values() if slot.platform == platform]
+        pool = self.pools[pool_name]
+        slots = [slot for slot in self.slots.values() if slot.pool_name == pool_name]
         idle = sum(slot.status == "idle" and not slot.cordoned for slot in slots)
         return 0 if pool.drained else idle + max(0, pool.maximum - len(slots))
 
     def admission(self, wanted: Bot) -> str:
         """Whoever waits goes first; then a slot; then the queue, or a refusal."""
-        if self.pools[wanted.platform].drained:
+        if self.pools[wanted.pool_name].drained:
             return "drained"
-        waiting = self._in_time(self.queue(wanted.platform))
+        waiting = self._in_time(self.queue(wanted.pool_name))
         ahead = [n for n in waiting if self.bots[n].priority <= wanted.priority]
-        if len(ahead) < self.places(wanted.platform):
+        if len(ahead) < self.places(wanted.pool_name):
             return "DEPLOYING"
         return "QUEUED" if wanted.timeout_s else "refused"
 
@@ -139,22 +139,24 @@ class Reference:
         for move in transaction:
             if move.kind == "bot.status" and move not in served:
                 self._move_bot(move)
-        for platform in {self.bots[m.bot].platform for m in served if m.bot}:
-            self._serve(platform, [m for m in served if self.bots[m.bot or 0].platform == platform])
+        for pool_name in {self.bots[m.bot].pool_name for m in served if m.bot}:
+            self._serve(
+                pool_name, [m for m in served if self.bots[m.bot or 0].pool_name == pool_name]
+            )
         for move in transaction:
             assert move.slot or move.kind == "bot.status", move
             if move.kind == "slot.status":
                 self._move_slot(move)
             elif move.kind == "slot.cordon":
                 self.slots[move.slot or ""].cordoned = move.new == "cordoned"
-            elif move.kind == "slot.doomed":
+            elif move.kind == "slot.delete_requested":
                 self.slots[move.slot or ""].cordoned = True
 
-    def _serve(self, platform: str, served: Sequence[Move]) -> None:
+    def _serve(self, pool_name: str, served: Sequence[Move]) -> None:
         """Taken off the queue: its first ones, in order, and nobody else."""
         numbers = {move.bot for move in served}
         waiting = [n for n, b in self.bots.items() if b.deadline or b.status == "PENDING"]
-        waiting = [n for n in waiting if self.bots[n].platform == platform]
+        waiting = [n for n in waiting if self.bots[n].pool_name == pool_name]
         waiting.sort(key=lambda n: (self.bots[n].priority, n))
         first = self._in_time(waiting)[: len(served)]
         assert numbers == set(first), f"{numbers} overtook {first}"
@@ -219,15 +221,15 @@ class Reference:
 
     def _move_slot(self, move: Move) -> None:
         assert move.slot is not None
-        platform = move.slot.removeprefix("pool-").rsplit("-", 1)[0]
-        slot = self.slots.setdefault(move.slot, Slot(platform=platform))
+        pool_name = move.slot.removeprefix("pool-").rsplit("-", 1)[0]
+        slot = self.slots.setdefault(move.slot, Slot(pool_name=pool_name))
         assert move.old == slot.status, (move, slot)
-        assert move.new in SLOT_MOVES[slot.status], (move, slot)
+        assert move.new in SLOT_TRANSITIONS[slot.status], (move, slot)
         if move.new == "deploying":
             assert not slot.cordoned, (move, slot)
-            assert not self.pools[platform].drained, move
+            assert not self.pools[pool_name].drained, move
             assert move.bot is not None
-            assert self.bots[move.bot].platform == platform, "a bot in another pool's slot"
+            assert self.bots[move.bot].pool_name == pool_name, "a bot in another pool's slot"
             slot.bot = move.bot
         elif move.new == "releasing":
             bot = self.bots[slot.bot or 0]

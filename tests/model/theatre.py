@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 
 from botpool.engine.maintenance.doctor.rules import EVERYTHING
 from botpool.store.database import Database
-from botpool.store.examiner import check_statement
+from botpool.store.readonly_connection import check_statement
 from tests.model.reference import Move
 from tests.support.clock import Clock
 from tests.support.invariants import ALWAYS
@@ -25,15 +25,16 @@ _TABLES = (
 _HISTORY = (
     "SELECT h.id, h.xid, h.kind, h.bot_id, h.slot_name, h.assignment_id, h.from_state, h.to_state, "
     "b.failure_code FROM history h LEFT JOIN bots b ON b.id = h.bot_id "
-    "WHERE h.id > %s AND h.kind IN ('bot.status', 'slot.status', 'slot.cordon', 'slot.doomed') "
+    "WHERE h.id > %s AND h.kind IN"
+    " ('bot.status', 'slot.status', 'slot.cordon', 'slot.delete_requested') "
     "ORDER BY h.id"
 )
 _BOTS = "SELECT id, status, attempts FROM bots ORDER BY id"
 _SLOTS = (
-    "SELECT id, slot_name, platform, status, cordoned, assigned_bot_id, assignment_id, "
+    "SELECT id, slot_name, pool_name, status, cordoned, assigned_bot_id, assignment_id, "
     "container_id FROM bot_pool_slots ORDER BY id"
 )
-_QUEUE = "SELECT platform, bot_id FROM bot_pool_queue ORDER BY platform, priority, bot_id"
+_QUEUE = "SELECT pool_name, bot_id FROM bot_pool_queue ORDER BY pool_name, priority, bot_id"
 
 Row = dict[str, Any]
 
@@ -84,7 +85,7 @@ class Theatre:
     def move_clock(self, to_s: float) -> None:
         self._eye.execute("UPDATE test_clock SET moved_by = make_interval(secs => %s)", [to_s])
 
-    def look(self) -> Sight:
+    def observe(self) -> Sight:
         """In one round trip: it is done after every step."""
         names = [*ALWAYS.values(), "queue_is_served"]
         with self._eye.pipeline():

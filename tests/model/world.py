@@ -1,4 +1,4 @@
-"""The world around the engine: replicas that die at any statement or call, a platform with eyes.
+"""The world around the engine: replicas that die at any statement or call, a backend with eyes.
 
 One event loop and one pool of connections serve a whole run of the machine. Statements go one at a
 time, and time stands still unless it is moved: so the same moves give the same run.
@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from botpool.backends.protocol import StartOrder
+from botpool.backends.protocol import StartRequest
 from botpool.domain.errors import BackendRefused
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState
@@ -73,10 +73,10 @@ class MortalDatabase(Database):
 
 
 class MortalBackend:
-    """The platform, as one replica calls it."""
+    """The backend, as one replica calls it."""
 
-    def __init__(self, platform: "Platform", fate: Fate) -> None:
-        self._platform = platform
+    def __init__(self, pool_name: "PoolName", fate: Fate) -> None:
+        self._platform = pool_name
         self._fate = fate
 
     def __getattr__(self, name: str) -> Any:
@@ -90,8 +90,8 @@ class MortalBackend:
         return called
 
 
-class Platform(ScriptedBackend):
-    """A scripted platform that sees what no row shows: who really ran, where, beside whom."""
+class PoolName(ScriptedBackend):
+    """A scripted pool_name that sees what no row shows: who really ran, where, beside whom."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class Platform(ScriptedBackend):
             self.refused.add(about)
             raise
 
-    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         before = {
             container_id: container.assignment_id
             for container_id, container in self.containers.items()
@@ -123,7 +123,9 @@ class Platform(ScriptedBackend):
             self._judge(order, before)
         return deployment
 
-    def _judge(self, order: StartOrder, running: Mapping[ContainerId, AssignmentId | None]) -> None:
+    def _judge(
+        self, order: StartRequest, running: Mapping[ContainerId, AssignmentId | None]
+    ) -> None:
         if order.container_id in running:
             self.outrages.append(f"{order.container_id} was started while it ran")
         bot = json.loads(order.environment["BOT_DATA"])["id"]
@@ -137,7 +139,7 @@ class Platform(ScriptedBackend):
         """From now on everything works, and whatever is held goes on."""
         self.state_after_start = ContainerState.RUNNING
         self.stops_work = self.deletes_at_once = True
-        self.is_blind = False
+        self.status_unreliable = False
         self._failures.clear()
         for _, go_on in self._gates.values():
             go_on.set()
@@ -148,21 +150,21 @@ class Living:
     """One replica, until it dies."""
 
     def __init__(
-        self, database: Database, turn: asyncio.Lock, platform: Platform, policy: Policy
+        self, database: Database, turn: asyncio.Lock, pool_name: PoolName, policy: Policy
     ) -> None:
         self.fate = Fate()
         identity = Identity(
             owner=f"replica-{next(_owners)}", public_url="http://127.0.0.1:1", secret=b"secret"
         )
-        backend: Any = MortalBackend(platform, self.fate)
+        backend: Any = MortalBackend(pool_name, self.fate)
         self.replica = Replica(
             MortalDatabase(database, self.fate, turn), {"process": backend}, policy, identity
         )
 
     async def step(self) -> int:
         """Make every step that is due now, once; how many there were."""
-        await self.replica.stepper.make_due_steps()
-        tasks = list(self.replica.stepper.under_way)
+        await self.replica.reconciler.run_due_steps()
+        tasks = list(self.replica.reconciler.under_way)
         for outcome in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -170,5 +172,5 @@ class Living:
 
     def bury(self) -> None:
         self.fate.is_dead = True
-        for task in self.replica.stepper.under_way:
+        for task in self.replica.reconciler.under_way:
             task.cancel()

@@ -8,7 +8,7 @@ from typing import TypeVar
 from botpool.domain.errors import (
     BotpoolError,
     DatabaseUnavailable,
-    NoSlot,
+    NoFreeSlot,
     NotFound,
     PoolDrained,
     SlotInUse,
@@ -20,7 +20,7 @@ from botpool.engine.replica import Replica
 from tests.schedules.causes import Causes
 from tests.schedules.conductor import Conductor
 from tests.schedules.installation import BRISK, Installation, Unreachable
-from tests.schedules.simulated_platform import Platform, Run
+from tests.schedules.simulated_platform import PoolName, Run
 from tests.support.replicas import key, wish
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ class Cast:
         self.causes = Causes(BRISK)
         self.violations: list[str] = []
         self.installation: Installation
-        self.platform: Platform
+        self.pool_name: PoolName
 
     # Agents
 
@@ -49,11 +49,11 @@ class Cast:
         if character == "mute":
             await asyncio.sleep(3600)
         me, bot = run.assignment_id, run.bot_id
-        _, released = await self._insist(lambda r: r.agents.who_am_i(me, run.container_id))
+        _, released = await self._insist(lambda r: r.agents.identify(me, run.container_id))
         if not released:
             self._join(run)
             await self._be_in_the_call(me, bot, character)
-        self.platform.exit(run.container_id, ContainerState.EXITED)
+        self.pool_name.exit(run.container_id, ContainerState.EXITED)
 
     async def _be_in_the_call(self, me: AssignmentId, bot: BotId, character: str) -> None:
         ends_at = self.conductor.now + self.chance.uniform(0.5, 4.0)
@@ -99,7 +99,9 @@ class Cast:
         answers = await asyncio.gather(*posts, return_exceptions=True)
         admitted = [answer for answer in answers if not isinstance(answer, BaseException)]
         for answer in answers:
-            if isinstance(answer, BaseException) and not isinstance(answer, NoSlot | PoolDrained):
+            if isinstance(answer, BaseException) and not isinstance(
+                answer, NoFreeSlot | PoolDrained
+            ):
                 raise answer
         if len({answer.bot.id for answer in admitted}) > 1:
             self.violations.append(f"request {number} was admitted twice")
@@ -114,15 +116,15 @@ class Cast:
 
     async def operate(self) -> None:
         await asyncio.sleep(self.chance.uniform(2.0, 20.0))
-        slots = await self._insist(lambda r: r.reading.slots(platform=None, status=None))
-        platform = self.installation.pools[0].platform
+        slots = await self._insist(lambda r: r.reading.slots(pool_name=None, status=None))
+        pool_name = self.installation.pools[0].pool_name
         pull = self.chance.choice(("release", "recover", "cordon", "delete", "drain", "pass"))
         slot = SlotId(self.chance.choice(slots).id) if slots else None
         try:
             if pull == "drain":
-                await self._insist(lambda r: r.pools.drain(platform, drained=True, reason="test"))
+                await self._insist(lambda r: r.pools.drain(pool_name, drained=True, reason="test"))
                 await asyncio.sleep(self.chance.uniform(0.0, 10.0))
-                await self._insist(lambda r: r.pools.drain(platform, drained=False, reason="test"))
+                await self._insist(lambda r: r.pools.drain(pool_name, drained=False, reason="test"))
             elif pull == "pass":
                 await self._insist(lambda r: r.recovery.recover())
                 await self._insist(lambda r: r.cleanup.clean(all_strays=True))
@@ -139,11 +141,11 @@ class Cast:
             return
         self.causes.operated = True
         if pull == "release":
-            await self._insist(lambda r: r.levers.release(slot, reason="released"))
+            await self._insist(lambda r: r.slot_commands.release(slot, reason="released"))
         elif pull == "recover":
-            await self._insist(lambda r: r.levers.recover(slot, reason="recovered"))
+            await self._insist(lambda r: r.slot_commands.recover(slot, reason="recovered"))
         else:
-            await self._insist(lambda r: r.levers.delete(slot, reason="deleted"))
+            await self._insist(lambda r: r.slot_commands.delete(slot, reason="deleted"))
 
     async def _cordon(self, slot: SlotId, *, cordoned: bool) -> None:
         await self._insist(lambda r: r.pools.cordon(slot, cordoned=cordoned, reason="test"))
@@ -162,13 +164,13 @@ class Cast:
 
     async def break_a_container(self) -> None:
         await asyncio.sleep(self.chance.uniform(3.0, 22.0))
-        if not self.platform.containers:
+        if not self.pool_name.containers:
             return
-        container_id = self.chance.choice(sorted(self.platform.containers))
+        container_id = self.chance.choice(sorted(self.pool_name.containers))
         if self.chance.random() < 0.5:
-            self.platform.delete(container_id)
+            self.pool_name.delete(container_id)
         else:
-            self.platform.exit(container_id, ContainerState.EXITED)
+            self.pool_name.exit(container_id, ContainerState.EXITED)
 
     async def _insist(self, work: Callable[[Replica], Awaitable[T]]) -> T:
         """Ask until somebody answers."""

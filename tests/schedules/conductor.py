@@ -1,6 +1,6 @@
 """An event loop on virtual time, in which a seed decides who goes next.
 
-Whoever is about to touch the outside, a transaction or a call to the platform, waits for its turn
+Whoever is about to touch the outside, a transaction or a call to the backend, waits for its turn
 here. When everybody waits, one of them is let go, by the seed; or time passes instead. Nothing ever
 waits for the machine (the database is asked while the whole loop stands still), so the same seed
 gives the same schedule, step by step.

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
-from botpool.domain.recovery import Limits
+from botpool.domain.recovery import RecoveryLimits
 from botpool.engine.replica import Identity, Replica
 from tests.schedules.conductor import Conductor, VirtualLoop
 from tests.schedules.simulated_database import Server, SimulatedDatabase, Trouble
-from tests.schedules.simulated_platform import Line, Platform
+from tests.schedules.simulated_platform import Line, PoolName
 
 T = TypeVar("T")
 SECRET = b"secret"
@@ -22,13 +22,13 @@ BRISK = Policy(
     deploy_timeout_s=40.0,
     deploy_grace_s=8.0,
     deploy_wait_timeout_s=60.0,
-    look_interval_s=8.0,
+    observe_interval_s=8.0,
     recovery_interval_s=15.0,
-    recovery=Limits(deploying_timeout_s=24, heartbeat_freshness_s=12, deploy_timeout_s=40),
+    recovery=RecoveryLimits(deploying_timeout_s=24, heartbeat_freshness_s=12, deploy_timeout_s=40),
     max_duration_s=90.0,
     leave_grace_s=4.0,
     cleanup_interval_s=30.0,
-    stray_for_s=15.0,
+    stray_after_s=15.0,
     stray_share=1.0,
     heartbeat_interval_ms=3_000,
     call_timeout_s=2.0,
@@ -104,7 +104,7 @@ class Installation:
         self,
         server: Server,
         conductor: Conductor,
-        platform: Platform,
+        pool_name: PoolName,
         trouble: Trouble,
         pools: Sequence[PoolSpec],
         concurrent_starts: int | None,
@@ -113,7 +113,7 @@ class Installation:
         self.living: list[Living] = []
         self._server = server
         self._conductor = conductor
-        self._platform = platform
+        self._platform = pool_name
         self._trouble = trouble
         self._concurrent_starts = concurrent_starts
         self._numbered = 0

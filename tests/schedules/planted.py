@@ -20,7 +20,7 @@ def _released_before_the_stop() -> Iterator[None]:
 
 
 def _counted_outside_the_lock() -> AbstractContextManager[None]:
-    return changed("lock_pool", {"pg_advisory_xact_lock(1651471472, hashtext(%(platform)s))": "1"})
+    return changed("lock_pool", {"pg_advisory_xact_lock(1651471472, hashtext(%(pool_name)s))": "1"})
 
 
 @contextmanager

@@ -10,13 +10,13 @@ from typing import Any
 import structlog
 
 from botpool.engine.maintenance.doctor.rules import EVERYTHING
-from botpool.store.examiner import check_statement
+from botpool.store.readonly_connection import check_statement
 from tests.schedules.cast import Cast
 from tests.schedules.causes import ENDS
 from tests.schedules.conductor import Conductor, VirtualLoop
 from tests.schedules.installation import Installation
 from tests.schedules.simulated_database import Server, Trouble
-from tests.schedules.simulated_platform import Manners, Platform
+from tests.schedules.simulated_platform import Manners, PoolName
 from tests.support.invariants import ALWAYS
 from tests.support.replicas import pool
 
@@ -112,13 +112,13 @@ class _Stage:
             start_fails=chance.choice((0.0, 0.0, 0.2)),
         )
         maximum = chance.choice((1, 1, 2, 3))
-        platform = Platform(self._conductor, manners, cast.live, maximum=maximum)
-        cast.platform = platform
-        self._server.after_release = lambda: self._see_nobody_running(platform)
+        pool_name = PoolName(self._conductor, manners, cast.live, maximum=maximum)
+        cast.pool_name = pool_name
+        self._server.after_release = lambda: self._see_nobody_running(pool_name)
         cast.installation = Installation(
             self._server,
             self._conductor,
-            platform,
+            pool_name,
             trouble,
             pools=[pool(maximum)],
             concurrent_starts=chance.choice((None, None, 1)),
@@ -139,7 +139,7 @@ class _Stage:
         doing = [asyncio.ensure_future(act) for act in acts]
         while self._conductor.now < TROUBLE_S:
             await asyncio.sleep(LOOK_S)
-            self._look()
+            self._observe()
             if all(task.done() for task in doing) and not self._restless(cast):
                 break
         self._conductor.slow = self._conductor.stalls = 0.0
@@ -157,7 +157,7 @@ class _Stage:
     async def _come_to_rest(self, cast: Cast) -> None:
         ends_at = self._conductor.now + LIMIT_S
         while restless := self._restless(cast):
-            self._look()
+            self._observe()
             if self._conductor.now > ends_at or self._outcome.violations:
                 self._outcome.violations.append(f"never came to rest: {restless}")
                 return
@@ -171,26 +171,26 @@ class _Stage:
         known = {slot["container_id"] or slot["slot_name"] for slot in slots}
         return (
             [row["what"] for row in rows]
-            + [f"{container.name} runs" for container in cast.platform.up]
+            + [f"{container.name} runs" for container in cast.pool_name.up]
             + [
                 f"{container_id} is nobody's"
-                for container_id, container in cast.platform.containers.items()
+                for container_id, container in cast.pool_name.containers.items()
                 if container_id not in known and container.name not in known
             ]
         )
 
-    def _look(self) -> None:
+    def _observe(self) -> None:
         """What must always hold, holds now."""
         self._server.show(self._conductor.now)
         for found in self._server.eye.execute(_RULES, EVERYTHING).fetchall():
             self._outcome.violations.append(f"{self._conductor.now:.3f} {found}")
 
-    def _see_nobody_running(self, platform: Platform) -> None:
+    def _see_nobody_running(self, pool_name: PoolName) -> None:
         rows = self._server.rows(
             "SELECT container_id FROM bot_pool_slots WHERE assigned_bot_id IS NULL"
         )
         free = {row["container_id"] for row in rows}
-        for run in platform.running:
+        for run in pool_name.running:
             if run.container_id in free:
                 self._outcome.violations.append(
                     f"{self._conductor.now:.3f} {run.container_id} is free, and runs"
@@ -198,15 +198,15 @@ class _Stage:
 
     def _judge(self, cast: Cast) -> None:
         outcome = self._outcome
-        self._look()
-        outcome.violations += cast.platform.violations + cast.violations
+        self._observe()
+        outcome.violations += cast.pool_name.violations + cast.violations
         rows = self._server.rows("SELECT id, status FROM bots")
         statuses = {row["id"]: row["status"] for row in rows}
         outcome.bots = len(statuses)
         lost = [bot for bot in cast.accepted if bot not in statuses]
         if lost:
             outcome.violations.append(f"accepted, and lost: {lost}")
-        now, down_at = self._conductor.now, cast.platform.down_at
+        now, down_at = self._conductor.now, cast.pool_name.down_at
         for end in self._server.rows(ENDS):
             if not cast.causes.explain(end, now=now, down_at=down_at):
                 outcome.violations.append(f"ended without a cause: {end}")

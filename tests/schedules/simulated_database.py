@@ -44,10 +44,10 @@ _CONNECTIONS = 4
 """More than can be in use at once: one that runs, one held open, one blocked by it."""
 
 
-_OF_NO_ACCOUNT = frozenset({"note_pool_minute", "prune_history", "prune_idempotency_keys"})
+_OF_NO_ACCOUNT = frozenset({"record_pool_sample", "prune_history", "prune_idempotency_keys"})
 """Notes for charts, and what is forgotten after days: no schedule depends on them."""
 
-_UNORDERED = frozenset({"lease_slots", "list_looked_at"})
+_UNORDERED = frozenset({"lease_slots", "list_observed_slots"})
 """They give slots in any order."""
 
 

@@ -1,4 +1,4 @@
-"""A platform that keeps the Protocol's promises and no others, and sees what really ran.
+"""A backend that keeps the Protocol's promises and no others, and sees what really ran.
 
 Its calls take turns like transactions: before they arrive, and before their answer does. A call may
 get lost, its answer may get lost, and a caller that gave up may have asked for something that
@@ -14,7 +14,7 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
+from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
 from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded, StillRunning
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
@@ -46,7 +46,7 @@ class Container:
 
 @dataclass
 class Manners:
-    """How a platform behaves, and how likely it is to fail."""
+    """How a backend behaves, and how likely it is to fail."""
 
     start_s: tuple[float, float] = (0.0, 2.0)
     stop_s: tuple[float, float] = (0.0, 4.0)
@@ -57,7 +57,7 @@ class Manners:
     start_fails: float = 0.0
 
 
-class Platform:
+class PoolName:
     def __init__(
         self, conductor: Conductor, manners: Manners, live: Callable[[Run], Any], *, maximum: int
     ) -> None:
@@ -99,7 +99,7 @@ class Platform:
         self.containers[container_id] = Container(name=spec.name)
         return container_id
 
-    def start(self, order: StartOrder) -> None:
+    def start(self, order: StartRequest) -> None:
         container = self.find(order.container_id)
         if order.assignment_id <= container.stopped_through:
             raise StartSuperseded(order.container_id, "it was stopped already")
@@ -191,20 +191,20 @@ class Platform:
 
 
 class Line:
-    """The platform as one replica reaches it: a `Backend`."""
+    """The backend as one replica reaches it: a `Backend`."""
 
     name = "process"
-    place = "here"
+    image_host = "here"
     status_lag_s = 0.0
     has_descriptions = False
 
-    def __init__(self, platform: Platform, owner: str, concurrent_starts: int | None) -> None:
+    def __init__(self, pool_name: PoolName, owner: str, concurrent_starts: int | None) -> None:
         self.concurrent_starts = concurrent_starts
         self.hints: asyncio.Queue[ContainerId] = asyncio.Queue()
-        self._platform = platform
+        self._platform = pool_name
         self._owner = owner
         self._dead = False
-        platform.lines.append(self)
+        pool_name.lines.append(self)
 
     def die(self) -> None:
         self._dead = True
@@ -217,7 +217,7 @@ class Line:
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
         return await self._call(f"ensure {spec.name}", lambda: self._platform.ensure(spec))
 
-    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         what = f"start {order.container_id} for {order.assignment_id}"
         await self._call(what, lambda: self._platform.start(order))
         return None
@@ -227,7 +227,7 @@ class Line:
     ) -> DeploymentState | None:
         return None
 
-    async def look(
+    async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
         return await self._call(
@@ -243,10 +243,12 @@ class Line:
     async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
         await self._call(f"delete {container_id}", lambda: self._platform.delete(container_id))
 
-    async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
-        def listed() -> list[Found]:
+    async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
+        def listed() -> list[OwnedContainer]:
             containers = self._platform.containers.items()
-            return [Found(container_id=each, name=found.name) for each, found in containers]
+            return [
+                OwnedContainer(container_id=each, name=found.name) for each, found in containers
+            ]
 
         return await self._call("list", listed)
 

@@ -79,7 +79,7 @@ class Bots:
     async def _act(self, agent: Agent, control_plane: Agents) -> None:
         assert agent.assignment_id is not None
         if agent.bot_id is None:
-            view, released = await control_plane.who_am_i(agent.assignment_id, agent.container_id)
+            view, released = await control_plane.identify(agent.assignment_id, agent.container_id)
             if released:
                 agent.running = False
                 return

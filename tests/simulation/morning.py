@@ -18,13 +18,13 @@ import psycopg
 from psycopg.rows import dict_row
 
 from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
-from botpool.domain.ids import BotId, Platform
+from botpool.domain.ids import BotId, PoolName
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
-from botpool.domain.recovery import Limits
+from botpool.domain.recovery import RecoveryLimits
 from botpool.emulators.coolify import EmulatedTransport, ManualClock, Nature, World
 from botpool.engine.replica import Identity, Replica
-from botpool.engine.runtime.request_budget import SharedBudget
+from botpool.engine.runtime.request_budget import SharedRequestBudget
 from botpool.store.database import Database
 from tests.simulation.agents import Bots
 from tests.support.clock import Clock
@@ -83,19 +83,25 @@ QUARTER_POLICY = Policy(
     deploy_timeout_s=300,
     deploy_grace_s=45,
     deploy_wait_timeout_s=900,
-    look_interval_s=5,
+    observe_interval_s=5,
     stop_patience_s=40,
     heartbeat_interval_ms=5_000,
     recovery_interval_s=15,
-    recovery=Limits(deploying_timeout_s=225, heartbeat_freshness_s=75, deploy_timeout_s=300),
+    recovery=RecoveryLimits(
+        deploying_timeout_s=225, heartbeat_freshness_s=75, deploy_timeout_s=300
+    ),
     cleanup_interval_s=60,
-    stray_for_s=150,
+    stray_after_s=150,
 )
 
 
-def coolify_pool(max_size: int, platform: Platform = MEET, image: str = "acme/bot:1") -> PoolSpec:
+def coolify_pool(max_size: int, pool_name: PoolName = MEET, image: str = "acme/bot:1") -> PoolSpec:
     return PoolSpec(
-        platform=platform, backend="coolify", image=image, max_size=max_size, heartbeats="required"
+        pool_name=pool_name,
+        backend="coolify",
+        image=image,
+        max_size=max_size,
+        heartbeats="required",
     )
 
 
@@ -182,7 +188,7 @@ class Morning:
             status_lag_s=self.status_lag_s,
             retry_wait_s=0,
         )
-        budget = SharedBudget(
+        budget = SharedRequestBudget(
             database=database,
             backend="coolify",
             requests_per_minute=nature.requests_per_minute,
@@ -207,10 +213,10 @@ class Morning:
     def replica(self) -> Replica:
         return self.living[0].replica
 
-    async def admit(self, bots: int, platform: Platform = MEET, **changes: Any) -> list[BotId]:
+    async def admit(self, bots: int, pool_name: PoolName = MEET, **changes: Any) -> list[BotId]:
         wanted = {"queue_timeout_ms": 600_000} | changes
         return [
-            (await self.replica.admission.admit(wish(platform, **wanted))).bot.id
+            (await self.replica.admission.admit(wish(pool_name, **wanted))).bot.id
             for _ in range(bots)
         ]
 
@@ -251,15 +257,15 @@ class Morning:
 
     def _interval_s(self, name: str) -> float:
         return {
-            "look": self.policy.look_interval_s,
+            "look": self.policy.observe_interval_s,
             "recover": self.policy.recovery_interval_s,
             "clean": self.policy.cleanup_interval_s,
         }[name]
 
     async def _step(self, replica: Replica) -> None:
         for _ in range(3):
-            await replica.stepper.make_due_steps()
-            tasks = list(replica.stepper.under_way)
+            await replica.reconciler.run_due_steps()
+            tasks = list(replica.reconciler.under_way)
             if not tasks:
                 break
             outcomes = await asyncio.gather(*tasks, return_exceptions=True)
@@ -267,20 +273,20 @@ class Morning:
                 raise Killed
 
     async def _watch(self, replica: Replica, due: set[str]) -> None:
-        await replica.recovery.say_alive()
+        await replica.recovery.record_liveness()
         if "look" in due:
-            await replica.looker.look_at_due_backends()
+            await replica.observer.observe_due_backends()
         if "recover" in due:
             await replica.recovery.recover()
         if "clean" in due:
             await replica.cleanup.clean(all_strays=False)
-        await replica.queue_keeper.keep()
+        await replica.queue_poller.keep()
         await replica.describer.describe_due()
 
     async def bury(self, living: Living) -> None:
-        """Nothing of it is handed back; another one takes its place."""
+        """Nothing of it is handed back; another one takes its image_host."""
         self.killed += 1
-        for task in list(living.replica.stepper.under_way):
+        for task in list(living.replica.reconciler.under_way):
             task.cancel()
         self.living.remove(living)
         await self.start_replica()

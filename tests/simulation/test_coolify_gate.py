@@ -2,13 +2,13 @@
 
 import pytest
 
-from botpool.domain.ids import Platform
+from botpool.domain.ids import PoolName
 from tests.simulation.morning import QUARTER, QUARTER_LAG_S, QUARTER_POLICY, Morning, coolify_pool
 from tests.simulation.verdict import assert_good
 from tests.support.replicas import MEET, TEAMS
 
 IMAGE = "acme/bot:1"
-ZOOM = Platform("zoom")
+ZOOM = PoolName("zoom")
 
 
 def quarter(url: str, *pools: object, **changes: object):  # type: ignore[no-untyped-def]
@@ -67,7 +67,7 @@ async def test_the_next_one_leads_when_the_leader_is_cancelled(database_url: str
         (bot,) = morning.rows(
             "SELECT assigned_bot_id AS id FROM bot_pool_slots WHERE leads_image IS NOT NULL"
         )
-        await morning.replica.stopping.stop(bot["id"])
+        await morning.replica.bot_stopper.stop(bot["id"])
         await morning.run_until(lambda: leader(morning) not in (None, first), within_s=120)
         await morning.run_until(morning.all_ended, within_s=4000)
         statuses = morning.statuses()
@@ -109,8 +109,8 @@ async def test_two_platforms_and_two_tags_pull_side_by_side(database_url: str) -
         coolify_pool(2, ZOOM, "acme/teams:2"),
     )
     async with quarter(database_url, *pools) as morning:
-        for platform in (MEET, TEAMS, ZOOM):
-            await morning.admit(2, platform)
+        for pool_name in (MEET, TEAMS, ZOOM):
+            await morning.admit(2, pool_name)
         await morning.run_until(lambda: len(morning.world.deployments.open) == 3, within_s=60)
         await morning.run_until(morning.all_ended, within_s=4000)
         assert pulls(morning) == {"acme/meet:1": 1, "acme/teams:1": 1, "acme/teams:2": 1}

@@ -83,10 +83,10 @@ async def live(url: str, seed: int) -> None:
         troubles = {chance.uniform(0, 40): some_faults(chance) for _ in range(chance.randint(1, 2))}
         while morning.now < TROUBLE_S:
             if morning.now < 70 and chance.random() < 0.15:
-                platform = chance.choice(pools).platform
-                admitted += await morning.admit(chance.randint(1, 2), platform)
+                pool_name = chance.choice(pools).pool_name
+                admitted += await morning.admit(chance.randint(1, 2), pool_name)
             if admitted and chance.random() < 0.02:
-                await morning.replica.stopping.stop(chance.choice(admitted))
+                await morning.replica.bot_stopper.stop(chance.choice(admitted))
             if chance.random() < 0.03:
                 line = chance.choice(morning.living).line
                 line.dies_in, line.dies_before = chance.randint(1, 8), chance.random() < 0.5

@@ -39,7 +39,7 @@ def snapshot(world: World, uuids: list[str]) -> list[Any]:
 def assert_good(morning: Morning, *, restarts: bool = False) -> None:
     """No bot lost, none started twice, nothing left over, never too many requests.
 
-    `restarts`: the platform itself starts containers again, as in a crash loop.
+    `restarts`: the backend itself starts containers again, as in a crash loop.
     """
     assert_settled(morning.url)
     failed = morning.rows("SELECT id, failure_reason FROM bots WHERE status = 'FAILED'")

@@ -56,12 +56,12 @@ def test_a_directory_that_exists_keeps_its_mode(tmp_path: Path) -> None:
     assert mode_of(DataDir.open(tmp_path).root) == 0o755
 
 
-@pytest.mark.parametrize("place", ["file", "file/below"])
-def test_a_file_is_refused(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("image_host", ["file", "file/below"])
+def test_a_file_is_refused(tmp_path: Path, image_host: str) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(SettingError, match=r"^data_dir: .* a file$"):
-        DataDir.open(tmp_path / place)
+        DataDir.open(tmp_path / image_host)
 
 
 def test_a_place_that_cannot_be_written_is_refused() -> None:

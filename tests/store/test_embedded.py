@@ -32,7 +32,7 @@ time.sleep(600)
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def image_host() -> Iterator[Path]:
     """A short path of its own; pytest's would not leave room for a socket."""
     with tempfile.TemporaryDirectory(prefix="bp-", dir=fastest_place()) as path:
         yield Path(path)
@@ -49,8 +49,8 @@ def cluster() -> Iterator[Path]:
 
 
 @pytest.fixture
-def data_dir(place: Path, cluster: Path) -> Iterator[DataDir]:
-    data_dir = DataDir.open(place / "data")
+def data_dir(image_host: Path, cluster: Path) -> Iterator[DataDir]:
+    data_dir = DataDir.open(image_host / "data")
     copy_cluster(cluster, data_dir)
     yield data_dir
     EmbeddedPostgres(data_dir).stop()
@@ -86,8 +86,8 @@ def read_row(url: str) -> int:
     return int(row[0])
 
 
-def test_first_start_keeps_data_for_the_second(place: Path) -> None:
-    data_dir = DataDir.open(place / "data")
+def test_first_start_keeps_data_for_the_second(image_host: Path) -> None:
+    data_dir = DataDir.open(image_host / "data")
     server = EmbeddedPostgres(data_dir)
     write_row(server.start())
     server.stop()
@@ -233,8 +233,8 @@ def test_a_file_left_behind_with_a_strangers_number_does_not_matter(data_dir: Da
         stranger.wait()
 
 
-def test_a_start_killed_in_initdb_is_begun_anew(place: Path) -> None:
-    data_dir = DataDir.open(place / "data")
+def test_a_start_killed_in_initdb_is_begun_anew(image_host: Path) -> None:
+    data_dir = DataDir.open(image_host / "data")
     half = data_dir.root / "postgres.new"
     half.mkdir()
     (half / "PG_VERSION").write_text("18\n")
@@ -247,8 +247,8 @@ def test_a_start_killed_in_initdb_is_begun_anew(place: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 150, "with space", "a,b", "100%", 'say "hi"', "ünï"])
-def test_any_path_will_do(place: Path, cluster: Path, name: str) -> None:
-    data_dir = DataDir.open(place / name)
+def test_any_path_will_do(image_host: Path, cluster: Path, name: str) -> None:
+    data_dir = DataDir.open(image_host / name)
     copy_cluster(cluster, data_dir)
     server = EmbeddedPostgres(data_dir)
 
@@ -263,16 +263,16 @@ def test_any_path_will_do(place: Path, cluster: Path, name: str) -> None:
 
 
 def test_a_short_socket_directory_of_somebody_else_is_refused(
-    place: Path, cluster: Path, monkeypatch: pytest.MonkeyPatch
+    image_host: Path, cluster: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
-    data_dir = DataDir.open(place / ("x" * 150))
+    monkeypatch.setattr(tempfile, "tempdir", str(image_host))
+    data_dir = DataDir.open(image_host / ("x" * 150))
     copy_cluster(cluster, data_dir)
     server = EmbeddedPostgres(data_dir)
     server.start()
     short = postmaster_of(data_dir).socket_dir
     server.stop()
-    short.symlink_to(place)
+    short.symlink_to(image_host)
     account = ServerAccount.for_data(data_dir.postgres)
     os.chown(short, account.uid, account.gid, follow_symlinks=False)
 
@@ -298,8 +298,8 @@ def test_a_cluster_of_another_version_is_refused(data_dir: DataDir) -> None:
         EmbeddedPostgres(data_dir).start()
 
 
-def test_a_directory_without_a_cluster_is_refused(place: Path) -> None:
-    data_dir = DataDir.open(place / "data")
+def test_a_directory_without_a_cluster_is_refused(image_host: Path) -> None:
+    data_dir = DataDir.open(image_host / "data")
     data_dir.postgres.mkdir()
 
     with pytest.raises(SettingError, match=r"^data_dir: .*PG_VERSION"):

@@ -13,7 +13,7 @@ import pytest
 from botpool.domain.ids import BotId
 from botpool.domain.states import BotStatus
 from botpool.engine.admission.estimates import Estimates
-from botpool.engine.queries import Reading
+from botpool.engine.queries import Queries
 from botpool.store.database import Database
 from botpool.store.migrations import migrate
 from botpool.store.statements import sent_text
@@ -30,11 +30,11 @@ POOLS = ("google-meet", "teams", "zoom")
 FILL = f"""
     SET LOCAL session_replication_role = replica;  -- without looking each pool up again
     INSERT INTO backends (name) VALUES ('process');
-    INSERT INTO pools (platform, backend, image, max_size, heartbeats)
-    SELECT platform, 'process', 'demo', 100, 'required'
-    FROM unnest('{{{",".join(POOLS)}}}'::text[]) AS platform;
+    INSERT INTO pools (pool_name, backend, image, max_size, heartbeats)
+    SELECT pool_name, 'process', 'demo', 100, 'required'
+    FROM unnest('{{{",".join(POOLS)}}}'::text[]) AS pool_name;
     INSERT INTO bots (
-        platform, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
+        pool_name, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
         correlation_id, created_at, ended_at, failure_code)
     SELECT
         CASE WHEN n = 1 THEN 'teams' WHEN n % 2 = 0 THEN 'zoom' ELSE 'google-meet' END,
@@ -42,7 +42,7 @@ FILL = f"""
         'https://zoom.us/j/' || n, 'Botpool', '{{}}', 100, 1000, 'correlation-' || n,
         now(), now(), CASE WHEN n = 1 THEN 'operator' END
     FROM generate_series(1, {BOTS}) AS n;
-    INSERT INTO bot_pool_queue (bot_id, platform, queued_at, timeout_at)
+    INSERT INTO bot_pool_queue (bot_id, pool_name, queued_at, timeout_at)
     SELECT n, CASE WHEN n = 20000 THEN 'zoom' ELSE 'google-meet' END, now(), now()
     FROM generate_series(1, 20000) AS n;
     INSERT INTO bot_heartbeats (bot_id, assignment_id, last_at)
@@ -52,7 +52,7 @@ FILL = f"""
     FROM generate_series(1, 20000) AS n;
     INSERT INTO history (kind, slot_id, reason)
     SELECT 'slot.status', n % 5 + 1, 'test' FROM generate_series(1, 5000) AS n;
-    INSERT INTO assignments (id, bot_id, slot_id, slot_name, platform, attempt, warm, assigned_at)
+    INSERT INTO assignments (id, bot_id, slot_id, slot_name, pool_name, attempt, warm, assigned_at)
     SELECT n, n, (n - 1) % 5 + 2, 's', 'zoom', 1, true, now() FROM generate_series(1, 20000) AS n;
 """
 
@@ -78,7 +78,7 @@ def connection(full: str) -> Iterator[psycopg.Connection]:
 
 
 def asked(**changes: Any) -> dict[str, Any]:
-    whole = {"statuses": [*BotStatus], "platform": None, "search": None}
+    whole = {"statuses": [*BotStatus], "pool_name": None, "search": None}
     return {**whole, "before": 2**63 - 1, "since": 0, "limit": LIMIT, **changes}
 
 
@@ -94,9 +94,9 @@ PART = {"before": 60_001, "since": 50_001}
         (asked(before=LIMIT), A_PAGE),
         (asked(statuses=["FAILED"]), A_PAGE),
         (asked(statuses=["DONE"], before=LIMIT), A_PAGE),
-        (asked(platform="teams"), A_PAGE),
-        (asked(statuses=["DONE"], platform="teams"), A_PAGE),
-        (asked(statuses=["CANCELLED"], platform="zoom", before=50_000), A_PAGE),
+        (asked(pool_name="teams"), A_PAGE),
+        (asked(statuses=["DONE"], pool_name="teams"), A_PAGE),
+        (asked(statuses=["CANCELLED"], pool_name="zoom", before=50_000), A_PAGE),
         (asked(search="nowhere", **PART), 10_000 + A_PAGE),
         (asked(search="nowhere", statuses=["FAILED"], **PART), A_PAGE),
         (asked(search="correlation"), A_PAGE),
@@ -119,8 +119,8 @@ def test_a_page_of_bots_reads_few_rows(
     ("name", "parameters", "rows"),
     [
         ("find_bot_bounds", {}, 2),
-        ("list_queue", {"platform": None, "limit": 1000}, 1010),
-        ("list_queue", {"platform": "zoom", "limit": 1000}, 1 + len(POOLS)),
+        ("list_queue", {"pool_name": None, "limit": 1000}, 1010),
+        ("list_queue", {"pool_name": "zoom", "limit": 1000}, 1 + len(POOLS)),
         ("list_bot_history", {"bot_id": 19_007}, 40),
         # Those of its stays, those without a bot, and both put together.
         ("list_slot_history", {"slot_id": 3, "limit": 500}, 1_600),
@@ -140,15 +140,15 @@ def test_what_a_page_asks_beside_reads_few_rows(
 
 
 @pytest.fixture
-async def reading(full: str) -> AsyncIterator[Reading]:
+async def reading(full: str) -> AsyncIterator[Queries]:
     database = Database(full)
     await database.open()
-    yield Reading(database=database, backends={}, estimates=Estimates(database))
+    yield Queries(database=database, backends={}, estimates=Estimates(database))
     await database.close()
 
 
 async def walked(
-    reading: Reading, *, limit: int = 50, search: str | None = None, status: str | None = None
+    reading: Queries, *, limit: int = 50, search: str | None = None, status: str | None = None
 ) -> list[list[int]]:
     """The bots of each page, to the last one."""
     pages: list[list[int]] = []
@@ -156,7 +156,7 @@ async def walked(
     while not pages or before is not None:
         page = await reading.bots(
             status=BotStatus(status) if status else None,
-            platform=None,
+            pool_name=None,
             search=search,
             before=before,
             limit=limit,
@@ -166,7 +166,7 @@ async def walked(
     return pages
 
 
-async def test_every_page_is_reached_and_no_bot_is_shown_twice(reading: Reading) -> None:
+async def test_every_page_is_reached_and_no_bot_is_shown_twice(reading: Queries) -> None:
     pages = await walked(reading, limit=10_000, status="CANCELLED")
     assert [bot for page in pages for bot in page] == [*range(99_999, 0, -3)]
     assert [len(page) for page in pages] == [10_000, 10_000, 10_000, 3_333]
@@ -176,7 +176,7 @@ async def test_every_page_is_reached_and_no_bot_is_shown_twice(reading: Reading)
 
 
 async def test_a_search_answers_after_each_part(
-    reading: Reading, monkeypatch: pytest.MonkeyPatch
+    reading: Queries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("botpool.engine.queries._SEARCHED", 30_000)
     pages = await walked(reading, search="j/9999", limit=6)

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from botpool.engine.admission.bot_requests import Wish, columns
+from botpool.engine.admission.bot_requests import AdmissionRequest, columns
 from botpool.store.migrations import migrate
 from botpool.store.statements import sent_text
 from tests.store.explained import executed_as_planned, explained, plan, read_whole, rows_read
@@ -32,23 +32,23 @@ def filling(*, slots: int, queued: int) -> str:
     deploying, in_call = busy // 2, busy // 8
     return f"""
     INSERT INTO backends (name) VALUES ('process');
-    INSERT INTO pools (platform, backend, image, max_size, heartbeats) VALUES
+    INSERT INTO pools (pool_name, backend, image, max_size, heartbeats) VALUES
         ('google-meet', 'process', 'demo', {slots}, 'required'),
         ('teams', 'process', 'demo', 0, 'required');
     INSERT INTO bots (
-        id, platform, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
+        id, pool_name, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
         correlation_id, created_at, queued_at, attempts, assignment_id)
     SELECT
         n, CASE WHEN n <= {busy} THEN 'google-meet' ELSE 'teams' END,
         CASE WHEN n <= {in_call} THEN 'IN_CALL' WHEN n <= {busy} THEN 'DEPLOYING' ELSE 'QUEUED' END,
         'u', 'n', '{{}}', 100, 1000, 'c', now(), now(), 1, CASE WHEN n <= {busy} THEN n END
     FROM generate_series(1, {busy + queued}) AS n;
-    INSERT INTO assignments (id, bot_id, slot_id, slot_name, platform, attempt, warm, assigned_at)
+    INSERT INTO assignments (id, bot_id, slot_id, slot_name, pool_name, attempt, warm, assigned_at)
     SELECT n, n, n, 's' || n, 'google-meet', 1, true, now() FROM generate_series(1, {busy}) AS n;
-    INSERT INTO bot_pool_queue (bot_id, platform, queued_at, timeout_at)
-    SELECT id, platform, now(), now() + interval '1 hour' FROM bots WHERE status = 'QUEUED';
+    INSERT INTO bot_pool_queue (bot_id, pool_name, queued_at, timeout_at)
+    SELECT id, pool_name, now(), now() + interval '1 hour' FROM bots WHERE status = 'QUEUED';
     INSERT INTO bot_pool_slots (
-        id, platform, number, slot_name, backend, image, container_id, status, phase,
+        id, pool_name, number, slot_name, backend, image, container_id, status, phase,
         assigned_bot_id, assignment_id, last_used_at, next_step_at)
     SELECT
         n, 'google-meet', n, 'pool-google-meet-' || n, 'process', 'demo', 'c' || n,
@@ -68,18 +68,18 @@ def filling(*, slots: int, queued: int) -> str:
 
 ZOOM = "zoom"
 AT_ONCE = f"""
-    INSERT INTO pools (platform, backend, image, max_size, heartbeats)
+    INSERT INTO pools (pool_name, backend, image, max_size, heartbeats)
     VALUES ('{ZOOM}', 'process', 'demo', {3 * TOGETHER}, 'required');
-    INSERT INTO bot_pool_slots (platform, number, slot_name, backend, image, id)
+    INSERT INTO bot_pool_slots (pool_name, number, slot_name, backend, image, id)
     SELECT '{ZOOM}', n, 'pool-{ZOOM}-' || n, 'process', 'demo', {SLOTS} + n
     FROM generate_series(1, {TOGETHER}) AS n;
     INSERT INTO bots (
-        platform, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
+        pool_name, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
         correlation_id, created_at, queued_at)
     SELECT '{ZOOM}', 'QUEUED', 'u', 'n', '{{}}', 100, 1000, 'c', now(), now()
     FROM generate_series(1, 2 * {TOGETHER});
-    INSERT INTO bot_pool_queue (bot_id, platform, queued_at, timeout_at)
-    SELECT id, platform, now(), now() + interval '1 hour' FROM bots WHERE platform = '{ZOOM}';
+    INSERT INTO bot_pool_queue (bot_id, pool_name, queued_at, timeout_at)
+    SELECT id, pool_name, now(), now() + interval '1 hour' FROM bots WHERE pool_name = '{ZOOM}';
     UPDATE bot_pool_queue SET timeout_at = now() - interval '1 minute'
     WHERE bot_id BETWEEN {BUSY + 1} AND {BUSY + TOGETHER};
 """
@@ -119,13 +119,13 @@ def each(value: Any) -> list[Any]:
     return [value] * TOGETHER
 
 
-def wishes(platform: Any) -> dict[str, Any]:
-    several = [Wish(request=wish(platform), key=None)] * TOGETHER
+def wishes(pool_name: Any) -> dict[str, Any]:
+    several = [AdmissionRequest(request=wish(pool_name), key=None)] * TOGETHER
     return columns(several, idempotency_days=7)
 
 
 FREED = {
-    "platform": MEET,
+    "pool_name": MEET,
     "match_follows": False,
     "slot_ids": ids(BUSY - TOGETHER + 1),
     "assignment_ids": ids(BUSY - TOGETHER + 1),
@@ -143,7 +143,7 @@ ENDED = {
     "failure_reasons": each(None),
     "reasons": each("test"),
     "hold_leases": each(False),
-    "unheard_since": each(None),
+    "silent_since": each(None),
 }
 ONE = {"assignment_id": BUSY // 2, "version": 1}
 RUNNING = {"max_duration_s": 60, "image_fresh_s": 60, "by_agent": True, "reason": "test"}
@@ -166,12 +166,12 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
     # Everything that is due waits for the replicas of another backend.
     ("lease_slots", LEASED | {"backends": ["elsewhere"]}, 10),
     # Nobody waits in that pool, and nothing of it has to go: looked at, not counted.
-    ("trim_pool", {"platform": MEET}, 10),
-    ("match_queue", {"platform": MEET}, 10),
-    ("grow_pool", {"platform": MEET}, 10),
+    ("shrink_pool", {"pool_name": MEET}, 10),
+    ("match_queue", {"pool_name": MEET}, 10),
+    ("grow_pool", {"pool_name": MEET}, 10),
     # Their rows may be looked through once for each of them.
-    ("match_queue", {"platform": ZOOM}, 2 * TOGETHER * TOGETHER),
-    ("grow_pool", {"platform": ZOOM}, 10 * TOGETHER),
+    ("match_queue", {"pool_name": ZOOM}, 2 * TOGETHER * TOGETHER),
+    ("grow_pool", {"pool_name": ZOOM}, 10 * TOGETHER),
     ("expire_queue", {"limit": 100}, 10 * TOGETHER),
     ("mark_running", ONE | RUNNING, 30),
     ("record_start", ONE | {"slot_id": BUSY // 2, "deployment_id": "d", "timeout_s": 60}, 30),
@@ -180,15 +180,15 @@ HOT: list[tuple[str, dict[str, Any], int]] = [
         {"assignment_id": BUSY // 8, "status": "LEAVING", "sources": ["IN_CALL"]},
         30,
     ),
-    ("find_agent", ONE, 30),
+    ("get_agent_assignment", ONE, 30),
     ("get_bot", {"bot_id": BUSY // 2}, 30),
     ("find_slot_of_bot", {"bot_id": BUSY // 2}, 30),
     ("enqueue_bots", wishes(TEAMS) | {"match_follows": True}, 10 * TOGETHER),
     ("record_agent_events", ONE | {"kinds": ["joined"], "data": ["{}"]}, 30),
     ("find_queue_work", {}, 100),
     ("requeue_bots", UNDEPLOYED | {"max_attempts": 3}, 20 * TOGETHER),
-    ("fail_undeployed_bots", UNDEPLOYED, 20 * TOGETHER),
-    ("measure_occupancy", {"platform": TEAMS}, 2 * BUSY),
+    ("fail_bots_without_attempts", UNDEPLOYED, 20 * TOGETHER),
+    ("measure_occupancy", {"pool_name": TEAMS}, 2 * BUSY),
     ("prune_history", {"limit": TOGETHER, "days": 0}, 10 * TOGETHER),
     # All are young: the first that is not too old is found by halving.
     ("prune_bots", {"limit": TOGETHER, "days": 1}, 10),
@@ -234,7 +234,7 @@ def test_plans_made_while_there_was_little_are_good_when_there_is_much(
             connection.execute("VACUUM ANALYZE")
         connection.execute(sent_text("prepare_session"))
         # Positions are counted up to a thousand.
-        hot = [*HOT, ("settle_newcomers", {}, 1_000 + 10 * TOGETHER)]
+        hot = [*HOT, ("settle_new_bots", {}, 1_000 + 10 * TOGETHER)]
         for name, parameters in {name: parameters for name, parameters, _ in hot}.items():
             plan(connection, name, parameters)
         connection.execute(EMPTY)
@@ -254,7 +254,7 @@ def test_plans_made_while_there_was_little_are_good_when_there_is_much(
 def test_strays_are_told_from_slots_by_reading_those_once(connection: psycopg.Connection) -> None:
     found = [f"stray-{n}" for n in range(100)]
     parameters = {"backend": "process", "container_ids": found, "names": found, "age_s": 600}
-    plan = explained(connection, "note_strays", parameters)
+    plan = explained(connection, "record_strays", parameters)
     assert rows_read(plan) <= 2 * SLOTS
 
 
@@ -262,6 +262,6 @@ def test_a_newcomer_behind_many_is_not_counted_in(connection: psycopg.Connection
     """Positions are counted up to a thousand, once for all who come together."""
     connection.execute("BEGIN")
     connection.execute(f"SELECT set_config('botpool.newcomers', '{{{BUSY + QUEUED}}}', true)")
-    plan = explained(connection, "settle_newcomers", {}, in_transaction=True)
+    plan = explained(connection, "settle_new_bots", {}, in_transaction=True)
     connection.execute("ROLLBACK")
     assert rows_read(plan) <= 1_100

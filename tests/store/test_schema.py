@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from botpool.domain.states import (
-    BOT_MOVES,
+    BOT_TRANSITIONS,
     FINAL,
-    SLOT_MOVES,
+    SLOT_TRANSITIONS,
     BotStatus,
     FailureCode,
     SlotPhase,
@@ -30,7 +30,7 @@ NAMES = sorted(path.stem for path in QUERIES.glob("*.sql"))
 def connection(database_url: str):  # type: ignore[no-untyped-def]
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(
-            "INSERT INTO pools (platform, backend, image, max_size, heartbeats) "
+            "INSERT INTO pools (pool_name, backend, image, max_size, heartbeats) "
             "VALUES ('google-meet', 'process', 'demo', 5, 'required')"
         )
         yield connection
@@ -43,9 +43,9 @@ def allowed(connection: psycopg.Connection, machine: str, old: str, new: str) ->
 
 def test_the_databases_moves_are_the_domains(connection: psycopg.Connection) -> None:
     for old, new in product(BotStatus, BotStatus):
-        assert allowed(connection, "bot", old, new) == (new in BOT_MOVES[old]), (old, new)
+        assert allowed(connection, "bot", old, new) == (new in BOT_TRANSITIONS[old]), (old, new)
     for slot_old, slot_new in product(SlotStatus, SlotStatus):
-        expected = slot_new in SLOT_MOVES[slot_old]
+        expected = slot_new in SLOT_TRANSITIONS[slot_old]
         assert allowed(connection, "slot", slot_old, slot_new) == expected, (slot_old, slot_new)
 
 
@@ -69,7 +69,7 @@ def test_a_slot_is_sound_exactly_as_the_domain_says(connection: psycopg.Connecti
     phases = [None, *SlotPhase, "else"]
     flags = [[None, 1]] * 2 + [[None, "text"]] * 3
     for row in product([*SlotStatus, "else"], phases, *flags, [0, 1]):
-        status, phase, bot, assignment, message, leads, place, number = row
+        status, phase, bot, assignment, message, leads, image_host, number = row
         expected = (
             status != "else"
             and phase != "else"
@@ -77,7 +77,7 @@ def test_a_slot_is_sound_exactly_as_the_domain_says(connection: psycopg.Connecti
             and (status in with_bot) == (bot is not None)
             and (bot is None) == (assignment is None)
             and (status != SlotStatus.ERROR or message is not None)
-            and (leads is None or (bot is not None and place is not None))
+            and (leads is None or (bot is not None and image_host is not None))
             and number >= 1
         )
         assert is_sound(connection, "slot", row) == expected, row
@@ -119,7 +119,7 @@ def test_a_row_that_is_not_sound_is_refused(
 
 def insert_bot(connection: psycopg.Connection, status: str = "DEPLOYING") -> int:
     row = connection.execute(
-        "INSERT INTO bots (platform, status, meeting_url, bot_display_name, bot_data, priority, "
+        "INSERT INTO bots (pool_name, status, meeting_url, bot_display_name, bot_data, priority, "
         "queue_timeout_ms, correlation_id, created_at, ended_at, failure_code) "
         "VALUES ('google-meet', %s, 'u', 'n', '{}', 100, 0, 'c', now(), "
         "CASE WHEN %s IN ('DONE', 'FAILED', 'CANCELLED') THEN now() END, "
@@ -132,7 +132,7 @@ def insert_bot(connection: psycopg.Connection, status: str = "DEPLOYING") -> int
 
 def insert_slot(connection: psycopg.Connection, number: int, bot: int | None = None) -> int:
     row = connection.execute(
-        "INSERT INTO bot_pool_slots (platform, number, slot_name, backend, image, status, phase, "
+        "INSERT INTO bot_pool_slots (pool_name, number, slot_name, backend, image, status, phase, "
         "assigned_bot_id, assignment_id) VALUES ('google-meet', %s, "
         "'pool-google-meet-' || %s, 'process', 'demo', "
         "%s, %s, %s, %s) RETURNING id",
@@ -211,7 +211,7 @@ def test_a_queue_row_without_a_queued_bot_cannot_be_committed(
     bot = insert_bot(connection)
     with pytest.raises(psycopg.errors.CheckViolation, match="queue row"):
         connection.execute(
-            "INSERT INTO bot_pool_queue (bot_id, platform, queued_at, timeout_at) "
+            "INSERT INTO bot_pool_queue (bot_id, pool_name, queued_at, timeout_at) "
             "VALUES (%s, 'google-meet', now(), now())",
             [bot],
         )

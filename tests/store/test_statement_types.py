@@ -21,7 +21,7 @@ _BY_ENDING = {
     "_id": "int8|text",
     "days": "int4",
     "limit": "int4|int8",
-    "platform": "text",
+    "pool_name": "text",
     "reason": "text",
     "reasons": "_text",
 }

@@ -18,11 +18,11 @@ from tests.support.replicas import Stage, pool
 FIRST = "0001-first-schema"
 
 DATA = """
-INSERT INTO pools (platform, backend, image, max_size, heartbeats)
+INSERT INTO pools (pool_name, backend, image, max_size, heartbeats)
 VALUES ('google-meet', 'process', 'demo', 5, 'required');
 
 INSERT INTO bots (
-    id, platform, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
+    id, pool_name, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
     correlation_id, attempts, assignment_id, slot_name, container_id, created_at, queued_at,
     assigned_at, started_at, ended_at)
 SELECT
@@ -38,14 +38,14 @@ FROM (VALUES (1, 'IN_CALL', 1), (2, 'DEPLOYING', 2), (3, 'DONE', 3), (4, 'QUEUED
     AS b (id, status, slot);
 
 INSERT INTO assignments (
-    id, bot_id, slot_id, slot_name, platform, attempt, warm, container_id, assigned_at, running_at)
+    id, bot_id, slot_id, slot_name, pool_name, attempt, warm, container_id, assigned_at, running_at)
 SELECT
     n, n, n, format('pool-google-meet-00%s', n), 'google-meet', 1, false, 'container-' || n, now(),
     CASE WHEN n <> 2 THEN now() END
 FROM generate_series(1, 3) AS n;
 
 INSERT INTO bot_pool_slots (
-    id, platform, number, slot_name, backend, image, container_id, status, phase, phase_at,
+    id, pool_name, number, slot_name, backend, image, container_id, status, phase, phase_at,
     assigned_bot_id, assignment_id, last_assigned_at, last_used_at, error_message, next_step_at,
     start_issued_at)
 SELECT
@@ -58,7 +58,7 @@ FROM (VALUES
     (1, 'busy', NULL, 1), (2, 'deploying', 'starting', 2), (3, 'releasing', NULL, 3),
     (4, 'error', NULL, NULL), (5, 'error', NULL, NULL)) AS s (id, status, phase, bot);
 
-INSERT INTO bot_pool_queue (bot_id, platform, priority, queued_at, timeout_at)
+INSERT INTO bot_pool_queue (bot_id, pool_name, priority, queued_at, timeout_at)
 VALUES (4, 'google-meet', 100, now(), now() + interval '5 minutes');
 
 INSERT INTO bot_heartbeats (bot_id, assignment_id, last_at) VALUES (1, 1, now());
@@ -126,10 +126,10 @@ async def test_what_was_under_way_goes_on_after_the_upgrade(old_url: str) -> Non
     async with Stage.set(old_url, clock) as stage:
         replica = await stage.replica(pool(5))
         check_schema(await replica.database.applied_migrations())
-        assert await replica.keys.find(key) is not None
+        assert await replica.api_keys.find(key) is not None
         await stage.settle(replica)
         busy, deploying, done, queued = (stage.bot(BotId(number)) for number in range(1, 5))
-        # Its platform lost the container: the bot that ran in it has ended, the others run anew.
+        # Its pool_name lost the container: the bot that ran in it has ended, the others run anew.
         assert (busy["status"], busy["failure_code"]) in (
             ("IN_CALL", None),
             ("FAILED", "container_exited"),

@@ -132,15 +132,15 @@ class Api:
 
     @property
     def user(self) -> dict[str, str]:
-        return bearer(self.keys["user"])
+        return bearer(self.api_keys["user"])
 
     @property
     def operator(self) -> dict[str, str]:
-        return bearer(self.keys["operator"])
+        return bearer(self.api_keys["operator"])
 
     @property
     def admin(self) -> dict[str, str]:
-        return bearer(self.keys["admin"])
+        return bearer(self.api_keys["admin"])
 
     def agent(self, bot_id: int) -> dict[str, str]:
         """What the container of a bot sends, of its latest assignment."""
@@ -194,7 +194,7 @@ async def api_over(stage: Stage, *pools: PoolSpec) -> AsyncIterator[Api]:
         ),
     )
     scopes = ("user", "operator", "admin")
-    keys = {scope: (await replica.keys.create(f"{scope} key", scope))[1] for scope in scopes}
+    keys = {scope: (await replica.api_keys.create(f"{scope} key", scope))[1] for scope in scopes}
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://botpool.test") as client:
         yield Api(stage=stage, replica=replica, client=client, keys=keys)

@@ -6,7 +6,7 @@ The rules are the doctor's: one file of SQL each, for tests and for operators.
 import psycopg
 
 from botpool.engine.maintenance.doctor.rules import EVERYTHING, RULES
-from botpool.store.examiner import check_statement
+from botpool.store.readonly_connection import check_statement
 
 ALWAYS = {rule.meaning: rule.name for rule in RULES if rule.always}
 

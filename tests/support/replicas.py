@@ -14,24 +14,24 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from botpool.domain.ids import AssignmentId, BotId, Platform
+from botpool.domain.ids import AssignmentId, BotId, PoolName
 from botpool.domain.policy import Policy
-from botpool.domain.records import Admitted, BotRequest, IdempotencyKey, PoolSpec
+from botpool.domain.records import AdmittedBot, BotRequest, IdempotencyKey, PoolSpec
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Identity, Replica
 from botpool.store.database import Database
 from tests.support.clock import Clock
 from tests.support.scripted_backend import ScriptedBackend
 
-MEET = Platform("google-meet")
-TEAMS = Platform("teams")
+MEET = PoolName("google-meet")
+TEAMS = PoolName("teams")
 _owners = itertools.count(1)
 
 
-def wish(platform: Platform = MEET, **changes: Any) -> BotRequest:
+def wish(pool_name: PoolName = MEET, **changes: Any) -> BotRequest:
     return replace(
         BotRequest(
-            platform=platform,
+            pool_name=pool_name,
             meeting_url="https://meet.google.com/abc-defg-hij",
             bot_display_name="Botpool",
             bot_data={},
@@ -43,15 +43,19 @@ def wish(platform: Platform = MEET, **changes: Any) -> BotRequest:
     )
 
 
-def pool(max_size: int, platform: Platform = MEET, image: str = "demo") -> PoolSpec:
+def pool(max_size: int, pool_name: PoolName = MEET, image: str = "demo") -> PoolSpec:
     return PoolSpec(
-        platform=platform, backend="process", image=image, max_size=max_size, heartbeats="required"
+        pool_name=pool_name,
+        backend="process",
+        image=image,
+        max_size=max_size,
+        heartbeats="required",
     )
 
 
 @dataclass
 class Stage:
-    """One database, one scripted platform, and as many replicas as a test wants."""
+    """One database, one scripted pool_name, and as many replicas as a test wants."""
 
     url: str
     clock: Clock
@@ -83,8 +87,8 @@ class Stage:
 
     async def step(self, replica: Replica) -> int:
         """Make every step that is due now, once; how many there were."""
-        await replica.stepper.make_due_steps()
-        tasks = list(replica.stepper.under_way)
+        await replica.reconciler.run_due_steps()
+        tasks = list(replica.reconciler.under_way)
         await asyncio.gather(*tasks)
         return len(tasks)
 
@@ -94,9 +98,9 @@ class Stage:
         while before != (before := self.slots()):
             while await self.step(replica):
                 pass
-            await replica.looker.look("process")
+            await replica.observer.observe("process")
 
-    async def run_bot(self, replica: Replica, **changes: Any) -> Admitted:
+    async def run_bot(self, replica: Replica, **changes: Any) -> AdmittedBot:
         """Admit a bot and see it run."""
         admitted = await replica.admission.admit(wish(**changes))
         await self.settle(replica)

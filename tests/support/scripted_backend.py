@@ -1,4 +1,4 @@
-"""A backend whose platform does what a test says, and which remembers every call.
+"""A backend whose pool_name does what a test says, and which remembers every call.
 
 It keeps the Protocol's promises (one run for each assignment, none after its stop), and can break
 them on purpose. It serves tests of the engine; containers for real are in `tests/backends`.
@@ -9,10 +9,15 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
+from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
 from botpool.domain.errors import BotpoolError, ContainerGone, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
-from botpool.domain.observation import UNDER_WAY, ContainerState, DeploymentState, Observation
+from botpool.domain.observation import (
+    ACTIVE_DEPLOYMENT,
+    ContainerState,
+    DeploymentState,
+    Observation,
+)
 
 
 @dataclass
@@ -31,7 +36,7 @@ class ScriptedBackend:
     has_descriptions = True
 
     def __init__(self) -> None:
-        self.place = "here"
+        self.image_host = "here"
         self.status_lag_s = 0.0
         self.concurrent_starts: int | None = None
         self.containers: dict[ContainerId, Container] = {}
@@ -39,7 +44,7 @@ class ScriptedBackend:
         self.state_after_start = ContainerState.RUNNING
         self.stops_work = True
         self.deletes_at_once = True
-        self.is_blind = False
+        self.status_unreliable = False
         """Like a Coolify that cannot reach its server: whatever it shows does not count."""
         self.has_deployments = False
         """Like Coolify: a start has a deployment, and nobody says whose run a status shows."""
@@ -67,7 +72,7 @@ class ScriptedBackend:
         self._gates.pop(call, None)
 
     def show(self, container_id: str, state: ContainerState) -> None:
-        """The platform now shows this state."""
+        """The backend now shows this state."""
         self.containers[ContainerId(container_id)].state = state
 
     def finish(
@@ -117,7 +122,7 @@ class ScriptedBackend:
         await self._pass_gate("answer of ensure")
         return container_id
 
-    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         await self._called("start", order.assignment_id)
         container = self._find(order.container_id)
         if order.assignment_id <= container.stopped_through:
@@ -139,7 +144,7 @@ class ScriptedBackend:
         await self._called("deployment", deployment_id)
         return self._find(container_id).deployment
 
-    async def look(
+    async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
         await self._called("look", tuple(container_ids))
@@ -154,7 +159,7 @@ class ScriptedBackend:
         container = self._find(container_id)
         if assignment_id is not None:
             container.stopped_through = max(container.stopped_through, assignment_id)
-        if container.deployment in UNDER_WAY:
+        if container.deployment in ACTIVE_DEPLOYMENT:
             container.deployment = DeploymentState.CANCELLED
         if self.stops_work:
             container.state = ContainerState.STOPPED
@@ -165,10 +170,10 @@ class ScriptedBackend:
         if self.deletes_at_once:
             self.containers.pop(container_id, None)
 
-    async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
+    async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
         await self._called("list_owned", None)
         return [
-            Found(container_id=container_id, name=container.name)
+            OwnedContainer(container_id=container_id, name=container.name)
             for container_id, container in self.containers.items()
         ]
 
@@ -215,11 +220,11 @@ class ScriptedBackend:
         container = self.containers.get(container_id)
         if container is None:
             return Observation(container_id=container_id, state=ContainerState.GONE)
-        under_way = container.deployment if container.deployment in UNDER_WAY else None
+        under_way = container.deployment if container.deployment in ACTIVE_DEPLOYMENT else None
         return Observation(
             container_id=container_id,
-            state=ContainerState.UNKNOWN if self.is_blind else container.state,
-            is_blind=self.is_blind,
+            state=ContainerState.UNKNOWN if self.status_unreliable else container.state,
+            status_unreliable=self.status_unreliable,
             assignment_id=None if self.has_deployments else container.assignment_id,
             deployment=under_way,
         )

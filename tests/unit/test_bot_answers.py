@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 import pytest
 
 from botpool.api import schemas, users
-from botpool.domain.ids import BotId, ContainerId, Platform
-from botpool.domain.records import Admitted, Bot
+from botpool.domain.ids import BotId, ContainerId, PoolName
+from botpool.domain.records import AdmittedBot, Bot
 from botpool.domain.states import BotStatus, FailureCode
 
 AT = datetime(2026, 1, 5, 10, 0, 0, 120_000, tzinfo=UTC)
 FAILED = Bot(
     id=BotId(7),
     correlation_id="c-1",
-    platform=Platform("teams"),
+    platform=PoolName("teams"),
     meeting_url="https://teams.live.com/meet/ä",
     bot_display_name="Botpool",
     status=BotStatus.FAILED,
@@ -37,12 +37,12 @@ QUEUED = replace(FAILED, status=BotStatus.QUEUED, failure_code=None, ended_at=No
 @pytest.mark.parametrize(
     ("admitted", "absent"),
     [
-        (Admitted(bot=FAILED), {"queue_position", "estimated_wait_ms"}),
-        (Admitted(bot=QUEUED, position=3), {"estimated_wait_ms"}),
-        (Admitted(bot=QUEUED, position=3, estimated_wait_ms=0), set()),
+        (AdmittedBot(bot=FAILED), {"queue_position", "estimated_wait_ms"}),
+        (AdmittedBot(bot=QUEUED, position=3), {"estimated_wait_ms"}),
+        (AdmittedBot(bot=QUEUED, position=3, estimated_wait_ms=0), set()),
     ],
 )
-def test_an_answer_has_the_shape_of_the_document(admitted: Admitted, absent: set[str]) -> None:
+def test_an_answer_has_the_shape_of_the_document(admitted: AdmittedBot, absent: set[str]) -> None:
     promised = schemas.BotAnswer(
         bot=schemas.Bot.of(admitted.bot),
         queue_position=admitted.position,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from botpool.domain.states import BOT_MOVES, FINAL, RUNNING, SLOT_MOVES
+from botpool.domain.states import BOT_TRANSITIONS, FINAL, RUNNING, SLOT_TRANSITIONS
 
 ROOT = Path(__file__).parents[2]
 STATES = ROOT / "docs" / "explanation" / "states.md"
@@ -24,14 +24,14 @@ def drawn(index: int) -> set[tuple[str, str]]:
 
 
 def test_the_slots_drawing_is_its_table() -> None:
-    assert drawn(0) == {(old, new) for old, targets in SLOT_MOVES.items() for new in targets}
+    assert drawn(0) == {(old, new) for old, targets in SLOT_TRANSITIONS.items() for new in targets}
 
 
 def test_the_bots_drawing_and_its_text_are_its_table() -> None:
     told = {(old, "DONE") for old in RUNNING} | {
-        (old, end) for old in BOT_MOVES if old not in FINAL for end in ("FAILED", "CANCELLED")
+        (old, end) for old in BOT_TRANSITIONS if old not in FINAL for end in ("FAILED", "CANCELLED")
     }
-    table = {(old, new) for old, targets in BOT_MOVES.items() for new in targets}
+    table = {(old, new) for old, targets in BOT_TRANSITIONS.items() for new in targets}
     assert drawn(1) | told == table
 
 

@@ -10,17 +10,17 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from botpool.backends.protocol import Found
+from botpool.backends.protocol import OwnedContainer
 from botpool.cli.doctor import table, verdict
 from botpool.domain.ids import ContainerId
 from botpool.engine.maintenance.doctor import CATALOGUE, Check, Finding, Result
+from botpool.engine.maintenance.doctor.backends import compare
 from botpool.engine.maintenance.doctor.database import ServerFacts, judge_replicas, judge_server
-from botpool.engine.maintenance.doctor.platforms import compare
 from botpool.engine.maintenance.doctor.rules import RULES, finding_of, still
-from botpool.store import examiner
+from botpool.store import readonly_connection
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "when-something-is-wrong.md"
-CHECKS = Path(examiner.__file__).parent / "sql" / "checks"
+CHECKS = Path(readonly_connection.__file__).parent / "sql" / "checks"
 NAMES = sorted(path.stem for path in CHECKS.glob("*.sql"))
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WELL = ServerFacts(
@@ -59,7 +59,7 @@ def test_every_rule_has_its_file_and_every_file_its_rule() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rule_says_what_it_finds_stands_alone_and_only_reads(name: str) -> None:
-    text = examiner.check_statement(name)
+    text = readonly_connection.check_statement(name)
     assert text.startswith("-- "), "its purpose is its first line"
     body = re.sub(r"--[^\n]*", "", text)
     assert ";" not in body, "one statement a file"
@@ -141,8 +141,8 @@ def row(name: str, container_id: str | None, status: str = "idle") -> dict[str, 
     return {"slot_name": name, "backend": "b", "container_id": container_id, "status": status}
 
 
-def container(name: str, container_id: str) -> Found:
-    return Found(container_id=ContainerId(container_id), name=name)
+def container(name: str, container_id: str) -> OwnedContainer:
+    return OwnedContainer(container_id=ContainerId(container_id), name=name)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def container(name: str, container_id: str) -> Found:
 )
 def test_containers_against_slots(
     before: list[dict[str, Any]],
-    listed: list[Found],
+    listed: list[OwnedContainer],
     after: list[dict[str, Any]],
     leftover: list[str],
     missing: list[str],

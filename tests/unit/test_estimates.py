@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.domain.ids import Platform
+from botpool.domain.ids import PoolName
 from botpool.engine.admission.estimates import Estimates
 from botpool.store.database import Database
 
-TEAMS = Platform("teams")
+TEAMS = PoolName("teams")
 
 
 @dataclass

@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from botpool import logs
-from botpool.domain.decisions import Ending
+from botpool.domain.decisions import BotEnding
 from botpool.domain.ids import BotId, ContainerId
 from botpool.domain.states import BotStatus, SlotStatus
 from botpool.engine.observability import event_log
@@ -50,7 +50,7 @@ def lines() -> Iterator[Lines]:
 
 def moved(**changes: Any) -> Callable[[], None]:
     row = ROW | changes
-    return lambda: event_log.slot_moved(
+    return lambda: event_log.slot_transitioned(
         row, old=SlotStatus.IDLE, new=SlotStatus.DEPLOYING, reason="assigned"
     )
 
@@ -83,7 +83,7 @@ def test_a_release_tells_people_how_it_ended_and_how_long_it_took(lines: Lines) 
 
 def test_a_bots_transition_for_people(lines: Lines) -> None:
     (line,) = lines(
-        lambda: event_log.bot_moved(
+        lambda: event_log.bot_transitioned(
             bot_id=BotId(12),
             pool="teams",
             old=BotStatus.QUEUED,
@@ -149,7 +149,7 @@ def test_what_is_told_together_fits_into_a_pipe(
     named = {"container_id": 64 * "c", "correlation_id": 128 * "i"}
     row = ROW | ended | named
     releases = [event_log.Release(row, SlotStatus.ERROR, reason, ContainerId(64 * "c"))] * 20
-    ends = [(row, Ending(status=BotStatus.CANCELLED, reason=reason))] * 20
+    ends = [(row, BotEnding(status=BotStatus.CANCELLED, reason=reason))] * 20
     for work in (lambda: event_log.released(releases), lambda: event_log.ended(ends)):
         written = lines(work, for_people=for_people)
         assert all("\n" not in text or len(text) < 4096 for text in written)

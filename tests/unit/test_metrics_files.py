@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
-from botpool.engine.observability.metric_definitions import Instruments
+from botpool.engine.observability.metric_definitions import MetricDefinitions
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "deploy/grafana/botpool.json").read_text())
 ALERTS: dict[str, Any] = yaml.safe_load((ROOT / "deploy/prometheus/alerts.yaml").read_text())
 
-LABELS = {each.name: {*each.labels, "instance", "job"} for each in Instruments().described}
-HISTOGRAMS = {each.name for each in Instruments().described if each.kind == "histogram"}
+LABELS = {each.name: {*each.labels, "instance", "job"} for each in MetricDefinitions().described}
+HISTOGRAMS = {each.name for each in MetricDefinitions().described if each.kind == "histogram"}
 SERIES = LABELS | {
     f"{name}_{part}": LABELS[name] | ({"le"} if part == "bucket" else set())
     for name in HISTOGRAMS
@@ -106,12 +106,12 @@ def test_the_reference_is_what_the_instruments_are() -> None:
 
 
 def test_no_label_is_an_id() -> None:
-    labels = {label for each in Instruments().described for label in each.labels}
+    labels = {label for each in MetricDefinitions().described for label in each.labels}
     assert not labels & {"bot", "slot", "container", "assignment", "correlation_id", "id", "name"}
 
 
 def test_two_replicas_in_one_process_do_not_count_for_each_other() -> None:
-    one, other = Instruments(), Instruments()
+    one, other = MetricDefinitions(), MetricDefinitions()
     one.recoveries.labels("orphan").inc()
     sample = ("botpool_recoveries_total", {"reason": "orphan"})
     assert one.registry.get_sample_value(*sample) == 1

@@ -131,8 +131,8 @@ class Agent:
 
     async def __aenter__(self) -> Self:
         path = f"/v1/agent/slot?containerId={quote(self._container_id, safe='')}"
-        who_am_i = partial(self._transport.call, "GET", path)
-        identity = Identity.from_json(await until_answered(who_am_i, self._backoff))
+        identify = partial(self._transport.call, "GET", path)
+        identity = Identity.from_json(await until_answered(identify, self._backoff))
         bot_id = identity.bot.id
         self._identity = identity
         self._transport.correlation_id = identity.bot.correlation_id

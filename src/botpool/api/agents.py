@@ -18,13 +18,13 @@ routes = APIRouter(prefix="/v1/agent", tags=["containers"])
 
 
 @routes.get("/slot", responses=_ERRORS)
-async def who_am_i(
+async def identify(
     replica: Service,
     assignment: AgentAssignment,
     container_id: Annotated[str, Query(alias="containerId", min_length=1, max_length=255)],
 ) -> schemas.AgentSlot:
     """The agent's own bot. Ask before joining anything; `released` means: exit."""
-    view, released = await replica.agents.who_am_i(assignment, ContainerId(container_id))
+    view, released = await replica.agents.identify(assignment, ContainerId(container_id))
     return schemas.AgentSlot(
         bot=schemas.Bot.of(view.bot),
         bot_data=dict(view.bot_data),

@@ -62,7 +62,7 @@ async def _from_cookie(request: Request, cookie: str, replica: Replica) -> ApiKe
     request.state.session_ends_at = int(ends_at)
     if request.method not in ("GET", "HEAD") and not _same_origin(request):
         raise HTTPException(403, "A request with the session's cookie must come from this origin.")
-    return await replica.keys.find_by_id(int(key_id))
+    return await replica.api_keys.find_by_id(int(key_id))
 
 
 def session_end(request: Request) -> int | None:
@@ -88,7 +88,7 @@ def _same_origin(request: Request) -> bool:
 async def _key_of(request: Request) -> ApiKey | None:
     replica = replica_of(request)
     if (text := _bearer(request) or request.headers.get("x-api-key")) is not None:
-        return await replica.keys.find(text)
+        return await replica.api_keys.find(text)
     if (cookie := request.cookies.get(COOKIE)) is not None:
         return await _from_cookie(request, cookie, replica)
     return None

@@ -30,19 +30,19 @@ async def bot_logs(
     follow: bool = False,
 ) -> Response:
     """Output of the bot's container; `follow` streams until it ends."""
-    lines = await replica.reading.bot_logs(BotId(bot_id), tail=tail, follow=follow)
+    lines = await replica.queries.bot_logs(BotId(bot_id), tail=tail, follow=follow)
     return StreamingResponse(await begun(lines), media_type="text/plain; charset=utf-8")
 
 
 @routes.get("/events", responses=_ERRORS)
 async def bot_events(replica: Service, _: User, bot_id: BotPath) -> schemas.Events:
     """A bot's history, oldest first."""
-    rows = await replica.reading.bot_history(BotId(bot_id))
+    rows = await replica.queries.bot_history(BotId(bot_id))
     return schemas.Events(events=[schemas.Event.model_validate(row) for row in rows])
 
 
 @routes.get("/timeline", responses=_ERRORS)
 async def bot_timeline(replica: Service, _: User, bot_id: BotPath) -> schemas.Timeline:
     """A bot's life in phases, oldest first. Each try has its own."""
-    bars = await replica.reading.bot_timeline(BotId(bot_id))
+    bars = await replica.queries.bot_timeline(BotId(bot_id))
     return schemas.Timeline(phases=[schemas.TimelineBar.model_validate(bar) for bar in bars])

@@ -27,6 +27,6 @@ def router(access: Access) -> APIRouter:
     )
     async def metrics(replica: Service) -> Response:
         """Prometheus metrics of this replica. Figures of pools may be five seconds old."""
-        return Response(await replica.scraping.text(), headers={"Content-Type": CONTENT_TYPE})
+        return Response(await replica.metrics_export.text(), headers={"Content-Type": CONTENT_TYPE})
 
     return routes

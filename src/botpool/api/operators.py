@@ -10,7 +10,7 @@ from botpool.api.parameters import PlatformQuery, PoolPath, SlotPath, WrittenPla
 from botpool.api.patterns import VISIBLE
 from botpool.api.problems import described
 from botpool.domain.errors import SlotInUse
-from botpool.domain.ids import Platform, SlotId
+from botpool.domain.ids import PoolName, SlotId
 from botpool.domain.records import Pool
 from botpool.domain.states import SlotStatus
 from botpool.engine.replica import Replica
@@ -35,7 +35,7 @@ Correlation = Annotated[str | None, Depends(_correlation)]
 @routes.get("/pools", responses=described(401, 403, 503))
 async def list_pools(replica: Service, _: Operator) -> schemas.Pools:
     """Every pool with its figures."""
-    pools = await replica.reading.pools()
+    pools = await replica.queries.pools()
     return schemas.Pools(pools=[await _shown(replica, pool) for pool in pools])
 
 
@@ -53,8 +53,8 @@ async def pool_activity(
     minutes: Annotated[int, Query(ge=1, le=_MOST_MINUTES), WrittenPlainly] = 60,
 ) -> schemas.Activity:
     """A pool's last minutes, oldest first; the last is the present one, so far."""
-    found = await replica.reading.pool_minutes(Platform(platform), minutes)
-    return schemas.Activity(minutes=[schemas.PoolMinute.model_validate(each) for each in found])
+    found = await replica.queries.pool_samples(PoolName(platform), minutes)
+    return schemas.Activity(minutes=[schemas.PoolSample.model_validate(each) for each in found])
 
 
 @routes.post("/pools/{platform}/drain", status_code=202, responses=_ERRORS)
@@ -63,7 +63,7 @@ async def drain_pool(
 ) -> schemas.PoolAnswer:
     """Cordon all slots of a pool and admit nobody new. Running bots stay."""
     await replica.pools.drain(
-        Platform(platform),
+        PoolName(platform),
         drained=True,
         reason=f"drained by {key.name}",
         correlation_id=correlation_id,
@@ -77,7 +77,7 @@ async def undrain_pool(
 ) -> schemas.PoolAnswer:
     """Open a drained pool again."""
     await replica.pools.drain(
-        Platform(platform),
+        PoolName(platform),
         drained=False,
         reason=f"undrained by {key.name}",
         correlation_id=correlation_id,
@@ -90,7 +90,7 @@ async def list_slots(
     replica: Service, _: Operator, platform: PlatformQuery = None, status: SlotStatus | None = None
 ) -> schemas.Slots:
     """Slots, by pool and number."""
-    slots = await replica.reading.slots(platform=platform, status=status)
+    slots = await replica.queries.slots(pool_name=platform, status=status)
     return schemas.Slots(slots=[schemas.Slot.model_validate(slot) for slot in slots])
 
 
@@ -103,14 +103,14 @@ async def get_slot(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.
 @routes.get("/slots/{id}/history", responses=_ERRORS)
 async def slot_history(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.SlotHistory:
     """A slot's history, newest first; also of one that was deleted."""
-    rows = await replica.reading.slot_history(SlotId(slot_id))
+    rows = await replica.queries.slot_history(SlotId(slot_id))
     return schemas.SlotHistory(events=[schemas.SlotEvent.model_validate(row) for row in rows])
 
 
 @routes.get("/slots/{id}/assignments", responses=_ERRORS)
 async def slot_assignments(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.Assignments:
     """Who was in a slot, newest first; the last two hundred."""
-    found = await replica.reading.slot_assignments(SlotId(slot_id))
+    found = await replica.queries.slot_assignments(SlotId(slot_id))
     return schemas.Assignments(
         assignments=[schemas.Assignment.model_validate(each) for each in found]
     )
@@ -147,7 +147,7 @@ async def uncordon_slot(
 @routes.post("/slots/{id}/release", status_code=202, responses=_ERRORS)
 async def release_slot(replica: Service, key: Operator, slot_id: SlotPath) -> schemas.SlotAnswer:
     """Take a slot away from its bot, which fails with code `operator`."""
-    await replica.levers.release(SlotId(slot_id), reason=f"released by {key.name}")
+    await replica.slot_commands.release(SlotId(slot_id), reason=f"released by {key.name}")
     return await _slot_answer(replica, slot_id)
 
 
@@ -156,7 +156,7 @@ async def recover_slot(
     replica: Service, key: Operator, slot_id: SlotPath, correlation_id: Correlation
 ) -> schemas.SlotAnswer:
     """Reset a slot now. A bot that is still deploying is tried again; one that runs fails."""
-    await replica.levers.recover(
+    await replica.slot_commands.recover(
         SlotId(slot_id), reason=f"recovered by {key.name}", correlation_id=correlation_id
     )
     return await _slot_answer(replica, slot_id)
@@ -174,7 +174,9 @@ async def delete_slot(
     slot = await _slot_answer(replica, slot_id)
     reason = f"deleted by {key.name}"
     if force:
-        await replica.levers.delete(SlotId(slot_id), reason=reason, correlation_id=correlation_id)
+        await replica.slot_commands.delete(
+            SlotId(slot_id), reason=reason, correlation_id=correlation_id
+        )
         return slot
     if not await replica.pools.remove(
         SlotId(slot_id), reason=reason, correlation_id=correlation_id
@@ -196,19 +198,19 @@ async def cleanup(replica: Service, _: Operator, force: bool = False) -> schemas
 
 
 async def _slot_answer(replica: Replica, slot_id: int) -> schemas.SlotAnswer:
-    slot = await replica.reading.slot(SlotId(slot_id))
+    slot = await replica.queries.slot(SlotId(slot_id))
     return schemas.SlotAnswer(slot=schemas.Slot.model_validate(slot))
 
 
 async def _pool_answer(replica: Replica, platform: str) -> schemas.PoolAnswer:
-    (pool,) = await replica.reading.pools(Platform(platform))
+    (pool,) = await replica.queries.pools(PoolName(platform))
     return schemas.PoolAnswer(pool=await _shown(replica, pool))
 
 
 async def _shown(replica: Replica, pool: Pool) -> schemas.Pool:
     health = await replica.readiness.backend_health(pool.backend)
     return schemas.Pool(
-        platform=pool.platform,
+        pool_name=pool.pool_name,
         backend=pool.backend,
         backend_health=schemas.BackendHealth.model_validate(health),
         image=pool.image,

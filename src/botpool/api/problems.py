@@ -36,10 +36,10 @@ _HEADERS = {
 
 _STATUS: Mapping[type[BaseException], int] = {
     errors.NotFound: 404,
-    errors.UnknownPlatform: 422,
+    errors.UnknownPool: 422,
     errors.IdempotencyConflict: 409,
     errors.SlotInUse: 409,
-    errors.NoSlot: 503,
+    errors.NoFreeSlot: 503,
     errors.PoolDrained: 503,
     errors.ShuttingDown: 503,
     errors.DatabaseUnavailable: 503,
@@ -109,7 +109,7 @@ async def _ours(_: Request, error: Exception) -> JSONResponse:
     if status == 503:
         headers["Retry-After"] = str(getattr(error, "retry_after_s", 2))
     field_errors = []
-    if isinstance(error, errors.UnknownPlatform):
+    if isinstance(error, errors.UnknownPool):
         field_errors.append(FieldError(field="platform", message=str(error)))
     return problem(status, str(error), field_errors=field_errors, headers=headers)
 

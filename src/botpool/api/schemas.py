@@ -24,6 +24,9 @@ _MAX_BOT_DATA = 64 * 1024
 _MAX_EVENT_DATA = 8 * 1024
 _INT32 = 2**31 - 1
 
+PoolNameField = Annotated[str, Field(alias="platform")]
+"""The pool name, which the HTTP interface calls `platform`."""
+
 
 class Model(BaseModel):
     model_config = ConfigDict(
@@ -98,7 +101,7 @@ def bot_create_model(
 class Bot(Model):
     id: int
     correlation_id: str
-    platform: str
+    pool_name: PoolNameField
     meeting_url: str
     bot_display_name: str
     status: BotStatus
@@ -153,7 +156,7 @@ class SlotEvent(Event):
 class Change(Event):
     """One event of the stream."""
 
-    platform: str | None
+    pool_name: Annotated[str | None, Field(alias="platform")]
     bot_id: int | None
     slot_id: int | None
     correlation_id: str | None
@@ -185,7 +188,7 @@ class Timeline(Model):
 
 class QueueEntry(Model):
     bot_id: int
-    platform: str
+    pool_name: PoolNameField
     priority: int
     position: int
     queued_at: datetime
@@ -200,7 +203,7 @@ class Queue(Model):
 class Slot(Model):
     id: int
     name: str
-    platform: str
+    pool_name: PoolNameField
     status: SlotStatus
     phase: SlotPhase | None
     assigned_bot_id: int | None
@@ -209,7 +212,7 @@ class Slot(Model):
     last_assigned_at: datetime | None
     last_released_at: datetime | None
     last_used_at: datetime | None
-    recovery_attempts: int
+    resets: Annotated[int, Field(alias="recoveryAttempts")]
     skipped_recoveries: int
     error_message: str | None
     cordoned: bool
@@ -264,7 +267,7 @@ class BackendHealth(Model):
 
 
 class Pool(Model):
-    platform: str
+    pool_name: PoolNameField
     backend: str
     backend_health: BackendHealth
     image: str
@@ -283,7 +286,7 @@ class Pools(Model):
     pools: list[Pool]
 
 
-class PoolMinute(Model):
+class PoolSample(Model):
     at: datetime
     arrivals: int
     queue_depth: Annotated[
@@ -299,7 +302,7 @@ class PoolMinute(Model):
 
 
 class Activity(Model):
-    minutes: list[PoolMinute]
+    minutes: list[PoolSample]
 
 
 class PoolAnswer(Model):

@@ -75,7 +75,7 @@ async def stream_events(
     async def may_go_on() -> bool:
         if ends_at is not None and ends_at < time.time():
             return False
-        return await replica.keys.find_by_id(key.id) is not None
+        return await replica.api_keys.find_by_id(key.id) is not None
 
     subscription = await replica.changes.subscribe(last_event_id or None)
     return _EventStream(subscription, may_go_on)
@@ -124,7 +124,7 @@ async def _events(
 
 
 def _place(subscription: Subscription) -> str:
-    return f"id: {subscription.place}\n" if subscription.place else ""
+    return f"id: {subscription.position}\n" if subscription.position else ""
 
 
 @lru_cache(maxsize=8)

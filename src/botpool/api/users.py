@@ -17,10 +17,10 @@ from botpool.api.optional_header import OptionalHeader
 from botpool.api.parameters import BotPath, PlatformQuery, WrittenPlainly
 from botpool.api.patterns import CURSOR, NO_NUL
 from botpool.api.problems import described
-from botpool.domain.errors import UnknownPlatform
-from botpool.domain.ids import BotId, Platform
-from botpool.domain.meeting_links import platform_of
-from botpool.domain.records import Admitted, BotRequest, IdempotencyKey
+from botpool.domain.errors import UnknownPool
+from botpool.domain.ids import BotId, PoolName
+from botpool.domain.meeting_links import pool_name_of
+from botpool.domain.records import AdmittedBot, BotRequest, IdempotencyKey
 from botpool.domain.states import BotStatus
 
 _ERRORS = described(401, 403, 404, 422, 503)
@@ -43,7 +43,7 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
         wanted: schemas.BotCreate = body
         idempotency_key = _IDEMPOTENCY.of(sent)
         request = BotRequest(
-            platform=_choose_platform(wanted, platforms),
+            pool_name=_choose_platform(wanted, platforms),
             meeting_url=wanted.meeting_url,
             bot_display_name=wanted.bot_display_name,
             bot_data=wanted.bot_data,
@@ -104,9 +104,9 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
         A search looks through 100,000 bots at a time: a page of it may be short, or empty, and
         still have a `nextCursor`.
         """
-        page = await replica.reading.bots(
+        page = await replica.queries.bots(
             status=status,
-            platform=platform,
+            pool_name=platform,
             search=search,
             before=BotId(int(cursor)) if cursor else None,
             limit=limit,
@@ -132,18 +132,18 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
     )
     async def stop_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
         """Stop a bot: cancelled while it waits or deploys, asked to leave once it runs."""
-        stopped, changed = await replica.stopping.stop(BotId(bot_id))
+        stopped, changed = await replica.bot_stopper.stop(BotId(bot_id))
         return _answer(stopped, status=202 if changed else 200)
 
     @routes.get("/queue", responses=described(401, 403, 422, 503))
     async def queue(replica: Service, _: User, platform: PlatformQuery = None) -> schemas.Queue:
         """Who waits, in the order of service; the first thousand."""
-        entries = await replica.reading.queue(platform)
+        entries = await replica.queries.queue(platform)
         return schemas.Queue(
             queue=[
                 schemas.QueueEntry(
                     bot_id=entry.bot_id,
-                    platform=entry.platform,
+                    pool_name=entry.pool_name,
                     priority=entry.priority,
                     position=entry.position,
                     queued_at=entry.queued_at,
@@ -157,7 +157,9 @@ def router(bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]) -> A
     return routes
 
 
-def _answer(admitted: Admitted, *, status: int, headers: dict[str, str] | None = None) -> Response:
+def _answer(
+    admitted: AdmittedBot, *, status: int, headers: dict[str, str] | None = None
+) -> Response:
     """Written from the record as it is: it came from the database, and needs no validation."""
     shown: dict[str, Any] = {"bot": schemas.bot_as_shown(admitted.bot)}
     if admitted.position is not None:
@@ -174,15 +176,15 @@ def _new_correlation_id() -> str:
     return f"{random.getrandbits(128):032x}"
 
 
-def _choose_platform(body: schemas.BotCreate, platforms: tuple[str, ...]) -> Platform:
-    platform = body.platform or platform_of(body.meeting_url)
+def _choose_platform(body: schemas.BotCreate, platforms: tuple[str, ...]) -> PoolName:
+    platform = body.platform or pool_name_of(body.meeting_url)
     if platform is None:
-        raise UnknownPlatform(
+        raise UnknownPool(
             "The platform cannot be read from this meetingUrl: name it in 'platform'.", platforms
         )
     if platform not in platforms:
-        raise UnknownPlatform(f"There is no pool for '{platform}'.", platforms)
-    return Platform(platform)
+        raise UnknownPool(f"There is no pool for '{platform}'.", platforms)
+    return PoolName(platform)
 
 
 def _hash_body(body: schemas.BotCreate) -> bytes:

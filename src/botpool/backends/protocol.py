@@ -1,14 +1,14 @@
-"""The whole seam between the engine and a platform.
+"""The whole seam between the engine and a backend.
 
 Rules that every backend keeps, so that the engine may repeat any call after a crash:
 
 - Every call is idempotent and ends within the timeout it was given.
-- A failure is one of four: `ContainerGone` (the platform says 404), `BackendRefused` (set-up is
+- A failure is one of four: `ContainerGone` (the backend says 404), `BackendRefused` (set-up is
   wrong), `StartSuperseded` (the start is out of date) or `BackendUnavailable` (no evidence; as
-  `BudgetSpent` it says when to come again).
+  `BudgetExhausted` it says when to come again).
 - `start` never runs one assignment twice, and never runs an assignment that was stopped.
 - `stop` covers a start that is still under way: once it was called for an assignment, a start of
-  that assignment that arrives later does not leave a container running, where the platform allows
+  that assignment that arrives later does not leave a container running, where the backend allows
   it; the docs of each backend name what it cannot fence.
 - Containers carry the installation's id. What carries another's, or none, is not ours.
 """
@@ -24,17 +24,17 @@ from botpool.domain.observation import DeploymentState, Observation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSpec:
-    """The place that a slot wants to have."""
+    """The image_host that a slot wants to have."""
 
     name: str
-    platform: str
+    pool_name: str
     image: str
     cpus: float = 1.0
     memory_mb: int = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartOrder:
+class StartRequest:
     """One start: which container, for whom, with what in its environment."""
 
     container_id: ContainerId
@@ -44,8 +44,8 @@ class StartOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A container of this installation at the platform."""
+class OwnedContainer:
+    """A container of this installation at the backend."""
 
     container_id: ContainerId
     name: str
@@ -57,33 +57,33 @@ class Health:
     detail: str = ""
 
 
-class Purpose(Enum):
-    """What a request to a platform is for, the most urgent first."""
+class RequestPurpose(Enum):
+    """What a request to a backend is for, the most urgent first."""
 
     STOP = auto()
-    LOOK = auto()
+    OBSERVE = auto()
     START = auto()
-    MAKE = auto()
+    CREATE = auto()
     """Containers that no bot waits in: whoever has one already starts first."""
     DESCRIPTION = auto()
 
 
-class Budget(Protocol):
-    """How many requests a platform takes, shared by all replicas."""
+class RequestBudget(Protocol):
+    """How many requests a backend takes, shared by all replicas."""
 
-    async def take(self, purpose: Purpose, requests: int) -> None:
-        """Take so many at once, or none: then `BudgetSpent`. Less urgent purposes get less."""
+    async def take(self, purpose: RequestPurpose, requests: int) -> None:
+        """Take so many at once, or none: then `BudgetExhausted`. Less urgent purposes get less."""
 
     async def pause(self, seconds: float) -> None:
-        """The platform asked to be left alone: nobody gets anything before then."""
+        """The backend asked to be left alone: nobody gets anything before then."""
 
 
 class Backend(Protocol):
     name: str
-    place: str
+    image_host: str
     """Where its images are kept: what was pulled there once need not be pulled again."""
     status_lag_s: float
-    """How long the platform may go on showing a state that is over."""
+    """How long the backend may go on showing a state that is over."""
     concurrent_starts: int | None
     """How many deployments may be under way at once; None where there is no limit."""
     has_descriptions: bool
@@ -101,7 +101,7 @@ class Backend(Protocol):
         `StillRunning`.
         """
 
-    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         """Write the environment and start the container, at most once for each assignment.
 
         `BackendRefused` means that this call started nothing.
@@ -110,12 +110,12 @@ class Backend(Protocol):
     async def deployment(
         self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float
     ) -> DeploymentState | None:
-        """How a start stands that `look` does not show under way; None if the platform lost it."""
+        """How a start stands that `look` does not show under way; None if the backend lost it."""
 
-    async def look(
+    async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
-        """Look at many containers at once. One that the platform says is gone is GONE.
+        """Look at many containers at once. One that the backend says is gone is GONE.
 
         A container whose deployment is under way carries it, and is not shown as ended.
         """
@@ -132,11 +132,11 @@ class Backend(Protocol):
     async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
         """Remove the container. Already gone is done."""
 
-    async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
+    async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
         """Every container that carries this installation's mark."""
 
     async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
-        """Show the slot's state in the platform's own page. Best effort."""
+        """Show the slot's state in the backend's own page. Best effort."""
 
     def logs(
         self,
@@ -152,4 +152,4 @@ class Backend(Protocol):
         """Hints that a container changed. May miss and repeat; never evidence by itself."""
 
     async def check(self, *, timeout_s: float) -> Health:
-        """Does the platform answer, and is the set-up right?"""
+        """Does the backend answer, and is the set-up right?"""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from botpool.engine.maintenance.doctor import Finding
     from botpool.settings import Settings
-    from botpool.store.installed import Installed
+    from botpool.store.installation import Installation
 
 _PATIENCE_S = 2.0
 _NO_SECRET = ""  # it signs the tokens of agents, and none is started here
@@ -107,17 +107,17 @@ def _json(findings: "Sequence[Finding]", *, ok: bool) -> bytes:
     return json.dumps(answer, ensure_ascii=False).encode()
 
 
-def _installed(settings: "Settings") -> "Installed":
+def _installed(settings: "Settings") -> "Installation":
     """As `serve` finds it, but nothing is made or started where it is missing."""
     from botpool.store.data_dir import DataDir
     from botpool.store.embedded import EmbeddedPostgres
-    from botpool.store.installed import Installed
+    from botpool.store.installation import Installation
 
     data_dir = DataDir(settings.data_dir)
     id_ = settings.installation.id
     if not settings.database.embedded:
         assert id_ is not None
-        return Installed(
+        return Installation(
             database_url=settings.database.url.get_secret_value(),
             installation_id=id_,
             secret=_NO_SECRET,
@@ -129,7 +129,7 @@ def _installed(settings: "Settings") -> "Installed":
     if not data_dir.installation_file.exists():
         problem = f"{data_dir.installation_file} is missing beside a running database"
         raise SettingError("data_dir", problem)
-    return Installed(
+    return Installation(
         database_url=url,
         installation_id=id_ or data_dir.installation().id,
         secret=_NO_SECRET,
@@ -137,7 +137,7 @@ def _installed(settings: "Settings") -> "Installed":
     )
 
 
-async def _examine(settings: "Settings", installed: "Installed") -> "list[Finding]":
+async def _examine(settings: "Settings", installed: "Installation") -> "list[Finding]":
     from botpool.app import under_examination
     from botpool.engine.maintenance.doctor import examine
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from botpool.domain.errors import BotpoolError, SettingError, UnknownPlatform
+from botpool.domain.errors import BotpoolError, SettingError, UnknownPool
 
 INTERRUPTED = 130
 
@@ -125,7 +125,7 @@ class Unavailable(Refused):
     """Not possible right now; later, it may be."""
 
 
-_USED_WRONGLY = (NoKey, RequestNotValid, SettingError, UnknownPlatform, UsedWrongly)
+_USED_WRONGLY = (NoKey, RequestNotValid, SettingError, UnknownPool, UsedWrongly)
 
 
 def told_in_one_line(app: Callable[..., Any], arguments: Sequence[str] | None) -> int:

@@ -18,7 +18,7 @@ from botpool.cli.errors import UsedWrongly, say
 
 if TYPE_CHECKING:
     from botpool.api.schemas import Model
-    from botpool.engine.api_keys import Keys
+    from botpool.engine.api_keys import ApiKeys
 
 T = TypeVar("T")
 _LONGEST_NAME = 100
@@ -107,7 +107,7 @@ def _write(answer: "Model") -> None:
 
 
 def _with_keys(
-    config: Path | None, data_dir: Path | None, work: "Callable[[Keys], Awaitable[T]]"
+    config: Path | None, data_dir: Path | None, work: "Callable[[ApiKeys], Awaitable[T]]"
 ) -> T:
     import asyncio
 
@@ -124,11 +124,11 @@ def _with_keys(
 
 
 @asynccontextmanager
-async def _keys_in(url: str) -> "AsyncIterator[Keys]":
+async def _keys_in(url: str) -> "AsyncIterator[ApiKeys]":
     import psycopg
 
     from botpool.domain.errors import DatabaseUnavailable
-    from botpool.engine.api_keys import Keys
+    from botpool.engine.api_keys import ApiKeys
     from botpool.store.database import Database
     from botpool.store.migrations import check_schema
 
@@ -138,7 +138,7 @@ async def _keys_in(url: str) -> "AsyncIterator[Keys]":
         await (await database.listener()).close()
         await database.open()
         check_schema(await database.applied_migrations())
-        yield Keys(database)
+        yield ApiKeys(database)
     except psycopg.Error as error:
         raise DatabaseUnavailable(str(error)) from error
     finally:

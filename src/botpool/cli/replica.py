@@ -12,11 +12,11 @@ from botpool.domain.tokens import new_api_key
 from botpool.engine.replica import Replica
 from botpool.settings import Settings
 from botpool.store.data_dir import DataDir, write_private
-from botpool.store.installed import Installed
+from botpool.store.installation import Installation
 
 
 async def serve(
-    settings: Settings, installed: Installed, listener: socket.socket, greeted: Console | None
+    settings: Settings, installed: Installation, listener: socket.socket, greeted: Console | None
 ) -> None:
     """`greeted` is who runs `botpool up`: told how to go on, and at the end bots go along."""
     public_url = public_url_of(settings, listener)
@@ -43,7 +43,7 @@ async def _first_key(data_dir: DataDir, replica: Replica) -> str:
     else:
         key = new_api_key()
         write_private(data_dir.key, key + "\n")
-    await replica.keys.adopt(key, "first key", "admin")
+    await replica.api_keys.adopt(key, "first key", "admin")
     return key
 
 
@@ -57,6 +57,6 @@ async def _take_bots_along(replica: Replica, console: Console) -> None:
             most = max(most, left)
             shown.tell(most - left, most)
 
-        await replica.ending.end_all(reason="Botpool was stopped", on_left=tell)
+        await replica.shutdown.end_all(reason="Botpool was stopped", on_left=tell)
     # Last: whoever looks on sees the bots end.
     await replica.changes.close()

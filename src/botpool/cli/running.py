@@ -14,7 +14,7 @@ from botpool.cli.progress import Bar, bar
 from botpool.settings import Settings
 from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
-from botpool.store.installed import Installed
+from botpool.store.installation import Installation
 from botpool.store.migrations import migrate
 
 _console = Console()
@@ -46,13 +46,13 @@ def _cancel_when_interrupted() -> None:
 
 
 @contextlib.asynccontextmanager
-async def _installed(settings: Settings, *, friendly: bool) -> AsyncIterator[Installed]:
+async def _installed(settings: Settings, *, friendly: bool) -> AsyncIterator[Installation]:
     """The database and the identity: of a server by URL, or embedded in the data directory."""
     data_dir = DataDir.open(settings.data_dir)
     if not settings.database.embedded:
         assert settings.installation.id is not None
         assert settings.installation.secret is not None
-        yield Installed(
+        yield Installation(
             database_url=settings.database.url.get_secret_value(),
             installation_id=settings.installation.id,
             secret=settings.installation.secret.get_secret_value(),
@@ -74,7 +74,7 @@ async def _installed(settings: Settings, *, friendly: bool) -> AsyncIterator[Ins
                 import botpool.cli.replica  # noqa: F401
             url = starting.result()
         secret = settings.installation.secret
-        yield Installed(
+        yield Installation(
             database_url=url,
             installation_id=settings.installation.id or identity.id,
             secret=secret.get_secret_value() if secret else identity.secret,

@@ -10,14 +10,14 @@ from enum import Enum, auto
 
 from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import (
-    BROKEN_OFF,
+    ACTIVE_DEPLOYMENT,
     DOWN,
-    UNDER_WAY,
+    FAILED_DEPLOYMENT,
     ContainerState,
     DeploymentState,
     Observation,
 )
-from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus, may_become
+from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus, can_transition
 
 _BEATS_OF_SILENCE = 3
 """Heartbeats that must be missing before a status is believed against a live agent."""
@@ -28,22 +28,22 @@ def may_claim(status: SlotStatus, *, cordoned: bool) -> bool:
     return status is SlotStatus.IDLE and not cordoned
 
 
-class Verdict(Enum):
+class StartVerdict(Enum):
     WAIT = auto()
     RUNNING = auto()
     FAILED = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    verdict: Verdict
+class StartAssessment:
+    verdict: StartVerdict
     reason: str = ""
 
 
-_WAIT = Judgement(verdict=Verdict.WAIT)
+_WAIT = StartAssessment(verdict=StartVerdict.WAIT)
 
 
-def judge_start(
+def assess_start(
     seen: Observation,
     *,
     assignment_id: AssignmentId,
@@ -53,7 +53,7 @@ def judge_start(
     now: datetime,
     grace_s: float,
     timeout_s: float,
-) -> Judgement:
+) -> StartAssessment:
     """Is this look at a starting container a success, a failure, or nothing yet?
 
     `exited` and `stopped` are the state of the past until proven otherwise: while the start's own
@@ -62,39 +62,43 @@ def judge_start(
     """
     if seen.assignment_id is not None and seen.assignment_id != assignment_id:
         return _or_timeout(seen, started_at, now, timeout_s)
-    if seen.deployment in BROKEN_OFF and seen.state is not ContainerState.RUNNING:
-        return Judgement(verdict=Verdict.FAILED, reason=f"the deployment was {seen.deployment}")
+    if seen.deployment in FAILED_DEPLOYMENT and seen.state is not ContainerState.RUNNING:
+        return StartAssessment(
+            verdict=StartVerdict.FAILED, reason=f"the deployment was {seen.deployment}"
+        )
     match seen.state:
         case ContainerState.RUNNING if seen.deployment is not DeploymentState.QUEUED:
-            return Judgement(verdict=Verdict.RUNNING, reason=seen.detail or "seen running")
+            return StartAssessment(
+                verdict=StartVerdict.RUNNING, reason=seen.detail or "seen running"
+            )
         case ContainerState.ERROR | ContainerState.DEGRADED:
             return _failed(seen)
         case ContainerState.GONE:
-            return Judgement(verdict=Verdict.FAILED, reason="the container is gone")
+            return StartAssessment(verdict=StartVerdict.FAILED, reason="the container is gone")
         case ContainerState.EXITED if seen.assignment_id == assignment_id:
             return _failed(seen)
         case ContainerState.EXITED | ContainerState.STOPPED:
             unfinished = awaits_deployment and deployment_ended_at is None
-            if seen.deployment not in UNDER_WAY and not unfinished:
+            if seen.deployment not in ACTIVE_DEPLOYMENT and not unfinished:
                 since = deployment_ended_at or started_at
                 if now - since >= timedelta(seconds=grace_s):
                     return _failed(seen)
     return _or_timeout(seen, started_at, now, timeout_s)
 
 
-def _failed(seen: Observation) -> Judgement:
+def _failed(seen: Observation) -> StartAssessment:
     shown = seen.detail or f"is {seen.state}"
-    return Judgement(verdict=Verdict.FAILED, reason=f"the container {shown}")
+    return StartAssessment(verdict=StartVerdict.FAILED, reason=f"the container {shown}")
 
 
 def _or_timeout(
     seen: Observation, started_at: datetime, now: datetime, timeout_s: float
-) -> Judgement:
+) -> StartAssessment:
     if now - started_at < timedelta(seconds=timeout_s):
         return _WAIT
     shown = seen.detail or seen.state
-    return Judgement(
-        verdict=Verdict.FAILED, reason=f"not running {timeout_s:g} s after its start ({shown})"
+    return StartAssessment(
+        verdict=StartVerdict.FAILED, reason=f"not running {timeout_s:g} s after its start ({shown})"
     )
 
 
@@ -103,7 +107,7 @@ def has_exited(
     *,
     assignment_id: AssignmentId,
     running_at: datetime | None,
-    doubted_at: datetime | None,
+    status_unreliable_at: datetime | None,
     last_heartbeat_at: datetime | None,
     now: datetime,
     status_lag_s: float,
@@ -111,23 +115,23 @@ def has_exited(
 ) -> bool:
     """Does this look show that a busy slot's container has ended?
 
-    Where a platform cannot say whose run it shows, its status may be older than what we know: an
-    end counts once the status had time to follow the start, and the platform's last blindness, and
+    Where a backend cannot say whose run it shows, its status may be older than what we know: an
+    end counts once the status had time to follow the start, and the backend's last blindness, and
     not against a live agent's word.
     """
     if seen.assignment_id is not None:
         return seen.assignment_id == assignment_id and seen.state in DOWN
-    if seen.state not in DOWN or seen.deployment in UNDER_WAY:
+    if seen.state not in DOWN or seen.deployment in ACTIVE_DEPLOYMENT:
         return False
     lag = timedelta(seconds=status_lag_s)
-    followed = all(at is None or now - at >= lag for at in (running_at, doubted_at))
+    followed = all(at is None or now - at >= lag for at in (running_at, status_unreliable_at))
     silence = timedelta(seconds=_BEATS_OF_SILENCE * heartbeat_s)
     silent = last_heartbeat_at is None or now - last_heartbeat_at >= silence
     return followed and silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class BotEnding:
     """How a bot ends, and why."""
 
     status: BotStatus
@@ -135,26 +139,28 @@ class Ending:
     failure_code: FailureCode | None = None
 
 
-def ending_of_exit(bot: BotStatus, *, asked_to_leave: bool, detail: str) -> Ending:
+def ending_after_exit(bot: BotStatus, *, asked_to_leave: bool, detail: str) -> BotEnding:
     """What becomes of a bot whose container ended without a last word."""
     if bot is BotStatus.CALL_ENDED:
-        return Ending(status=BotStatus.DONE, reason="the container ended after the call")
+        return BotEnding(status=BotStatus.DONE, reason="the container ended after the call")
     if asked_to_leave:
-        return Ending(status=BotStatus.CANCELLED, reason="left when asked")
-    return Ending(
+        return BotEnding(status=BotStatus.CANCELLED, reason="left when asked")
+    return BotEnding(
         status=BotStatus.FAILED,
         reason=f"The container ended by itself: {detail}.",
         failure_code=FailureCode.CONTAINER_EXITED,
     )
 
 
-def ending_of_overstay(bot: BotStatus, *, asked_to_leave: bool, max_duration_s: float) -> Ending:
+def ending_after_deadline(
+    bot: BotStatus, *, asked_to_leave: bool, max_duration_s: float
+) -> BotEnding:
     """What becomes of a bot that is stopped because its time is over."""
     if bot is BotStatus.CALL_ENDED:
-        return Ending(status=BotStatus.DONE, reason="stopped after the call had ended")
+        return BotEnding(status=BotStatus.DONE, reason="stopped after the call had ended")
     if asked_to_leave:
-        return Ending(status=BotStatus.CANCELLED, reason="stopped: it did not leave in time")
-    return Ending(
+        return BotEnding(status=BotStatus.CANCELLED, reason="stopped: it did not leave in time")
+    return BotEnding(
         status=BotStatus.FAILED,
         reason=f"The bot ran longer than the maximum of {max_duration_s:g} s.",
         failure_code=FailureCode.MAX_DURATION,
@@ -163,34 +169,36 @@ def ending_of_overstay(bot: BotStatus, *, asked_to_leave: bool, max_duration_s: 
 
 def is_applicable(reported: BotStatus, *, current: BotStatus) -> bool:
     """May a report of the current agent change its bot? Late and backward ones may not."""
-    return current not in FINAL and may_become(current, reported)
+    return current not in FINAL and can_transition(current, reported)
 
 
 def stop_is_confirmed(
     seen: Observation,
     *,
-    seen_running: bool,
+    observed_running: bool,
     stop_issued_at: datetime,
-    doubted_at: datetime | None,
+    status_unreliable_at: datetime | None,
     now: datetime,
     status_lag_s: float,
 ) -> bool:
     """Is it certain that nothing of this assignment runs, or can still come to run?
 
-    A platform whose status lags may show the state from before the start: it counts if the
+    A backend whose status lags may show the state from before the start: it counts if the
     container was seen running since, or once the lag has passed after the stop. A stop that was
-    sent before the platform was last blind may have reached nobody.
+    sent before the backend was last blind may have reached nobody.
     """
-    if seen.deployment in UNDER_WAY:
+    if seen.deployment in ACTIVE_DEPLOYMENT:
         return False
     if seen.state is ContainerState.GONE:
         return True
     if seen.state not in DOWN:
         return False
     lag = timedelta(seconds=status_lag_s)
-    if doubted_at is not None and (stop_issued_at <= doubted_at or now - doubted_at < lag):
+    if status_unreliable_at is not None and (
+        stop_issued_at <= status_unreliable_at or now - status_unreliable_at < lag
+    ):
         return False
-    return seen_running or now - stop_issued_at >= lag
+    return observed_running or now - stop_issued_at >= lag
 
 
 def stop_is_overdue(*, stop_issued_at: datetime | None, now: datetime, patience_s: float) -> bool:

@@ -1,4 +1,4 @@
-"""What a platform's own page shows of a slot, in the words of the seeds."""
+"""What a backend's own page shows of a slot, in the words of the seeds."""
 
 from datetime import UTC, datetime
 

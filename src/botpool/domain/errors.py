@@ -21,7 +21,7 @@ class NotFound(BotpoolError):
 
 
 @dataclass(eq=False)
-class UnknownPlatform(BotpoolError):
+class UnknownPool(BotpoolError):
     """No pool can be chosen for the request."""
 
     detail: str
@@ -43,26 +43,26 @@ class IdempotencyConflict(BotpoolError):
 
 
 @dataclass(eq=False)
-class NoSlot(BotpoolError):
+class NoFreeSlot(BotpoolError):
     """The caller does not want to queue and no slot can be had now."""
 
-    platform: str
+    pool_name: str
     retry_after_s: int
 
     def __str__(self) -> str:
         return (
-            f"No slot of pool {self.platform} is free and the request does not queue "
+            f"No slot of pool {self.pool_name} is free and the request does not queue "
             f"(queueTimeoutMs is 0). Try again in {self.retry_after_s} s, or let it queue."
         )
 
 
 @dataclass(eq=False)
 class PoolDrained(BotpoolError):
-    platform: str
+    pool_name: str
     retry_after_s: int = 60
 
     def __str__(self) -> str:
-        return f"Pool {self.platform} is drained by an operator and admits no new bots."
+        return f"Pool {self.pool_name} is drained by an operator and admits no new bots."
 
 
 @dataclass(eq=False)
@@ -131,7 +131,7 @@ class BackendError(BotpoolError):
 
 @dataclass(eq=False)
 class ContainerGone(BackendError):
-    """The platform itself says that the container does not exist: a real 404."""
+    """The backend itself says that the container does not exist: a real 404."""
 
     container_id: str
 
@@ -152,7 +152,7 @@ class BackendRefused(BackendError):
 
 @dataclass(eq=False)
 class BackendUnavailable(BackendError):
-    """The platform did not answer, or not sensibly: no evidence. Wait, change nothing."""
+    """The backend did not answer, or not sensibly: no evidence. Wait, change nothing."""
 
     problem: str
 
@@ -168,8 +168,8 @@ class StillRunning(BackendUnavailable):
 
 
 @dataclass(eq=False)
-class BudgetSpent(BackendUnavailable):
-    """The platform takes no more requests of this kind now: come again later."""
+class BudgetExhausted(BackendUnavailable):
+    """The backend takes no more requests of this kind now: come again later."""
 
     retry_after_s: float
 

@@ -9,7 +9,7 @@ SlotId = NewType("SlotId", int)
 AssignmentId = NewType("AssignmentId", int)
 """One bot in one slot, once. Ids only grow: a later assignment has a larger one."""
 
-Platform = NewType("Platform", str)
+PoolName = NewType("PoolName", str)
 """The name of a pool: `google-meet`, `teams`, `zoom` or any configured one."""
 
 ContainerId = NewType("ContainerId", str)

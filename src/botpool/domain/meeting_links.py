@@ -1,4 +1,4 @@
-"""Which platform a meeting link belongs to."""
+"""Which pool_name a meeting link belongs to."""
 
 from urllib.parse import urlsplit
 
@@ -22,10 +22,10 @@ def host_of(url: str) -> str | None:
     return host if host and parts.scheme.lower() in ("http", "https") else None
 
 
-def platform_of(url: str) -> str | None:
-    """The platform of a link by its host, or by a parent domain: `us02web.zoom.us` is Zoom."""
+def pool_name_of(url: str) -> str | None:
+    """The backend of a link by its host, or by a parent domain: `us02web.zoom.us` is Zoom."""
     labels = (host_of(url) or "").rstrip(".").lower().split(".")
     for start in range(len(labels) - 1):
-        if (platform := _HOSTS.get(".".join(labels[start:]))) is not None:
-            return platform
+        if (pool_name := _HOSTS.get(".".join(labels[start:]))) is not None:
+            return pool_name
     return None

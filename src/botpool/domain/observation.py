@@ -10,15 +10,15 @@ class ContainerState(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     EXITED = "exited"
-    """Ran and ended, or (where a platform cannot tell) has not run yet."""
+    """Ran and ended, or (where a backend cannot tell) has not run yet."""
     STOPPED = "stopped"
     """Was stopped, or was never started since it was made."""
     ERROR = "error"
     DEGRADED = "degraded"
     GONE = "gone"
-    """The platform says that it does not exist."""
+    """The backend says that it does not exist."""
     UNKNOWN = "unknown"
-    """The platform answered, but its answer is no evidence (server unreachable, odd status)."""
+    """The backend answered, but its answer is no evidence (server unreachable, odd status)."""
 
 
 class DeploymentState(StrEnum):
@@ -29,8 +29,8 @@ class DeploymentState(StrEnum):
     CANCELLED = "cancelled"
 
 
-UNDER_WAY = frozenset({DeploymentState.QUEUED, DeploymentState.IN_PROGRESS})
-BROKEN_OFF = frozenset({DeploymentState.FAILED, DeploymentState.CANCELLED})
+ACTIVE_DEPLOYMENT = frozenset({DeploymentState.QUEUED, DeploymentState.IN_PROGRESS})
+FAILED_DEPLOYMENT = frozenset({DeploymentState.FAILED, DeploymentState.CANCELLED})
 DOWN = frozenset({ContainerState.EXITED, ContainerState.STOPPED, ContainerState.GONE})
 
 
@@ -45,8 +45,8 @@ class Observation:
     deployment_id: DeploymentId | None = None
     deployment: DeploymentState | None = None
     """State of the deployment of this assignment's start, where the backend has deployments."""
-    is_blind: bool = False
-    """The platform cannot see its own server: nothing that it shows of any container counts."""
+    status_unreliable: bool = False
+    """The backend cannot see its own server: nothing that it shows of any container counts."""
     exit_code: int | None = None
     detail: str = ""
-    """The platform's own words, for people."""
+    """The backend's own words, for people."""

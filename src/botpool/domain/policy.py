@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from botpool.domain.recovery import Limits
+from botpool.domain.recovery import RecoveryLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,16 +14,16 @@ class Policy:
     deploy_attempts: int = 2
     image_known_s: float = 86_400.0
     """How long after its last start there a place is believed to have an image."""
-    look_interval_s: float = 15.0
+    observe_interval_s: float = 15.0
     recovery_interval_s: float = 60.0
-    recovery: Limits = field(default_factory=Limits)
+    recovery: RecoveryLimits = field(default_factory=RecoveryLimits)
     max_duration_s: float = 21600.0
     leave_grace_s: float = 30.0
     idempotency_days: int = 7
     bots_days: int = 30
     history_days: int = 30
     cleanup_interval_s: float = 600.0
-    stray_for_s: float = 600.0
+    stray_after_s: float = 600.0
     """How long a container must have been nobody's before it is deleted."""
     stray_share: float = 0.2
     """The part of our containers that may be strays before an operator must say so."""
@@ -34,7 +34,7 @@ class Policy:
     lease_s: float = 20.0
     """How long a leased slot is ours. A call is sent only if it must end before this does."""
     stop_patience_s: float = 120.0
-    """How long a stop may stay unconfirmed, beyond the platform's lag, before we delete."""
+    """How long a stop may stay unconfirmed, beyond the backend's lag, before we delete."""
     describe_interval_s: float = 2.0
     describe_hold_s: float = 30.0
     """How long a description that was not answered keeps the next one waiting."""

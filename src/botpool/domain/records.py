@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId, Platform, SlotId
+from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId, PoolName, SlotId
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
 
 
@@ -13,7 +13,7 @@ from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
 class BotRequest:
     """A validated wish for a bot."""
 
-    platform: Platform
+    pool_name: PoolName
     meeting_url: str = field(repr=False)
     bot_display_name: str
     bot_data: Mapping[str, Any] = field(repr=False)
@@ -37,7 +37,7 @@ class Bot:
 
     id: BotId
     correlation_id: str
-    platform: Platform
+    pool_name: PoolName
     meeting_url: str = field(repr=False)
     bot_display_name: str
     status: BotStatus
@@ -56,7 +56,7 @@ class Bot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class AdmittedBot:
     """The answer to a request: the bot and, while it is queued, where it stands."""
 
     bot: Bot
@@ -71,7 +71,7 @@ class Slot:
 
     id: SlotId
     name: str
-    platform: Platform
+    pool_name: PoolName
     status: SlotStatus
     phase: SlotPhase | None
     assigned_bot_id: BotId | None
@@ -80,7 +80,7 @@ class Slot:
     last_assigned_at: datetime | None
     last_released_at: datetime | None
     last_used_at: datetime | None
-    recovery_attempts: int
+    resets: int
     skipped_recoveries: int
     error_message: str | None
     cordoned: bool
@@ -91,7 +91,7 @@ class Slot:
 class PoolSpec:
     """A pool as the settings want it."""
 
-    platform: Platform
+    pool_name: PoolName
     backend: str
     image: str
     max_size: int
@@ -104,7 +104,7 @@ class PoolSpec:
 class Pool:
     """A pool with its figures."""
 
-    platform: Platform
+    pool_name: PoolName
     backend: str
     image: str
     max_size: int
@@ -120,7 +120,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolMinute:
+class PoolSample:
     """How a pool stood in one minute; null where nobody was there to note it."""
 
     at: datetime
@@ -149,7 +149,7 @@ class Assignment:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueEntry:
     bot_id: BotId
-    platform: Platform
+    pool_name: PoolName
     priority: int
     position: int
     queued_at: datetime
@@ -176,7 +176,7 @@ class Change:
     transaction: int
     at: datetime
     kind: str
-    platform: Platform | None
+    pool_name: PoolName | None
     bot_id: BotId | None
     slot_id: SlotId | None
     slot_name: str | None
@@ -216,14 +216,14 @@ class LeasedSlot:
     """A slot whose next step is ours to make, with everything that the step needs."""
 
     slot_id: SlotId
-    platform: Platform
+    pool_name: PoolName
     slot_name: str
     backend: str
     image: str
     """What the pool wants now."""
-    made_from: str
+    created_image: str
     """What the container was made from."""
-    made_within: str | None
+    created_limits: str | None
     """The limits that it was made with."""
     cpus: float
     memory_mb: int
@@ -235,15 +235,15 @@ class LeasedSlot:
     assigned_bot_id: BotId | None
     assignment_id: AssignmentId | None
     deployment_id: DeploymentId | None
-    start_wanted_at: datetime | None
+    start_allowed_at: datetime | None
     """When the start was let through: before that, nothing of this assignment can run."""
     start_issued_at: datetime | None
     stop_issued_at: datetime | None
     delete_issued_at: datetime | None
-    recovery_attempts: int
+    resets: int
     error_message: str | None
     version: int
-    step_tries: int
+    step_attempts: int
     lease_until: datetime
     """When the lease ends, by the database's clock: its mark."""
     bot_id: BotId | None
@@ -257,7 +257,7 @@ class LeasedSlot:
     leave_by: datetime | None
     running_at: datetime | None
     failure: str | None
-    doubted_at: datetime | None
+    status_unreliable_at: datetime | None
     """When the backend's statuses last said nothing."""
     now: datetime
 
@@ -267,17 +267,17 @@ class LeasedSlot:
         return f"{self.cpus:g}/{self.memory_mb}"
 
     @property
-    def is_made_as_wanted(self) -> bool:
-        return (self.made_from, self.made_within) == (self.image, self.limits)
+    def matches_pool(self) -> bool:
+        return (self.created_image, self.created_limits) == (self.image, self.limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedAt:
-    """A slot whose container should run, or have ended, as read before the platform was asked."""
+class ObservedSlot:
+    """A slot whose container should run, or have ended, as read before the backend was asked."""
 
     slot_id: SlotId
     slot_name: str
-    platform: Platform
+    pool_name: PoolName
     backend: str
     container_id: ContainerId
     status: SlotStatus
@@ -293,21 +293,21 @@ class LookedAt:
     correlation_id: str
     leave_by: datetime | None
     running_at: datetime | None
-    seen_running_at: datetime | None
+    observed_running_at: datetime | None
     """When a look, and not only the agent, showed it running."""
     failure: str | None
     last_heartbeat_at: datetime | None
-    doubted_at: datetime | None
+    status_unreliable_at: datetime | None
     now: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StuckSlot:
-    """A slot that a recovery pass looks into, as read before the platform was asked."""
+    """A slot that a recovery pass looks into, as read before the backend was asked."""
 
     slot_id: SlotId
     slot_name: str
-    platform: Platform
+    pool_name: PoolName
     backend: str
     container_id: ContainerId | None
     status: SlotStatus
@@ -317,7 +317,7 @@ class StuckSlot:
     start_issued_at: datetime | None
     deployment_id: DeploymentId | None
     skipped_recoveries: int
-    recovery_attempts: int
+    resets: int
     error_message: str | None
     assignment_id: AssignmentId | None
     version: int
@@ -328,5 +328,5 @@ class StuckSlot:
     running_at: datetime | None
     needs_heartbeats: bool
     heartbeat_at: datetime | None
-    doubted_at: datetime | None
+    status_unreliable_at: datetime | None
     now: datetime

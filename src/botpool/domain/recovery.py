@@ -2,7 +2,7 @@
 
 Every rule names the slot it is for, the evidence it needs and what it does; the first that fits
 decides. The table in the docs is written from here. Only positive evidence counts: where the
-platform did not answer, no rule that needs its word fits.
+pool_name did not answer, no rule that needs its word fits.
 """
 
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from botpool.domain.observation import UNDER_WAY, ContainerState, Observation
+from botpool.domain.observation import ACTIVE_DEPLOYMENT, ContainerState, Observation
 from botpool.domain.states import FINAL, BotStatus, SlotPhase, SlotStatus
 
 
-class Act(Enum):
+class RecoveryAction(Enum):
     """What to do; the value of a rule, not of the moment."""
 
     LEAVE = auto()
@@ -40,7 +40,7 @@ class Act(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RecoveryLimits:
     deploying_timeout_s: float = 900.0
     heartbeat_freshness_s: float = 300.0
     max_skipped: int = 3
@@ -49,7 +49,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patient:
+class RecoveryCase:
     """A slot as a recovery pass finds it."""
 
     status: SlotStatus
@@ -68,11 +68,11 @@ class Patient:
     resets: int
     """In a row, since it was last busy."""
     seen: Observation | None
-    """What the platform shows; None if it was not asked, or did not answer."""
+    """What the backend shows; None if it was not asked, or did not answer."""
     has_exited: bool
     """Whether that is certain to be the end of its container."""
     now: datetime
-    limits: Limits
+    limits: RecoveryLimits
 
     @property
     def is_overdue(self) -> bool:
@@ -87,7 +87,7 @@ class Patient:
 
     @property
     def is_under_way(self) -> bool:
-        return self.seen is not None and self.seen.deployment in UNDER_WAY
+        return self.seen is not None and self.seen.deployment in ACTIVE_DEPLOYMENT
 
     @property
     def is_within_timeout(self) -> bool:
@@ -99,8 +99,8 @@ class Patient:
 class Rule:
     slot: str
     evidence: str
-    act: Act
-    fits: Callable[[Patient], bool]
+    act: RecoveryAction
+    fits: Callable[[RecoveryCase], bool]
 
 
 _S = SlotStatus
@@ -110,19 +110,19 @@ RULES: tuple[Rule, ...] = (
     Rule(
         slot="deploying, busy",
         evidence="its bot is final already",
-        act=Act.RELEASE,
+        act=RecoveryAction.RELEASE,
         fits=lambda p: p.status in _WITH_BOT and p.bot_status in FINAL,
     ),
     Rule(
         slot="deploying > 15 min",
         evidence="last heartbeat > 5 min ago: it did run",
-        act=Act.FAIL,
+        act=RecoveryAction.FAIL,
         fits=lambda p: p.is_overdue and p.heartbeat_at is not None and p.is_silent,
     ),
     Rule(
         slot="deploying > 15 min",
         evidence="heartbeat fresh, skipped < 3 times",
-        act=Act.TOUCH,
+        act=RecoveryAction.TOUCH,
         fits=lambda p: (
             p.is_overdue and p.heartbeat_at is not None and p.skipped < p.limits.max_skipped
         ),
@@ -130,19 +130,19 @@ RULES: tuple[Rule, ...] = (
     Rule(
         slot="deploying > 15 min",
         evidence="heartbeat fresh, skipped ≥ 3 times",
-        act=Act.HEAL,
+        act=RecoveryAction.HEAL,
         fits=lambda p: p.is_overdue and p.heartbeat_at is not None,
     ),
     Rule(
         slot="deploying > 15 min",
         evidence="no heartbeat, deployment queued or in progress, under the 25 min",
-        act=Act.SKIP,
+        act=RecoveryAction.SKIP,
         fits=lambda p: p.is_overdue and p.is_under_way and p.is_within_timeout,
     ),
     Rule(
         slot="deploying, phase `starting` > 15 min",
         evidence="no heartbeat, and the backend shows no deployment under way",
-        act=Act.RETRY,
+        act=RecoveryAction.RETRY,
         fits=lambda p: (
             p.is_overdue
             and p.phase is SlotPhase.STARTING
@@ -154,19 +154,19 @@ RULES: tuple[Rule, ...] = (
     Rule(
         slot="busy",
         evidence="a fresh look shows it exited",
-        act=Act.END,
+        act=RecoveryAction.END,
         fits=lambda p: p.status is _S.BUSY and p.has_exited,
     ),
     Rule(
         slot="busy",
         evidence="heartbeats required by the pool and none for 5 min",
-        act=Act.FAIL,
+        act=RecoveryAction.FAIL,
         fits=lambda p: p.status is _S.BUSY and p.needs_heartbeats and p.is_silent,
     ),
     Rule(
         slot="idle",
         evidence="container seen running",
-        act=Act.RESET,
+        act=RecoveryAction.RESET,
         fits=lambda p: (
             p.status is _S.IDLE and p.seen is not None and p.seen.state is ContainerState.RUNNING
         ),
@@ -174,15 +174,15 @@ RULES: tuple[Rule, ...] = (
     Rule(
         slot="error",
         evidence="3 resets in a row did not help",
-        act=Act.DELETE,
+        act=RecoveryAction.DELETE,
         fits=lambda p: p.status is _S.ERROR and p.resets >= p.limits.max_resets,
     ),
 )
 
 
-def decide(patient: Patient) -> Act:
+def decide(patient: RecoveryCase) -> RecoveryAction:
     """The act of the first rule that fits."""
-    return next((rule.act for rule in RULES if rule.fits(patient)), Act.LEAVE)
+    return next((rule.act for rule in RULES if rule.fits(patient)), RecoveryAction.LEAVE)
 
 
 def is_mass_silence(*, silent: int, living: int) -> bool:

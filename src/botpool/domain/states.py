@@ -63,7 +63,7 @@ RUNNING = frozenset({_B.JOINING_CALL, _B.IN_WAITING_ROOM, _B.IN_CALL, _B.LEAVING
 WITH_BOT = frozenset({_S.DEPLOYING, _S.BUSY, _S.RELEASING})
 """A slot has a bot in exactly these."""
 
-BOT_MOVES: Mapping[BotStatus, frozenset[BotStatus]] = {
+BOT_TRANSITIONS: Mapping[BotStatus, frozenset[BotStatus]] = {
     _B.PENDING: frozenset({_B.QUEUED, _B.DEPLOYING, _B.FAILED, _B.CANCELLED}),
     _B.QUEUED: frozenset({_B.DEPLOYING, _B.FAILED, _B.CANCELLED}),
     _B.DEPLOYING: frozenset({_B.QUEUED, _B.JOINING_CALL, _B.FAILED, _B.CANCELLED}),
@@ -77,7 +77,7 @@ BOT_MOVES: Mapping[BotStatus, frozenset[BotStatus]] = {
     _B.CANCELLED: frozenset(),
 }
 
-SLOT_MOVES: Mapping[SlotStatus, frozenset[SlotStatus]] = {
+SLOT_TRANSITIONS: Mapping[SlotStatus, frozenset[SlotStatus]] = {
     _S.IDLE: frozenset({_S.DEPLOYING, _S.ERROR, _S.DELETING}),
     _S.DEPLOYING: frozenset({_S.BUSY, _S.RELEASING}),
     _S.BUSY: frozenset({_S.RELEASING}),
@@ -88,10 +88,10 @@ SLOT_MOVES: Mapping[SlotStatus, frozenset[SlotStatus]] = {
 """`releasing → deploying` for the next bot is two moves in one transaction: freed, then claimed."""
 
 
-def may_become(current: BotStatus, wanted: BotStatus) -> bool:
-    return wanted in BOT_MOVES[current]
+def can_transition(current: BotStatus, wanted: BotStatus) -> bool:
+    return wanted in BOT_TRANSITIONS[current]
 
 
-def sources_of(wanted: BotStatus) -> frozenset[BotStatus]:
+def statuses_before(wanted: BotStatus) -> frozenset[BotStatus]:
     """The states from which a bot may become `wanted`: what an UPDATE puts into its WHERE."""
-    return frozenset(status for status, targets in BOT_MOVES.items() if wanted in targets)
+    return frozenset(status for status, targets in BOT_TRANSITIONS.items() if wanted in targets)

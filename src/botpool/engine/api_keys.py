@@ -15,7 +15,7 @@ _TRUSTED_S = 10.0
 _REMEMBERED = 1000
 
 
-class Keys:
+class ApiKeys:
     """Finds keys, remembering good ones for ten seconds: a revoked key dies within that time."""
 
     def __init__(self, database: Database, *, monotonic: Callable[[], float] = loop_time) -> None:

@@ -1,12 +1,12 @@
-"""The reading side: what users and operators ask for. Changes nothing."""
+"""The reading side: what users and operators ask for. ChangeStream nothing."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import NotFound
-from botpool.domain.ids import BotId, Platform, SlotId
-from botpool.domain.records import Assignment, Bot, HistoryRow, Pool, PoolMinute, QueueEntry, Slot
+from botpool.domain.ids import BotId, PoolName, SlotId
+from botpool.domain.records import Assignment, Bot, HistoryRow, Pool, PoolSample, QueueEntry, Slot
 from botpool.domain.states import BotStatus, SlotStatus
 from botpool.domain.timeline import Bar, timeline
 from botpool.engine.admission.estimates import Estimates
@@ -34,7 +34,7 @@ class BotPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Queries:
     database: Database
     backends: Mapping[str, Backend]
     estimates: Estimates
@@ -43,7 +43,7 @@ class Reading:
         self,
         *,
         status: BotStatus | None,
-        platform: str | None,
+        pool_name: str | None,
         search: str | None,
         before: BotId | None,
         limit: int,
@@ -55,7 +55,7 @@ class Reading:
             "list_bots",
             {
                 "statuses": [*BotStatus] if status is None else [status],
-                "platform": platform,
+                "pool_name": pool_name,
                 "search": search,
                 "before": _NO_ID if before is None else before,
                 "since": since,
@@ -95,26 +95,26 @@ class Reading:
             return _nothing()
         return backend.logs(run["container_id"], run["assignment_id"], tail=tail, follow=follow)
 
-    async def queue(self, platform: str | None) -> list[tuple[QueueEntry, int | None]]:
+    async def queue(self, pool_name: str | None) -> list[tuple[QueueEntry, int | None]]:
         """Who waits, each with its estimate."""
         rows = await self.database.fetch(
-            "list_queue", {"platform": platform, "limit": _QUEUE_SHOWN}
+            "list_queue", {"pool_name": pool_name, "limit": _QUEUE_SHOWN}
         )
         entries = [QueueEntry(**row) for row in rows]
         return [
-            (entry, await self.estimates.wait_ms(entry.platform, entry.position))
+            (entry, await self.estimates.wait_ms(entry.pool_name, entry.position))
             for entry in entries
         ]
 
-    async def slots(self, *, platform: str | None, status: SlotStatus | None) -> list[Slot]:
+    async def slots(self, *, pool_name: str | None, status: SlotStatus | None) -> list[Slot]:
         rows = await self.database.fetch(
-            "list_slots", {"platform": platform, "status": status, "slot_id": None}
+            "list_slots", {"pool_name": pool_name, "status": status, "slot_id": None}
         )
         return [to_slot(row) for row in rows]
 
     async def slot(self, slot_id: SlotId) -> Slot:
         rows = await self.database.fetch(
-            "list_slots", {"platform": None, "status": None, "slot_id": slot_id}
+            "list_slots", {"pool_name": None, "status": None, "slot_id": slot_id}
         )
         if not rows:
             raise NotFound("slot", slot_id)
@@ -136,19 +136,19 @@ class Reading:
             await self.slot(slot_id)
         return [to_assignment(row) for row in rows]
 
-    async def pool_minutes(self, platform: Platform, minutes: int) -> list[PoolMinute]:
+    async def pool_samples(self, pool_name: PoolName, minutes: int) -> list[PoolSample]:
         """The last minutes, oldest first; the present one as it stands so far."""
         rows = await self.database.fetch(
-            "list_pool_minutes", {"platform": platform, "minutes": minutes}
+            "list_pool_samples", {"pool_name": pool_name, "minutes": minutes}
         )
         if not rows:
-            raise NotFound("pool", platform)
-        return [PoolMinute(**row) for row in rows]
+            raise NotFound("pool", pool_name)
+        return [PoolSample(**row) for row in rows]
 
-    async def pools(self, platform: Platform | None = None) -> list[Pool]:
-        rows = await self.database.fetch("list_pools", {"platform": platform})
-        if platform is not None and not rows:
-            raise NotFound("pool", platform)
+    async def pools(self, pool_name: PoolName | None = None) -> list[Pool]:
+        rows = await self.database.fetch("list_pools", {"pool_name": pool_name})
+        if pool_name is not None and not rows:
+            raise NotFound("pool", pool_name)
         return [to_pool(row) for row in rows]
 
 

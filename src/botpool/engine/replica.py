@@ -15,35 +15,35 @@ from botpool.engine.admission.estimates import Estimates
 from botpool.engine.admission.matcher import Matcher
 from botpool.engine.agents.agents import Agents
 from botpool.engine.agents.heartbeats import Heartbeats
-from botpool.engine.api_keys import Keys
-from botpool.engine.lifecycle.bot_endings import EndingBots
+from botpool.engine.api_keys import ApiKeys
+from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment import Deployer
 from botpool.engine.lifecycle.descriptions import Describer
-from botpool.engine.lifecycle.image_gate import Gate
-from botpool.engine.lifecycle.observer import Looker
-from botpool.engine.lifecycle.queue_poller import QueueKeeper
-from botpool.engine.lifecycle.reconciler import Stepper
+from botpool.engine.lifecycle.image_gate import ImageGate
+from botpool.engine.lifecycle.observer import Observer
+from botpool.engine.lifecycle.queue_poller import QueuePoller
+from botpool.engine.lifecycle.reconciler import Reconciler
 from botpool.engine.lifecycle.release import Releaser
 from botpool.engine.lifecycle.reset import Resetter
-from botpool.engine.lifecycle.shutdown import EndingAll
-from botpool.engine.lifecycle.slot_handover import Freeing
-from botpool.engine.lifecycle.stop_bot import Stopping
-from botpool.engine.lifecycle.transitions import Moves
+from botpool.engine.lifecycle.shutdown import Shutdown
+from botpool.engine.lifecycle.slot_handover import SlotHandover
+from botpool.engine.lifecycle.stop_bot import BotStopper
+from botpool.engine.lifecycle.transitions import Transitions
 from botpool.engine.maintenance.cleanup import Cleanup
 from botpool.engine.maintenance.recovery import Recovery
 from botpool.engine.maintenance.vacuum import INTERVAL_S as TIDYING_INTERVAL_S
-from botpool.engine.maintenance.vacuum import Tidying
-from botpool.engine.observability.instrumented_backend import MeasuredBackend
-from botpool.engine.observability.metrics import Telemetry
-from botpool.engine.observability.metrics_export import Scraping
-from botpool.engine.observability.pool_samples import Minutes
+from botpool.engine.maintenance.vacuum import Vacuum
+from botpool.engine.observability.instrumented_backend import InstrumentedBackend
+from botpool.engine.observability.metrics import Metrics
+from botpool.engine.observability.metrics_export import MetricsExport
+from botpool.engine.observability.pool_samples import PoolSamples
 from botpool.engine.observability.readiness import Readiness
-from botpool.engine.operations.pool_commands import Pools
-from botpool.engine.operations.slot_commands import Levers
-from botpool.engine.queries import Reading
+from botpool.engine.operations.pool_commands import PoolCommands
+from botpool.engine.operations.slot_commands import SlotCommands
+from botpool.engine.queries import Queries
 from botpool.engine.runtime.loop import Loop
 from botpool.engine.runtime.wakeups import Wakeups
-from botpool.engine.stream.changes import Changes
+from botpool.engine.stream.changes import ChangeStream
 from botpool.store.database import Database
 
 _log = structlog.get_logger()
@@ -74,94 +74,101 @@ class Replica:
         self.policy = policy
         self.identity = identity
         self.database = database
-        self.telemetry = Telemetry()
-        self.scraping = Scraping(database, self.telemetry)
+        self.metrics = Metrics()
+        self.metrics_export = MetricsExport(database, self.metrics)
         backends = {
-            name: MeasuredBackend(backend, self.telemetry) for name, backend in backends.items()
+            name: InstrumentedBackend(backend, self.metrics) for name, backend in backends.items()
         }
         self.wakeups = Wakeups(database, owner=identity.owner)
-        self.matcher = Matcher(database, self.wakeups, self.telemetry)
-        self.gate = Gate(
+        self.matcher = Matcher(database, self.wakeups, self.metrics)
+        self.image_gate = ImageGate(
             database=database,
             wakeups=self.wakeups,
             policy=policy,
-            telemetry=self.telemetry,
+            metrics=self.metrics,
             backends=backends,
         )
-        self.moves = Moves(
+        self.transitions = Transitions(
             database=database,
             wakeups=self.wakeups,
             policy=policy,
-            gate=self.gate,
-            ending_bots=EndingBots(database, self.wakeups, self.telemetry),
-            telemetry=self.telemetry,
+            image_gate=self.image_gate,
+            bot_endings=BotEndings(database, self.wakeups, self.metrics),
+            metrics=self.metrics,
             owner=identity.owner,
         )
         estimates = Estimates(database)
         self.admission = Admission(
-            database, self.wakeups, self.matcher, estimates, policy, self.telemetry
+            database, self.wakeups, self.matcher, estimates, policy, self.metrics
         )
-        self.stopping = Stopping(moves=self.moves, admission=self.admission)
-        self.ending = EndingAll(moves=self.moves, admission=self.admission)
-        self.agents = Agents(moves=self.moves, heartbeats=Heartbeats(database))
-        self.recovery = Recovery(moves=self.moves, backends=backends)
-        self.pools = Pools(moves=self.moves, matcher=self.matcher, backends=sorted(backends))
-        self.levers = Levers(moves=self.moves, pools=self.pools)
-        self.keys = Keys(database)
-        self.reading = Reading(database=database, backends=backends, estimates=estimates)
-        self.changes = Changes(database)
-        self.minutes = Minutes(database=database)
-        self.tidying = Tidying(database)
+        self.bot_stopper = BotStopper(transitions=self.transitions, admission=self.admission)
+        self.shutdown = Shutdown(transitions=self.transitions, admission=self.admission)
+        self.agents = Agents(transitions=self.transitions, heartbeats=Heartbeats(database))
+        self.recovery = Recovery(transitions=self.transitions, backends=backends)
+        self.pools = PoolCommands(
+            transitions=self.transitions, matcher=self.matcher, backends=sorted(backends)
+        )
+        self.slot_commands = SlotCommands(transitions=self.transitions, pools=self.pools)
+        self.api_keys = ApiKeys(database)
+        self.queries = Queries(database=database, backends=backends, estimates=estimates)
+        self.changes = ChangeStream(database)
+        self.pool_samples = PoolSamples(database=database)
+        self.vacuum = Vacuum(database)
         self.readiness = Readiness(database, backends, self.wakeups)
-        self.queue_keeper = QueueKeeper(
-            database=database, matcher=self.matcher, gate=self.gate, telemetry=self.telemetry
+        self.queue_poller = QueuePoller(
+            database=database,
+            matcher=self.matcher,
+            image_gate=self.image_gate,
+            metrics=self.metrics,
         )
         self.cleanup = Cleanup(
-            moves=self.moves,
-            queue_keeper=self.queue_keeper,
+            transitions=self.transitions,
+            queue_poller=self.queue_poller,
             recovery=self.recovery,
             backends=backends,
         )
         self.describer = Describer(database=database, policy=policy, backends=backends)
-        freeing = Freeing(
+        freeing = SlotHandover(
             database,
             self.matcher,
             self.wakeups,
-            self.telemetry,
+            self.metrics,
             attempts=policy.deploy_attempts,
         )
-        releaser = Releaser(moves=self.moves, freeing=freeing, backends=backends)
-        self.looker = Looker(moves=self.moves, releaser=releaser, backends=backends)
-        self.stepper = Stepper(
-            moves=self.moves,
+        releaser = Releaser(transitions=self.transitions, freeing=freeing, backends=backends)
+        self.observer = Observer(transitions=self.transitions, releaser=releaser, backends=backends)
+        self.reconciler = Reconciler(
+            transitions=self.transitions,
             deployer=Deployer(
-                moves=self.moves,
-                looker=self.looker,
-                gate=self.gate,
+                transitions=self.transitions,
+                observer=self.observer,
+                image_gate=self.image_gate,
                 backends=backends,
                 public_url=identity.public_url,
                 secret=identity.secret,
                 refused=self.readiness.doubt,
             ),
             releaser=releaser,
-            resetter=Resetter(moves=self.moves, matcher=self.matcher, backends=backends),
+            resetter=Resetter(
+                transitions=self.transitions, matcher=self.matcher, backends=backends
+            ),
             backends=backends,
         )
         self._backends = backends
         self._loops = (
             Loop(
                 "steps",
-                self.stepper.make_due_steps,
+                self.reconciler.run_due_steps,
                 interval_s=policy.queue_poll_s,
                 wake=self.wakeups.slots,
             ),
-            Loop("queue", self.queue_keeper.keep, interval_s=policy.queue_poll_s),
+            Loop("queue", self.queue_poller.keep, interval_s=policy.queue_poll_s),
             Loop("recovery", self.recovery.run, interval_s=policy.recovery_interval_s),
             Loop("cleanup", self.cleanup.run, interval_s=policy.cleanup_interval_s),
             Loop("liveness", self._say_alive, interval_s=_ALIVE_INTERVAL_S),
-            Loop("minutes", self.minutes.note, interval_s=_NOTE_INTERVAL_S),
-            Loop("tidying", self.tidying.tidy, interval_s=TIDYING_INTERVAL_S),
-            Loop("looks", self.looker.look_at_due_backends, interval_s=policy.look_interval_s),
+            Loop("minutes", self.pool_samples.note, interval_s=_NOTE_INTERVAL_S),
+            Loop("tidying", self.vacuum.tidy, interval_s=TIDYING_INTERVAL_S),
+            Loop("looks", self.observer.observe_due_backends, interval_s=policy.observe_interval_s),
             Loop(
                 "health",
                 self.readiness.check_backends,
@@ -175,9 +182,9 @@ class Replica:
             ),
         )
         for loop in self._loops:
-            loop.on_outage = self.telemetry.round_lost
-        self.telemetry.watch(
-            steps_under_way=lambda: len(self.stepper.under_way),
+            loop.on_outage = self.metrics.round_lost
+        self.metrics.watch(
+            steps_under_way=lambda: len(self.reconciler.under_way),
             listening=lambda: self.wakeups.listening,
         )
         self._watchers: list[asyncio.Task[None]] = []
@@ -202,18 +209,18 @@ class Replica:
         for loop in self._loops:
             await loop.stop()
         with contextlib.suppress(BotpoolError):
-            await self.stepper.hand_back(within_s=within_s)
+            await self.reconciler.return_leases(within_s=within_s)
         await self.wakeups.stop()
 
     async def _say_alive(self) -> None:
-        await self.recovery.say_alive()
+        await self.recovery.record_liveness()
 
     async def _watch(self, backend: str) -> None:
         """Look at once where a backend hints at a change. The regular looks stand behind it."""
         while True:
             try:
                 async for container_id in self._backends[backend].changes():
-                    await self.looker.look(backend, container_id=container_id)
+                    await self.observer.observe(backend, container_id=container_id)
             except BotpoolError as error:
                 _log.warning("watch.failed", backend=backend, problem=str(error))
             except Exception:

@@ -24,7 +24,7 @@ from botpool.settings.sections import (
 
 DEFAULT_POOLS = ("google-meet", "teams", "zoom")
 
-Platform = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")]
+PoolName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")]
 
 
 class Settings(BaseSettings):
@@ -44,7 +44,7 @@ class Settings(BaseSettings):
     database: DatabaseSettings = DatabaseSettings()
     server: ServerSettings = ServerSettings()
     installation: InstallationSettings = InstallationSettings()
-    pools: dict[Platform, PoolSettings] = {name: PoolSettings() for name in DEFAULT_POOLS}
+    pools: dict[PoolName, PoolSettings] = {name: PoolSettings() for name in DEFAULT_POOLS}
     backends: BackendsSettings = BackendsSettings()
     queue: QueueSettings = QueueSettings()
     deploy: DeploySettings = DeploySettings()

@@ -8,7 +8,7 @@ from botpool.domain.records import (
     Assignment,
     Bot,
     LeasedSlot,
-    LookedAt,
+    ObservedSlot,
     Pool,
     Slot,
     StuckSlot,
@@ -47,8 +47,8 @@ def to_leased_slot(row: Mapping[str, Any]) -> LeasedSlot:
     return LeasedSlot(**_enum(row, status=SlotStatus, phase=SlotPhase, bot_status=BotStatus))
 
 
-def to_looked_at(row: Mapping[str, Any]) -> LookedAt:
-    return LookedAt(**_enum(row, status=SlotStatus, bot_status=BotStatus))
+def to_observed_slot(row: Mapping[str, Any]) -> ObservedSlot:
+    return ObservedSlot(**_enum(row, status=SlotStatus, bot_status=BotStatus))
 
 
 def to_stuck_slot(row: Mapping[str, Any]) -> StuckSlot:

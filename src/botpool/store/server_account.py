@@ -94,7 +94,7 @@ class ServerAccount:
 
 
 def _ensure_system_account() -> pwd.struct_passwd:
-    """Found or made; two first starts at once may both try, and the loser finds the winner's."""
+    """Finds or creates the account; two first starts may race, and the loser finds the winner's."""
     with suppress(KeyError):
         return pwd.getpwnam(ACCOUNT_NAME)
     with suppress(OSError):

@@ -18,8 +18,8 @@ from botpool.backends.process import ProcessBackend
 from botpool.cli import main
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.engine.maintenance.doctor import CATALOGUE
-from botpool.store.examiner import Examiner
 from botpool.store.migrations import migrate
+from botpool.store.readonly_connection import ReadonlyConnection
 from botpool.store.statements import statement
 from tests.acceptance.doctor.doctor_scene import (
     INSTALLATION,
@@ -75,7 +75,7 @@ def test_on_an_older_postgresql(
 
 
 async def test_its_connection_cannot_write(database_url: str) -> None:
-    async with Examiner.connected(database_url) as examiner:
+    async with ReadonlyConnection.connected(database_url) as examiner:
         with pytest.raises(DatabaseUnavailable, match="read-only transaction"):
             await examiner.fetch("register_backends", {"backends": ["process"]})
 
@@ -131,7 +131,7 @@ def test_notices_that_nobody_hears(patient: Patient, settings: pytest.MonkeyPatc
     def without_listening(name: str) -> str:
         return statement("check_ready" if name == "listen_for_doctor" else name)
 
-    settings.setattr("botpool.store.examiner.statement", without_listening)
+    settings.setattr("botpool.store.readonly_connection.statement", without_listening)
     report = patient.examine()
     assert report.findings["listen"]["result"] == "warning"
     assert report.code == 0, "replicas poll"

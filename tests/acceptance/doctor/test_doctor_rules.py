@@ -28,7 +28,7 @@ BROKEN: dict[str, tuple[Sequence[str], str]] = {
     ),
     "bots_follow_status": (
         (
-            "ALTER TABLE bot_pool_slots DROP CONSTRAINT slots_are_sound",
+            "ALTER TABLE bot_pool_slots DROP CONSTRAINT slots_are_valid",
             (
                 "UPDATE bot_pool_slots SET assigned_bot_id = NULL, assignment_id = NULL "
                 f"WHERE {BUSY_SLOT}"

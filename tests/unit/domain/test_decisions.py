@@ -7,21 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botpool.domain.decisions import (
-    Verdict,
-    ending_of_exit,
-    ending_of_overstay,
+    StartVerdict,
+    assess_start,
+    ending_after_deadline,
+    ending_after_exit,
     estimate_wait_ms,
     has_exited,
     is_applicable,
-    judge_start,
     may_claim,
     stop_is_confirmed,
 )
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import (
-    BROKEN_OFF,
+    ACTIVE_DEPLOYMENT,
     DOWN,
-    UNDER_WAY,
+    FAILED_DEPLOYMENT,
     ContainerState,
     DeploymentState,
     Observation,
@@ -54,11 +54,11 @@ def judged(
     *,
     awaits_deployment: bool = False,
     deployment_ended_s: float | None = None,
-) -> Verdict:
+) -> StartVerdict:
     ended = None
     if deployment_ended_s is not None:
         ended = STARTED + timedelta(seconds=deployment_ended_s)
-    return judge_start(
+    return assess_start(
         observation,
         assignment_id=OURS,
         started_at=STARTED,
@@ -85,7 +85,7 @@ def exited(
         observation,
         assignment_id=OURS,
         running_at=now - timedelta(seconds=running_s),
-        doubted_at=doubted,
+        status_unreliable_at=doubted,
         last_heartbeat_at=beat,
         now=now,
         status_lag_s=60,
@@ -95,25 +95,25 @@ def exited(
 
 @given(st.sampled_from(sorted(set(DeploymentState) - {DeploymentState.QUEUED})) | st.none(), ages)
 def test_running_is_running(deployment: DeploymentState | None, age_s: float) -> None:
-    assert judged(seen(ContainerState.RUNNING, deployment), age_s) is Verdict.RUNNING
+    assert judged(seen(ContainerState.RUNNING, deployment), age_s) is StartVerdict.RUNNING
 
 
 def test_what_runs_while_our_deployment_is_queued_is_not_ours() -> None:
-    assert judged(seen(ContainerState.RUNNING, DeploymentState.QUEUED), 10) is Verdict.WAIT
+    assert judged(seen(ContainerState.RUNNING, DeploymentState.QUEUED), 10) is StartVerdict.WAIT
 
 
-@given(st.sampled_from(sorted(BROKEN_OFF)), ages)
+@given(st.sampled_from(sorted(FAILED_DEPLOYMENT)), ages)
 def test_a_deployment_that_broke_off_has_failed(deployment: DeploymentState, age_s: float) -> None:
     for state in set(ContainerState) - {ContainerState.RUNNING}:
-        assert judged(seen(state, deployment), age_s) is Verdict.FAILED
+        assert judged(seen(state, deployment), age_s) is StartVerdict.FAILED
 
 
 def test_an_exited_container_waits_for_its_deployment_and_the_grace_after_it() -> None:
     look = seen(ContainerState.EXITED)
-    assert judged(look, TIMEOUT_S - 1, awaits_deployment=True) is Verdict.WAIT
+    assert judged(look, TIMEOUT_S - 1, awaits_deployment=True) is StartVerdict.WAIT
     after = {"awaits_deployment": True, "deployment_ended_s": 420}
-    assert judged(look, 420 + GRACE_S - 1, **after) is Verdict.WAIT
-    assert judged(look, 420 + GRACE_S, **after) is Verdict.FAILED
+    assert judged(look, 420 + GRACE_S - 1, **after) is StartVerdict.WAIT
+    assert judged(look, 420 + GRACE_S, **after) is StartVerdict.FAILED
 
 
 @given(st.sampled_from(sorted(DOWN)))
@@ -134,34 +134,34 @@ def test_an_end_counts_when_the_status_has_followed_and_the_agent_is_silent(
 def test_error_and_degraded_fail_always(
     state: ContainerState, deployment: DeploymentState | None, age_s: float
 ) -> None:
-    assert judged(seen(state, deployment), age_s) is Verdict.FAILED
+    assert judged(seen(state, deployment), age_s) is StartVerdict.FAILED
 
 
 @given(
     st.sampled_from([ContainerState.EXITED, ContainerState.STOPPED]),
-    st.sampled_from(sorted(UNDER_WAY)),
+    st.sampled_from(sorted(ACTIVE_DEPLOYMENT)),
     st.floats(0, TIMEOUT_S - 1),
 )
 def test_an_exited_container_is_the_past_while_its_deployment_is_under_way(
     state: ContainerState, deployment: DeploymentState, age_s: float
 ) -> None:
-    assert judged(seen(state, deployment), age_s) is Verdict.WAIT
+    assert judged(seen(state, deployment), age_s) is StartVerdict.WAIT
 
 
 @pytest.mark.parametrize("state", [ContainerState.EXITED, ContainerState.STOPPED])
 def test_an_exited_container_fails_after_the_grace_and_not_before(state: ContainerState) -> None:
-    assert judged(seen(state), GRACE_S - 0.001) is Verdict.WAIT
-    assert judged(seen(state), GRACE_S) is Verdict.FAILED
+    assert judged(seen(state), GRACE_S - 0.001) is StartVerdict.WAIT
+    assert judged(seen(state), GRACE_S) is StartVerdict.FAILED
 
 
 def test_a_backend_that_knows_whose_run_it_shows_needs_no_grace() -> None:
-    assert judged(seen(ContainerState.EXITED, whose=OURS), 0) is Verdict.FAILED
-    assert judged(seen(ContainerState.STOPPED, whose=OURS), 0) is Verdict.WAIT
+    assert judged(seen(ContainerState.EXITED, whose=OURS), 0) is StartVerdict.FAILED
+    assert judged(seen(ContainerState.STOPPED, whose=OURS), 0) is StartVerdict.WAIT
 
 
 @given(states, st.floats(0, TIMEOUT_S - 1))
 def test_the_run_of_another_assignment_is_no_evidence(state: ContainerState, age_s: float) -> None:
-    assert judged(seen(state, whose=FORMER), age_s) is Verdict.WAIT
+    assert judged(seen(state, whose=FORMER), age_s) is StartVerdict.WAIT
     assert not exited(seen(state, whose=FORMER))
 
 
@@ -169,17 +169,17 @@ def test_the_run_of_another_assignment_is_no_evidence(state: ContainerState, age
 def test_nothing_waits_past_the_timeout(
     state: ContainerState, deployment: DeploymentState | None, age_s: float
 ) -> None:
-    assert judged(seen(state, deployment), age_s) is not Verdict.WAIT
+    assert judged(seen(state, deployment), age_s) is not StartVerdict.WAIT
 
 
 @given(
     st.sampled_from([ContainerState.UNKNOWN, ContainerState.STARTING]),
-    st.none() | st.sampled_from(sorted(set(DeploymentState) - BROKEN_OFF)),
+    st.none() | st.sampled_from(sorted(set(DeploymentState) - FAILED_DEPLOYMENT)),
 )
 def test_an_answer_that_says_nothing_ends_nothing(
     state: ContainerState, deployment: DeploymentState | None
 ) -> None:
-    assert judged(seen(state, deployment), 0) is Verdict.WAIT
+    assert judged(seen(state, deployment), 0) is StartVerdict.WAIT
     assert not exited(seen(state, deployment))
 
 
@@ -192,21 +192,21 @@ def test_an_answer_that_says_nothing_ends_nothing(
 def test_a_stop_is_confirmed_only_by_a_container_that_is_down(
     state: ContainerState,
     deployment: DeploymentState | None,
-    seen_running: bool,
+    observed_running: bool,
     age_s: float,
 ) -> None:
     confirmed = stop_is_confirmed(
         seen(state, deployment),
-        seen_running=seen_running,
+        observed_running=observed_running,
         stop_issued_at=STARTED,
-        doubted_at=None,
+        status_unreliable_at=None,
         now=STARTED + timedelta(seconds=age_s),
         status_lag_s=60,
     )
     if confirmed:
         assert state in DOWN
-        assert deployment not in UNDER_WAY
-        assert state is ContainerState.GONE or seen_running or age_s >= 60
+        assert deployment not in ACTIVE_DEPLOYMENT
+        assert state is ContainerState.GONE or observed_running or age_s >= 60
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ def test_a_stop_from_before_the_platforms_blindness_confirms_nothing(
     doubted = None if doubted_s is None else STARTED + timedelta(seconds=doubted_s)
     assert confirmed == stop_is_confirmed(
         seen(ContainerState.EXITED),
-        seen_running=True,
+        observed_running=True,
         stop_issued_at=STARTED,
-        doubted_at=doubted,
+        status_unreliable_at=doubted,
         now=STARTED + timedelta(seconds=100),
         status_lag_s=60,
     )
@@ -228,17 +228,19 @@ def test_a_stop_from_before_the_platforms_blindness_confirms_nothing(
 
 @pytest.mark.parametrize("status", BotStatus)
 def test_how_an_exit_ends_a_bot(status: BotStatus) -> None:
-    unasked = ending_of_exit(status, asked_to_leave=False, detail="exited with code 1")
+    unasked = ending_after_exit(status, asked_to_leave=False, detail="exited with code 1")
     if status is BotStatus.CALL_ENDED:
         assert unasked.status is BotStatus.DONE
     else:
         assert unasked.failure_code is FailureCode.CONTAINER_EXITED
-        assert ending_of_exit(status, asked_to_leave=True, detail="").status is BotStatus.CANCELLED
+        assert (
+            ending_after_exit(status, asked_to_leave=True, detail="").status is BotStatus.CANCELLED
+        )
 
 
 def test_how_an_overstay_ends_a_bot() -> None:
     def ending(status: BotStatus, *, asked: bool) -> tuple[BotStatus, FailureCode | None]:
-        end = ending_of_overstay(status, asked_to_leave=asked, max_duration_s=1)
+        end = ending_after_deadline(status, asked_to_leave=asked, max_duration_s=1)
         return end.status, end.failure_code
 
     assert ending(BotStatus.IN_CALL, asked=False) == (BotStatus.FAILED, FailureCode.MAX_DURATION)

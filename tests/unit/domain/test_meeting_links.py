@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botpool.domain.meeting_links import host_of, platform_of
+from botpool.domain.meeting_links import host_of, pool_name_of
 
 
 @pytest.mark.parametrize(
-    ("url", "platform"),
+    ("url", "pool_name"),
     [
         ("https://meet.google.com/abc-defg-hij", "google-meet"),
         ("https://teams.microsoft.com/l/meetup-join/1", "teams"),
@@ -24,11 +24,11 @@ from botpool.domain.meeting_links import host_of, platform_of
         ("https://zoom.us:99999/j/1", None),
     ],
 )
-def test_platform_of(url: str, platform: str | None) -> None:
-    assert platform_of(url) == platform
+def test_platform_of(url: str, pool_name: str | None) -> None:
+    assert pool_name_of(url) == pool_name
 
 
 @given(st.text())
 def test_any_text_can_be_asked(text: str) -> None:
     host_of(text)
-    platform_of(text)
+    pool_name_of(text)

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
-from botpool.domain.recovery import Act, Limits, Patient, decide, is_mass_silence
+from botpool.domain.recovery import (
+    RecoveryAction,
+    RecoveryCase,
+    RecoveryLimits,
+    decide,
+    is_mass_silence,
+)
 from botpool.domain.states import BotStatus, SlotPhase, SlotStatus
 
 NOW = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -24,7 +30,7 @@ def seen(state: ContainerState, deployment: DeploymentState | None = None) -> Ob
     return Observation(container_id=ContainerId("c"), state=state, deployment=deployment)
 
 
-DEPLOYING = Patient(
+DEPLOYING = RecoveryCase(
     status=SlotStatus.DEPLOYING,
     phase=SlotPhase.STARTING,
     still_since=ago(minutes=16),
@@ -38,7 +44,7 @@ DEPLOYING = Patient(
     seen=seen(ContainerState.EXITED),
     has_exited=False,
     now=NOW,
-    limits=Limits(),
+    limits=RecoveryLimits(),
 )
 BUSY = replace(
     DEPLOYING,
@@ -56,45 +62,63 @@ STALE = {"heartbeat_at": ago(minutes=5, seconds=1), "silent_since": ago(minutes=
 @pytest.mark.parametrize(
     ("patient", "changes", "act"),
     [
-        (DEPLOYING, {}, Act.RETRY),
-        (DEPLOYING, {"still_since": ago(minutes=15)}, Act.LEAVE),
-        (DEPLOYING, {"phase": SlotPhase.WAITING_FOR_IMAGE}, Act.LEAVE),
-        (DEPLOYING, {"phase": SlotPhase.WAITING_FOR_START}, Act.LEAVE),
-        (DEPLOYING, {"seen": None}, Act.LEAVE),
-        (DEPLOYING, {"seen": seen(ContainerState.UNKNOWN)}, Act.LEAVE),
-        (DEPLOYING, {"seen": seen(ContainerState.STARTING, DeploymentState.QUEUED)}, Act.SKIP),
-        (DEPLOYING, {"seen": seen(ContainerState.EXITED, DeploymentState.IN_PROGRESS)}, Act.SKIP),
-        (DEPLOYING, STALE, Act.FAIL),
-        (DEPLOYING, FRESH, Act.TOUCH),
-        (DEPLOYING, FRESH | {"skipped": 2}, Act.TOUCH),
-        (DEPLOYING, FRESH | {"skipped": 3}, Act.HEAL),
-        (DEPLOYING, {"bot_status": BotStatus.FAILED}, Act.RELEASE),
-        (BUSY, {}, Act.LEAVE),
-        (BUSY, {"bot_status": BotStatus.DONE}, Act.RELEASE),
-        (BUSY, FRESH, Act.LEAVE),
-        (BUSY, STALE, Act.FAIL),
-        (BUSY, STALE | {"has_exited": True}, Act.END),
-        (BUSY, {"has_exited": True}, Act.END),
-        (BUSY, STALE | {"needs_heartbeats": False}, Act.LEAVE),
-        (BUSY, STALE | {"seen": None}, Act.FAIL),
-        (BUSY, {"heartbeat_at": ago(hours=1), "silent_since": ago(minutes=4)}, Act.LEAVE),
+        (DEPLOYING, {}, RecoveryAction.RETRY),
+        (DEPLOYING, {"still_since": ago(minutes=15)}, RecoveryAction.LEAVE),
+        (DEPLOYING, {"phase": SlotPhase.WAITING_FOR_IMAGE}, RecoveryAction.LEAVE),
+        (DEPLOYING, {"phase": SlotPhase.WAITING_FOR_START}, RecoveryAction.LEAVE),
+        (DEPLOYING, {"seen": None}, RecoveryAction.LEAVE),
+        (DEPLOYING, {"seen": seen(ContainerState.UNKNOWN)}, RecoveryAction.LEAVE),
+        (
+            DEPLOYING,
+            {"seen": seen(ContainerState.STARTING, DeploymentState.QUEUED)},
+            RecoveryAction.SKIP,
+        ),
+        (
+            DEPLOYING,
+            {"seen": seen(ContainerState.EXITED, DeploymentState.IN_PROGRESS)},
+            RecoveryAction.SKIP,
+        ),
+        (DEPLOYING, STALE, RecoveryAction.FAIL),
+        (DEPLOYING, FRESH, RecoveryAction.TOUCH),
+        (DEPLOYING, FRESH | {"skipped": 2}, RecoveryAction.TOUCH),
+        (DEPLOYING, FRESH | {"skipped": 3}, RecoveryAction.HEAL),
+        (DEPLOYING, {"bot_status": BotStatus.FAILED}, RecoveryAction.RELEASE),
+        (BUSY, {}, RecoveryAction.LEAVE),
+        (BUSY, {"bot_status": BotStatus.DONE}, RecoveryAction.RELEASE),
+        (BUSY, FRESH, RecoveryAction.LEAVE),
+        (BUSY, STALE, RecoveryAction.FAIL),
+        (BUSY, STALE | {"has_exited": True}, RecoveryAction.END),
+        (BUSY, {"has_exited": True}, RecoveryAction.END),
+        (BUSY, STALE | {"needs_heartbeats": False}, RecoveryAction.LEAVE),
+        (BUSY, STALE | {"seen": None}, RecoveryAction.FAIL),
+        (
+            BUSY,
+            {"heartbeat_at": ago(hours=1), "silent_since": ago(minutes=4)},
+            RecoveryAction.LEAVE,
+        ),
     ],
 )
-def test_each_row(patient: Patient, changes: dict[str, Any], act: Act) -> None:
+def test_each_row(patient: RecoveryCase, changes: dict[str, Any], act: RecoveryAction) -> None:
     assert decide(replace(patient, **changes)) is act
 
 
 @pytest.mark.parametrize("state", ContainerState)
 def test_only_a_container_that_runs_is_too_much_in_an_idle_slot(state: ContainerState) -> None:
     idle = replace(BUSY, status=SlotStatus.IDLE, bot_status=None, seen=seen(state))
-    assert (decide(idle) is Act.RESET) == (state is ContainerState.RUNNING)
-    assert decide(replace(idle, seen=None)) is Act.LEAVE
+    assert (decide(idle) is RecoveryAction.RESET) == (state is ContainerState.RUNNING)
+    assert decide(replace(idle, seen=None)) is RecoveryAction.LEAVE
 
 
 @pytest.mark.parametrize(
-    ("resets", "act"), [(0, Act.LEAVE), (2, Act.LEAVE), (3, Act.DELETE), (4, Act.DELETE)]
+    ("resets", "act"),
+    [
+        (0, RecoveryAction.LEAVE),
+        (2, RecoveryAction.LEAVE),
+        (3, RecoveryAction.DELETE),
+        (4, RecoveryAction.DELETE),
+    ],
 )
-def test_a_slot_that_three_resets_did_not_help_is_deleted(resets: int, act: Act) -> None:
+def test_a_slot_that_three_resets_did_not_help_is_deleted(resets: int, act: RecoveryAction) -> None:
     error = replace(BUSY, status=SlotStatus.ERROR, bot_status=None, seen=None, resets=resets)
     assert decide(error) is act
 
@@ -126,7 +150,7 @@ def test_whoever_is_heard_and_not_overdue_is_left_alone(
         seen=None if state is None else seen(state),
     )
     idle_runs = status is SlotStatus.IDLE and state is ContainerState.RUNNING
-    assert decide(patient) is (Act.RESET if idle_runs else Act.LEAVE)
+    assert decide(patient) is (RecoveryAction.RESET if idle_runs else RecoveryAction.LEAVE)
 
 
 @pytest.mark.parametrize(

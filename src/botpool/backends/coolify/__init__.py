@@ -1,6 +1,6 @@
 """The Coolify backend: each container is an application of build pack `dockerimage`.
 
-The platform holds the fences itself, in the application's environment (`fence.py`), so that they
+The backend holds the fences itself, in the application's environment (`fence.py`), so that they
 hold across replicas and restarts. What no fence can catch, because Coolify takes no condition with
 a request:
 

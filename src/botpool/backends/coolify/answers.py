@@ -7,7 +7,7 @@ from typing import Any
 from botpool.backends.coolify import statuses
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.ids import ContainerId, DeploymentId
-from botpool.domain.observation import UNDER_WAY, ContainerState, DeploymentState
+from botpool.domain.observation import ACTIVE_DEPLOYMENT, ContainerState, DeploymentState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Deployment:
 
     @property
     def is_under_way(self) -> bool:
-        return self.state in UNDER_WAY
+        return self.state in ACTIVE_DEPLOYMENT
 
     def is_of(self, application: Application) -> bool:
         """By number or page. Where Coolify tells neither, the name must do: better to wait."""

@@ -10,7 +10,7 @@ from botpool.backends.coolify import answers, refusals
 from botpool.backends.coolify.answers import Application, Deployment, Started, Variable
 from botpool.backends.coolify.connection import Ability, Answer, Call, Connection, ServerFault
 from botpool.backends.coolify.errand import Errand
-from botpool.backends.protocol import Purpose
+from botpool.backends.protocol import RequestPurpose
 from botpool.domain.errors import BackendUnavailable, ContainerGone
 from botpool.domain.ids import ContainerId, DeploymentId
 
@@ -24,7 +24,7 @@ class Api:
     connection: Connection
     errand: Errand
 
-    def serving(self, purpose: Purpose) -> "Api":
+    def serving(self, purpose: RequestPurpose) -> "Api":
         """The same errand, from here on for another purpose."""
         return Api(connection=self.connection, errand=replace(self.errand, purpose=purpose))
 
@@ -34,7 +34,7 @@ class Api:
 
     async def pay_more(self, requests: int) -> None:
         """Take requests that were not foreseen. What has begun is finished before others begin."""
-        await self.connection.budget.take(Purpose.STOP, requests)
+        await self.connection.budget.take(RequestPurpose.STOP, requests)
 
     async def list_tagged(self, tag: str) -> Sequence[Application]:
         answer = await self._read("/applications", tag=tag)

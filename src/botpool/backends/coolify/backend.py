@@ -18,7 +18,14 @@ from botpool.backends.coolify.connection import Connection
 from botpool.backends.coolify.descriptions import shown_as_written
 from botpool.backends.coolify.errand import Errand
 from botpool.backends.coolify.ownership import Ownership
-from botpool.backends.protocol import Budget, ContainerSpec, Found, Health, Purpose, StartOrder
+from botpool.backends.protocol import (
+    ContainerSpec,
+    Health,
+    OwnedContainer,
+    RequestBudget,
+    RequestPurpose,
+    StartRequest,
+)
 from botpool.domain.errors import BackendRefused, BackendUnavailable, ContainerGone
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import DeploymentState, Observation
@@ -35,11 +42,11 @@ class CoolifyBackend:
     def __init__(
         self,
         config: CoolifyConfig,
-        budget: Budget,
+        budget: RequestBudget,
         *,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self.place = config.server_uuid
+        self.image_host = config.server_uuid
         self.status_lag_s = config.status_lag_s
         self.concurrent_starts: int | None = config.concurrent_deployments
         self._config = config
@@ -54,13 +61,13 @@ class CoolifyBackend:
 
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
         """Two requests for one that is there, four to make it."""
-        async with self._errand("ensure", Purpose.MAKE, timeout_s, making.REQUESTS) as api:
+        async with self._errand("ensure", RequestPurpose.CREATE, timeout_s, making.REQUESTS) as api:
             return await making.ensure(api, self._ownership, self._config, spec)
 
-    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         """Six requests, and three when it was issued before."""
         async with self._errand(
-            "start", Purpose.START, timeout_s, starting.REQUESTS, order.correlation_id
+            "start", RequestPurpose.START, timeout_s, starting.REQUESTS, order.correlation_id
         ) as api:
             await self._ownership.require(api, order.container_id)
             return await starting.start(api, order)
@@ -69,7 +76,7 @@ class CoolifyBackend:
         self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float
     ) -> DeploymentState | None:
         """One request."""
-        async with self._errand("deployment", Purpose.LOOK, timeout_s, 1) as api:
+        async with self._errand("deployment", RequestPurpose.OBSERVE, timeout_s, 1) as api:
             found = await api.deployment(deployment_id)
         if found is None:
             return None
@@ -77,18 +84,18 @@ class CoolifyBackend:
             raise BackendUnavailable(f"deployment {deployment_id} is “{found.status}”")
         return found.state
 
-    async def look(
+    async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
         """Two requests, however many containers there are."""
-        async with self._errand("look", Purpose.LOOK, timeout_s, looking.REQUESTS) as api:
-            return await looking.look(api, self._ownership, container_ids)
+        async with self._errand("look", RequestPurpose.OBSERVE, timeout_s, looking.REQUESTS) as api:
+            return await looking.observe(api, self._ownership, container_ids)
 
     async def stop(
         self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
     ) -> None:
         """Three requests, and one more for a deployment under way."""
-        async with self._errand("stop", Purpose.STOP, timeout_s, stopping.REQUESTS) as api:
+        async with self._errand("stop", RequestPurpose.STOP, timeout_s, stopping.REQUESTS) as api:
             await self._ownership.require(api, container_id)
             await stopping.stop(api, container_id, assignment_id)
 
@@ -98,7 +105,9 @@ class CoolifyBackend:
         Coolify deletes later and lists it until then: under a name of its own, so that nobody
         takes it for the slot's.
         """
-        async with self._errand("delete", Purpose.MAKE, timeout_s, _DELETE_REQUESTS) as api:
+        async with self._errand(
+            "delete", RequestPurpose.CREATE, timeout_s, _DELETE_REQUESTS
+        ) as api:
             try:
                 await self._ownership.require(api, container_id)
                 await stopping.cancel_deployments(api, container_id)
@@ -107,15 +116,15 @@ class CoolifyBackend:
             except ContainerGone:
                 return
 
-    async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
+    async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
         """One request."""
-        async with self._errand("list", Purpose.LOOK, timeout_s, 1) as api:
+        async with self._errand("list", RequestPurpose.OBSERVE, timeout_s, 1) as api:
             owned = await self._ownership.list(api)
-        return [Found(container_id=each.uuid, name=each.name) for each in owned]
+        return [OwnedContainer(container_id=each.uuid, name=each.name) for each in owned]
 
     async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
         """One request."""
-        async with self._errand("describe", Purpose.DESCRIPTION, timeout_s, 1) as api:
+        async with self._errand("describe", RequestPurpose.DESCRIPTION, timeout_s, 1) as api:
             await self._ownership.require(api, container_id)
             await api.update(container_id, {"description": shown_as_written(text)})
 
@@ -130,7 +139,7 @@ class CoolifyBackend:
         """Two requests, and one more each time that a followed one is looked at again."""
 
         def api() -> Api:
-            errand = Errand.begin("logs", Purpose.DESCRIPTION, _LOGS_TIMEOUT_S)
+            errand = Errand.begin("logs", RequestPurpose.DESCRIPTION, _LOGS_TIMEOUT_S)
             return Api(connection=self._connection, errand=errand)
 
         try:
@@ -161,7 +170,9 @@ class CoolifyBackend:
             quote(part, safe="") for part in (config.project_uuid, config.environment_name)
         )
         try:
-            async with self._errand("check", Purpose.LOOK, timeout_s, _CHECK_REQUESTS) as api:
+            async with self._errand(
+                "check", RequestPurpose.OBSERVE, timeout_s, _CHECK_REQUESTS
+            ) as api:
                 version = await api.version()
                 await self._ownership.list(api)
                 found = await api.require_place(f"/servers/{server}")
@@ -178,7 +189,7 @@ class CoolifyBackend:
     async def _errand(
         self,
         name: str,
-        purpose: Purpose,
+        purpose: RequestPurpose,
         timeout_s: float,
         requests: int,
         correlation_id: str | None = None,

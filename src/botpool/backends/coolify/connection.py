@@ -19,8 +19,8 @@ from botpool.backends.coolify import refusals
 from botpool.backends.coolify.answers import message_of
 from botpool.backends.coolify.config import CoolifyConfig
 from botpool.backends.coolify.errand import Errand
-from botpool.backends.protocol import Budget
-from botpool.domain.errors import BackendRefused, BackendUnavailable, BudgetSpent
+from botpool.backends.protocol import RequestBudget
+from botpool.domain.errors import BackendRefused, BackendUnavailable, BudgetExhausted
 
 _CONNECTIONS = 16
 _PAUSE_S = 60.0
@@ -80,7 +80,10 @@ class Connection:
     """The shared client. Remembers what was refused, until the like of it succeeds."""
 
     def __init__(
-        self, config: CoolifyConfig, budget: Budget, transport: httpx.AsyncBaseTransport | None
+        self,
+        config: CoolifyConfig,
+        budget: RequestBudget,
+        transport: httpx.AsyncBaseTransport | None,
     ) -> None:
         self.budget = budget
         self.acts_by_get = False
@@ -107,7 +110,7 @@ class Connection:
         """The answer. The request was paid for already; only a repetition is paid for here."""
         try:
             return await self._send_once(errand, call)
-        except BudgetSpent:
+        except BudgetExhausted:
             raise
         except BackendUnavailable as error:
             if not call.may_be_repeated or errand.remaining_s() <= self._retry_wait_s:
@@ -115,7 +118,7 @@ class Connection:
             failure = error
         try:
             await self.budget.take(errand.purpose, 1)
-        except BudgetSpent:
+        except BudgetExhausted:
             raise failure from None
         await asyncio.sleep(self._retry_wait_s)
         return await self._send_once(errand, call)
@@ -141,7 +144,7 @@ class Connection:
         if status == 429:
             pause_s = _pause_s(response.headers.get("Retry-After", ""))
             await self.budget.pause(pause_s)
-            raise BudgetSpent("Coolify takes no more requests now", pause_s)
+            raise BudgetExhausted("Coolify takes no more requests now", pause_s)
         if status >= 500:
             raise ServerFault(f"{errand.name}: Coolify answered {status}", status)
         if status in (301, 308):

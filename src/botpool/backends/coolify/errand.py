@@ -6,7 +6,7 @@ from typing import Self
 
 from structlog.contextvars import get_contextvars
 
-from botpool.backends.protocol import Purpose
+from botpool.backends.protocol import RequestPurpose
 from botpool.domain.errors import BackendUnavailable
 
 
@@ -19,7 +19,7 @@ class Errand:
     """
 
     name: str
-    purpose: Purpose
+    purpose: RequestPurpose
     ends_at: float
     timeout_s: float
     correlation_id: str | None
@@ -27,7 +27,12 @@ class Errand:
 
     @classmethod
     def begin(
-        cls, name: str, purpose: Purpose, timeout_s: float, *, correlation_id: str | None = None
+        cls,
+        name: str,
+        purpose: RequestPurpose,
+        timeout_s: float,
+        *,
+        correlation_id: str | None = None,
     ) -> Self:
         """Without an id of its own it has the one that the engine bound for its log."""
         return cls(

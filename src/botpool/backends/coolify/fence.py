@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from botpool.backends.coolify.answers import Deployment, Variable
-from botpool.backends.protocol import StartOrder
+from botpool.backends.protocol import StartRequest
 from botpool.domain.errors import StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
 
@@ -59,7 +59,7 @@ def read(variables: Sequence[Variable]) -> Fence:
     )
 
 
-def environment(order: StartOrder, *, former: Fence, mark: str) -> Mapping[str, str]:
+def environment(order: StartRequest, *, former: Fence, mark: str) -> Mapping[str, str]:
     """All that is written for a start, in the order of writing.
 
     Coolify writes one after the other: the assignment stands last, so that it proves the rest.

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from botpool.backends.coolify import fence
 from botpool.backends.coolify.api import Api
-from botpool.domain.errors import BudgetSpent, ContainerGone
+from botpool.domain.errors import BudgetExhausted, ContainerGone
 from botpool.domain.ids import AssignmentId, ContainerId
 
 _MOST_LINES = 10_000
@@ -32,7 +32,7 @@ async def read(
             if is_first or not is_surely_its_own:
                 is_surely_its_own = await _serves(api(), container_id, assignment_id)
             lines = await _lines(api(), container_id) if is_surely_its_own else None
-        except BudgetSpent as spent:
+        except BudgetExhausted as spent:
             if is_first:
                 raise
             # Long enough for a hand-over: whose container it is must be asked again.

@@ -14,7 +14,7 @@ _MOST_UNLISTED = 5
 """How many that the list lacks are asked for by one look: the others can wait for the next."""
 
 
-async def look(
+async def observe(
     api: Api, ownership: Ownership, container_ids: Sequence[ContainerId]
 ) -> dict[ContainerId, Observation]:
     """What each shows.
@@ -59,7 +59,7 @@ def _observe(application: Application, under_way: Sequence[Deployment]) -> Obser
         state=state,
         deployment_id=own.uuid if own else None,
         deployment=own.state if own else None,
-        is_blind=not application.server_reachable,
+        status_unreliable=not application.server_reachable,
         detail=detail,
     )
 

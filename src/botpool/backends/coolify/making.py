@@ -32,14 +32,14 @@ async def ensure(
     await _vacate(api, found)
     wanted = _changeable(spec)
     if _present(found) != wanted:
-        await api.update(found.uuid, wanted, pool=spec.platform)
+        await api.update(found.uuid, wanted, pool=spec.pool_name)
     return found.uuid
 
 
 async def _make(
     api: Api, ownership: Ownership, config: CoolifyConfig, spec: ContainerSpec
 ) -> Application:
-    made = await api.create(_new(config, spec), pool=spec.platform)
+    made = await api.create(_new(config, spec), pool=spec.pool_name)
     ownership.add(made)
     oldest = _oldest(await ownership.list(api), spec.name)
     if oldest is None:
@@ -100,7 +100,7 @@ def _new(config: CoolifyConfig, spec: ContainerSpec) -> Mapping[str, Any]:
         **place,
         **_changeable(spec),
         "name": spec.name,
-        "description": f"Slot of Botpool's pool {spec.platform}",
+        "description": f"Slot of Botpool's pool {spec.pool_name}",
         "tags": [config.tag],
         # Nothing is served from it, but Coolify asks for a port.
         "ports_exposes": "80",

@@ -14,11 +14,11 @@ from botpool.backends.coolify.answers import Deployment, Started
 from botpool.backends.coolify.api import Api
 from botpool.backends.coolify.fence import Fence
 from botpool.backends.coolify.stopping import END_REQUESTS, end
-from botpool.backends.protocol import Purpose, StartOrder
+from botpool.backends.protocol import RequestPurpose, StartRequest
 from botpool.domain.errors import (
     BackendRefused,
     BackendUnavailable,
-    BudgetSpent,
+    BudgetExhausted,
     StartSuperseded,
     StillRunning,
 )
@@ -30,7 +30,7 @@ REQUESTS = 6
 _QUEUE_FULL_S = 30.0
 
 
-async def start(api: Api, order: StartOrder) -> DeploymentId:
+async def start(api: Api, order: StartRequest) -> DeploymentId:
     container_id, assignment_id = order.container_id, order.assignment_id
     before = await api.deployments_of(container_id)
     found = fence.read(await api.variables(container_id))
@@ -56,7 +56,7 @@ async def start(api: Api, order: StartOrder) -> DeploymentId:
 
 
 async def _require_vacant(
-    api: Api, order: StartOrder, found: Fence, deployments: Sequence[Deployment]
+    api: Api, order: StartRequest, found: Fence, deployments: Sequence[Deployment]
 ) -> None:
     """Nothing of a former assignment may run here, or be on its way."""
     container_id = order.container_id
@@ -72,7 +72,7 @@ async def _require_vacant(
         raise StartSuperseded(container_id, f"assignment {found.assignment} runs in it")
 
 
-async def _prepare(api: Api, order: StartOrder, found: Fence, mark: str) -> None:
+async def _prepare(api: Api, order: StartRequest, found: Fence, mark: str) -> None:
     """Write the environment, and see by the last variable that all of it was written."""
     values = fence.environment(order, former=found, mark=mark)
     written = fence.read(await api.write_variables(order.container_id, values))
@@ -83,7 +83,7 @@ async def _prepare(api: Api, order: StartOrder, found: Fence, mark: str) -> None
         raise BackendUnavailable(f"the environment of {order.container_id} was not written")
 
 
-async def _require_not_stopped(api: Api, order: StartOrder) -> None:
+async def _require_not_stopped(api: Api, order: StartRequest) -> None:
     found = fence.read(await api.variables(order.container_id))
     try:
         found.require_open(order.container_id, order.assignment_id)
@@ -91,11 +91,11 @@ async def _require_not_stopped(api: Api, order: StartOrder) -> None:
         if found.assignment == order.assignment_id:
             await api.pay_more(END_REQUESTS)
             with contextlib.suppress(StillRunning):
-                await end(api.serving(Purpose.STOP), order.container_id)
+                await end(api.serving(RequestPurpose.STOP), order.container_id)
         raise
 
 
-async def _deployment_of(api: Api, order: StartOrder, answer: Started, mark: str) -> DeploymentId:
+async def _deployment_of(api: Api, order: StartRequest, answer: Started, mark: str) -> DeploymentId:
     """The deployment that the start made, whatever Coolify answered.
 
     A full queue is answered with the uuid of a deployment that does not exist, and one that is
@@ -108,4 +108,4 @@ async def _deployment_of(api: Api, order: StartOrder, answer: Started, mark: str
     if issued is not None:
         return issued.uuid
     problem = f"Coolify did not queue the start of {order.container_id} ({answer.message})"
-    raise BudgetSpent(problem, _QUEUE_FULL_S)
+    raise BudgetExhausted(problem, _QUEUE_FULL_S)

@@ -1,4 +1,4 @@
-"""Ending what runs in an application, or is on its way there.
+"""BotEnding what runs in an application, or is on its way there.
 
 Coolify's stop does not cancel a deployment, which would bring the container back: cancel first.
 Whether both worked is for a look to say.

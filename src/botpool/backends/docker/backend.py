@@ -10,7 +10,7 @@ from botpool.backends.docker.config import DockerConfig
 from botpool.backends.docker.connection import Connection
 from botpool.backends.docker.daemon import Daemon
 from botpool.backends.docker.pulling import Pulls
-from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
+from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
 from botpool.domain.errors import BackendRefused, BackendUnavailable, ContainerGone
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import DeploymentState, Observation
@@ -25,7 +25,7 @@ class DockerBackend:
     has_descriptions = False
 
     def __init__(self, config: DockerConfig) -> None:
-        self.place = config.place
+        self.image_host = config.image_host
         self._config = config
         self._connection = Connection(config)
         self._pulls = Pulls(config)
@@ -41,7 +41,7 @@ class DockerBackend:
         async with self._call("ensure", timeout_s) as daemon:
             return await making.ensure(daemon, spec)
 
-    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         async with self._call("start", timeout_s) as daemon:
             await starting.start(daemon, self._pulls, order)
         return None
@@ -51,11 +51,11 @@ class DockerBackend:
     ) -> DeploymentState | None:
         return None
 
-    async def look(
+    async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
         async with self._call("look", timeout_s) as daemon:
-            return await looking.look(daemon, container_ids)
+            return await looking.observe(daemon, container_ids)
 
     async def stop(
         self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
@@ -70,10 +70,13 @@ class DockerBackend:
             except ContainerGone:
                 return
 
-    async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
+    async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
         async with self._call("list", timeout_s) as daemon:
             found = await daemon.places()
-        return [Found(container_id=each.id, name=each.newest.spec.name) for each in found.values()]
+        return [
+            OwnedContainer(container_id=each.id, name=each.newest.spec.name)
+            for each in found.values()
+        ]
 
     async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
         """Docker has no room for it: labels cannot be changed."""

@@ -18,6 +18,6 @@ class DockerConfig:
     stop_grace_s: int = 5
 
     @property
-    def place(self) -> str:
+    def image_host(self) -> str:
         """The daemon, as it is called here: its images are what was pulled once."""
         return self.host or os.environ.get("DOCKER_HOST") or "local"

@@ -14,7 +14,7 @@ from botpool.domain.ids import ContainerId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
 
 
-async def look(
+async def observe(
     daemon: Daemon, container_ids: Sequence[ContainerId]
 ) -> Mapping[ContainerId, Observation]:
     places = await _places(daemon, container_ids)

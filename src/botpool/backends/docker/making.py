@@ -20,7 +20,7 @@ _FOREIGN_AFTER = 20
 
 async def ensure(daemon: Daemon, spec: ContainerSpec) -> ContainerId:
     if not is_slot_name(spec.name):
-        raise BackendRefused(f"pools.{spec.platform}", f"{spec.name!r} cannot name a container")
+        raise BackendRefused(f"pools.{spec.pool_name}", f"{spec.name!r} cannot name a container")
     container_id = place_id(daemon.config.installation_id, spec.name)
     taken = 0
     while True:

@@ -30,7 +30,7 @@ INSTALLATION = "botpool.installation"
 SLOT = "botpool.slot"
 _KIND = "botpool.kind"
 _ASSIGNMENT = "botpool.assignment"
-_PLATFORM = "botpool.platform"
+_POOL_NAME = "botpool.platform"
 _IMAGE = "botpool.image"
 _CPUS = "botpool.cpus"
 _MEMORY = "botpool.memory_mb"
@@ -67,7 +67,7 @@ class Draft:
             SLOT: self.spec.name,
             _KIND: self.kind,
             _ASSIGNMENT: str(self.assignment_id),
-            _PLATFORM: self.spec.platform,
+            _POOL_NAME: self.spec.pool_name,
             _IMAGE: self.spec.image,
             _CPUS: str(self.spec.cpus),
             _MEMORY: str(self.spec.memory_mb),
@@ -194,7 +194,7 @@ def read(listed: Mapping[str, Any]) -> Container | None:
             assignment_id=AssignmentId(int(labels[_ASSIGNMENT])),
             spec=ContainerSpec(
                 name=labels[SLOT],
-                platform=labels[_PLATFORM],
+                pool_name=labels[_POOL_NAME],
                 image=labels[_IMAGE],
                 cpus=float(labels[_CPUS]),
                 memory_mb=int(labels[_MEMORY]),

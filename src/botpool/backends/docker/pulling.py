@@ -19,7 +19,7 @@ from typing import IO
 from botpool.backends.docker import refusals
 from botpool.backends.docker.config import DockerConfig
 from botpool.backends.protocol import ContainerSpec
-from botpool.domain.errors import BackendUnavailable, BudgetSpent
+from botpool.domain.errors import BackendUnavailable, BudgetExhausted
 from botpool.domain.ids import AssignmentId
 
 _POLL_S = 0.05
@@ -56,7 +56,7 @@ class Pulls:
     async def pulled(
         self, spec: ContainerSpec, assignment_id: AssignmentId, *, within_s: float
     ) -> None:
-        """Return when the image has come, raise why it does not, or `BudgetSpent`: call again."""
+        """Return once the image is present; raise why not, or `BudgetExhausted` to call again."""
         pull = self._under_way.get(spec.image)
         if pull is None or pull.is_left_over(assignment_id):
             pull = self._under_way[spec.image] = self._begin(spec.image)
@@ -65,7 +65,7 @@ class Pulls:
         ends_at = loop.time() + within_s - _LEFT_FOR_THE_START_S
         while pull.process.poll() is None:
             if loop.time() >= ends_at:
-                raise BudgetSpent(f"{spec.image} is being pulled", _AGAIN_S)
+                raise BudgetExhausted(f"{spec.image} is being pulled", _AGAIN_S)
             await asyncio.sleep(_POLL_S)
         # Whoever sees the end first tells it; the next one who wants the image begins anew.
         if self._under_way.get(spec.image) is pull:

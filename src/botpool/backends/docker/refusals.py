@@ -27,7 +27,7 @@ def not_pulled(said: str, spec: ContainerSpec) -> BackendError:
         return full
     if any(word in words for word in _NO_PULL):
         return BackendRefused(
-            f"pools.{spec.platform}.image", f"{spec.image} cannot be pulled. Docker says “{said}”"
+            f"pools.{spec.pool_name}.image", f"{spec.image} cannot be pulled. Docker says “{said}”"
         )
     return BackendUnavailable(f"{spec.image} was not pulled: {said}")
 
@@ -41,10 +41,10 @@ def not_made(error: DockerError, spec: ContainerSpec) -> BackendError:
         return BackendRefused("backends.docker.network", f"Docker says “{error.message}”")
     if any(word in words for word in _CANNOT_RUN):
         problem = f"{spec.image} cannot be run. Docker says “{error.message}”"
-        return BackendRefused(f"pools.{spec.platform}.image", problem)
+        return BackendRefused(f"pools.{spec.pool_name}.image", problem)
     if error.status == 400:
         return BackendRefused(
-            f"pools.{spec.platform}", f"Docker refuses its container: “{error.message}”"
+            f"pools.{spec.pool_name}", f"Docker refuses its container: “{error.message}”"
         )
     return unavailable(error)
 
@@ -59,6 +59,6 @@ def unavailable(error: DockerError) -> BackendError:
 
 def taken_name(name: str, spec: ContainerSpec) -> BackendRefused:
     return BackendRefused(
-        f"pools.{spec.platform}",
+        f"pools.{spec.pool_name}",
         f"Docker has a container {name} without our label. Remove it or give it another name.",
     )

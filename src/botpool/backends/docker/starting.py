@@ -15,11 +15,11 @@ from botpool.backends.docker.daemon import Crossed, Daemon
 from botpool.backends.docker.places import CREATED, Container, Draft, Kind, Place
 from botpool.backends.docker.pulling import Pulls
 from botpool.backends.docker.standing import stands_alone
-from botpool.backends.protocol import StartOrder
+from botpool.backends.protocol import StartRequest
 from botpool.domain.errors import StartSuperseded
 
 
-async def start(daemon: Daemon, pulls: Pulls, order: StartOrder) -> None:
+async def start(daemon: Daemon, pulls: Pulls, order: StartRequest) -> None:
     while True:
         place = await daemon.place(order.container_id)
         own = place.bot(order.assignment_id)
@@ -43,7 +43,7 @@ async def start(daemon: Daemon, pulls: Pulls, order: StartOrder) -> None:
             await daemon.let_others_end(order.container_id)
 
 
-async def _make(daemon: Daemon, pulls: Pulls, place: Place, order: StartOrder) -> None:
+async def _make(daemon: Daemon, pulls: Pulls, place: Place, order: StartRequest) -> None:
     spec = place.newest.spec
     if await daemon.has_image(spec.image):
         bot = Draft(kind=Kind.BOT, assignment_id=order.assignment_id, spec=spec)

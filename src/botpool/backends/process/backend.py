@@ -14,7 +14,7 @@ from botpool.backends.process.nursery import Nursery
 from botpool.backends.process.root import Root
 from botpool.backends.process.start import Manner, answer_of, judge, launch, passed_on
 from botpool.backends.process.watch import Watch
-from botpool.backends.protocol import ContainerSpec, Found, Health, StartOrder
+from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
 from botpool.domain.errors import BackendRefused, BackendUnavailable, StillRunning
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
@@ -27,7 +27,7 @@ class ProcessBackend:
     """Containers are directories under `root`; a running one is a process group of its own."""
 
     name = "process"
-    place = "here"
+    image_host = "here"
     status_lag_s = 0.0
     concurrent_starts: int | None = None
     has_descriptions = False
@@ -72,7 +72,7 @@ class ProcessBackend:
             _require_ended(directory)
             return directory.container_id
 
-    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         async with _bounded("start", timeout_s):
             directory = self._root.get(order.container_id)
             heard = launch(directory, order, self._manner, self._nursery)
@@ -85,7 +85,7 @@ class ProcessBackend:
     ) -> DeploymentState | None:
         return None
 
-    async def look(
+    async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
         async with _bounded("look", timeout_s):
@@ -132,11 +132,11 @@ class ProcessBackend:
                 _require_ended(directory)
                 await self._root.remove(directory)
 
-    async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
+    async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
         async with _bounded("list", timeout_s):
             owned = await asyncio.to_thread(self._root.owned)
             return [
-                Found(container_id=directory.container_id, name=mark.name)
+                OwnedContainer(container_id=directory.container_id, name=mark.name)
                 for directory, mark in owned
             ]
 

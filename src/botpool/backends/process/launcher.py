@@ -254,7 +254,7 @@ def children() -> list[int]:
 def end_orphans() -> None:
     """As in a container: when the first process ends, all end.
 
-    Ending one hands its own children to us, hence the rounds.
+    BotEnding one hands its own children to us, hence the rounds.
     """
     for _ in range(1_000):
         found = children()

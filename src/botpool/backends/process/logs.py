@@ -1,4 +1,4 @@
-"""Reading the output of a run: two files of bounded size, the older half in `.1`."""
+"""Reads the output of a run: two files of bounded size, the older half in `.1`."""
 
 import asyncio
 import os

@@ -113,7 +113,7 @@ class Root:
     def find_or_make(self, spec: ContainerSpec) -> Directory:
         """Call it inside `making`. One whose deletion was begun can never run again: pass it."""
         if not NAME.fullmatch(spec.name):
-            raise BackendRefused(f"pools.{spec.platform}", f"{spec.name!r} cannot name a folder")
+            raise BackendRefused(f"pools.{spec.pool_name}", f"{spec.name!r} cannot name a folder")
         for directory, mark in self.owned(spec.name):
             if directory.fence() == NEVER_AGAIN:
                 continue
@@ -141,6 +141,8 @@ class Root:
 
     async def remove(self, directory: Directory) -> None:
         """Out of sight in one step, then away at leisure."""
-        doomed = Path(directory.path).rename(self._path / f"{HALF_DELETED}{directory.container_id}")
+        delete_requested = Path(directory.path).rename(
+            self._path / f"{HALF_DELETED}{directory.container_id}"
+        )
         self._known.discard(directory.container_id)
-        await asyncio.to_thread(shutil.rmtree, doomed, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, delete_requested, ignore_errors=True)

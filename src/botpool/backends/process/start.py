@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from botpool.backends.process.directory import Directory
 from botpool.backends.process.nursery import Nursery
-from botpool.backends.protocol import StartOrder
+from botpool.backends.protocol import StartRequest
 from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded
 from botpool.domain.ids import AssignmentId
 
@@ -26,7 +26,7 @@ class Manner:
     output_bytes: int
 
 
-def launch(directory: Directory, order: StartOrder, manner: Manner, nursery: Nursery) -> int:
+def launch(directory: Directory, order: StartRequest, manner: Manner, nursery: Nursery) -> int:
     """Start the launcher in a session of its own; where its answer is read.
 
     The order goes through a nameless file: the environment is on no command line, and a launcher

@@ -10,12 +10,12 @@ from botpool.domain.states import BotStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class AdmissionRequest:
     request: BotRequest
     key: IdempotencyKey | None
 
     @property
-    def may_travel(self) -> bool:
+    def can_batch(self) -> bool:
         """May it be put into a queue together with others, so that all are done or none?
 
         Not with an idempotency key, where it may wait for the same request of somebody else. Not
@@ -24,12 +24,12 @@ class Wish:
         return self.key is None and self.request.queue_timeout_ms > 0
 
 
-def columns(wishes: Sequence[Wish], *, idempotency_days: int) -> dict[str, Any]:
+def columns(wishes: Sequence[AdmissionRequest], *, idempotency_days: int) -> dict[str, Any]:
     """The parameters of a statement that admits these bots, all of one pool."""
     requests = [wish.request for wish in wishes]
     keys = [wish.key for wish in wishes]
     return {
-        "platform": requests[0].platform,
+        "pool_name": requests[0].pool_name,
         "bots": len(requests),
         "meeting_urls": [request.meeting_url for request in requests],
         "bot_display_names": [request.bot_display_name for request in requests],
@@ -44,13 +44,13 @@ def columns(wishes: Sequence[Wish], *, idempotency_days: int) -> dict[str, Any]:
     }
 
 
-def to_new_bot(wish: Wish, row: Mapping[str, Any]) -> Bot:
+def to_new_bot(wish: AdmissionRequest, row: Mapping[str, Any]) -> Bot:
     """The bot that a wish became: what was asked for, and what the statement decided."""
     request = wish.request
     return Bot(
         id=row["bot_id"],
         correlation_id=request.correlation_id,
-        platform=request.platform,
+        pool_name=request.pool_name,
         meeting_url=request.meeting_url,
         bot_display_name=request.bot_display_name,
         status=BotStatus(row["status"]),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from botpool.domain.decisions import estimate_wait_ms
-from botpool.domain.ids import Platform
+from botpool.domain.ids import PoolName
 from botpool.engine.runtime.clock import loop_time
 from botpool.store.database import Database
 
@@ -33,38 +33,38 @@ class _Measured(Generic[T]):
 
     def __init__(
         self,
-        measure: Callable[[Platform], Coroutine[Any, Any, T]],
+        measure: Callable[[PoolName], Coroutine[Any, Any, T]],
         monotonic: Callable[[], float],
     ) -> None:
         self._measure = measure
         self._monotonic = monotonic
-        self._known: dict[Platform, tuple[float, T]] = {}
-        self._under_way: dict[Platform, asyncio.Task[T]] = {}
+        self._known: dict[PoolName, tuple[float, T]] = {}
+        self._under_way: dict[PoolName, asyncio.Task[T]] = {}
 
-    async def of(self, platform: Platform) -> T:
-        known = self._known.get(platform)
+    async def of(self, pool_name: PoolName) -> T:
+        known = self._known.get(pool_name)
         age_s = math.inf if known is None else self._monotonic() - known[0]
         if known is None or age_s > _USABLE_S:
-            return await asyncio.shield(self._renewal(platform))
+            return await asyncio.shield(self._renewal(pool_name))
         if age_s > _FRESH_S:
-            self._renewal(platform)
+            self._renewal(pool_name)
         return known[1]
 
-    def _renewal(self, platform: Platform) -> "asyncio.Task[T]":
-        if (task := self._under_way.get(platform)) is None:
-            task = asyncio.create_task(self._renew(platform))
-            self._under_way[platform] = task
-            task.add_done_callback(lambda ended: self._ended(platform, ended))
+    def _renewal(self, pool_name: PoolName) -> "asyncio.Task[T]":
+        if (task := self._under_way.get(pool_name)) is None:
+            task = asyncio.create_task(self._renew(pool_name))
+            self._under_way[pool_name] = task
+            task.add_done_callback(lambda ended: self._ended(pool_name, ended))
         return task
 
-    async def _renew(self, platform: Platform) -> T:
+    async def _renew(self, pool_name: PoolName) -> T:
         began_at = self._monotonic()
-        value = await self._measure(platform)
-        self._known[platform] = (began_at, value)
+        value = await self._measure(pool_name)
+        self._known[pool_name] = (began_at, value)
         return value
 
-    def _ended(self, platform: Platform, task: "asyncio.Task[T]") -> None:
-        del self._under_way[platform]
+    def _ended(self, pool_name: PoolName, task: "asyncio.Task[T]") -> None:
+        del self._under_way[pool_name]
         if not task.cancelled():
             # Whoever waited has it; if nobody did, the next one asks again.
             task.exception()
@@ -76,23 +76,23 @@ class Estimates:
         self._occupancy = _Measured(self._measure_occupancy, monotonic)
         self._queue = _Measured(self._measure_queue, monotonic)
 
-    async def wait_ms(self, platform: Platform, position: int) -> int | None:
-        measured = await self._occupancy.of(platform)
+    async def wait_ms(self, pool_name: PoolName, position: int) -> int | None:
+        measured = await self._occupancy.of(pool_name)
         return estimate_wait_ms(
             position, ends=measured.ends, exposure_s=measured.exposure_s, slots=measured.slots
         )
 
-    async def far_position(self, platform: Platform, priority: int) -> int:
+    async def far_position(self, pool_name: PoolName, priority: int) -> int:
         """Where a newcomer stands, behind more than were counted; up to a second old."""
-        queue = await self._queue.of(platform)
+        queue = await self._queue.of(pool_name)
         ahead = sum(bots for other, bots in queue.items() if other <= priority)
         return max(ahead, _COUNTED + 1)
 
-    async def _measure_occupancy(self, platform: Platform) -> _Occupancy:
-        row = await self._database.fetch_one("measure_occupancy", {"platform": platform})
+    async def _measure_occupancy(self, pool_name: PoolName) -> _Occupancy:
+        row = await self._database.fetch_one("measure_occupancy", {"pool_name": pool_name})
         assert row is not None, "an aggregate always has a row"
         return _Occupancy(**row)
 
-    async def _measure_queue(self, platform: Platform) -> Mapping[int, int]:
-        rows = await self._database.fetch("measure_queue", {"platform": platform})
+    async def _measure_queue(self, pool_name: PoolName) -> Mapping[int, int]:
+        rows = await self._database.fetch("measure_queue", {"pool_name": pool_name})
         return {row["priority"]: row["bots"] for row in rows}

@@ -8,34 +8,34 @@ Growing comes after a first match: an idle slot that a newcomer is just claiming
 
 from collections.abc import Sequence
 
-from botpool.domain.ids import Platform, SlotId
+from botpool.domain.ids import PoolName, SlotId
 from botpool.domain.states import SlotStatus
 from botpool.engine.observability import event_log
-from botpool.engine.observability.metrics import Telemetry
+from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Call, Database, Rows
 
-_STATEMENTS = ("trim_pool", "match_queue", "grow_pool", "match_queue")
+_STATEMENTS = ("shrink_pool", "match_queue", "grow_pool", "match_queue")
 
 
-def lock(platform: Platform) -> Call:
-    return ("lock_pool", {"platform": platform})
+def lock(pool_name: PoolName) -> Call:
+    return ("lock_pool", {"pool_name": pool_name})
 
 
-def match_calls(platform: Platform) -> list[Call]:
+def match_calls(pool_name: PoolName) -> list[Call]:
     """The match, for a transaction that holds the pool's lock; `Matcher.matched` reads its rows."""
-    return [(name, {"platform": platform}) for name in _STATEMENTS]
+    return [(name, {"pool_name": pool_name}) for name in _STATEMENTS]
 
 
 class Matcher:
-    def __init__(self, database: Database, wakeups: Wakeups, telemetry: Telemetry) -> None:
+    def __init__(self, database: Database, wakeups: Wakeups, metrics: Metrics) -> None:
         self._database = database
         self._wakeups = wakeups
-        self._telemetry = telemetry
+        self._metrics = metrics
 
-    async def match_pool(self, platform: Platform) -> None:
+    async def match_pool(self, pool_name: PoolName) -> None:
         """Serve the queue of a pool as far as slots go."""
-        self.matched(await self._database.atomically(lock(platform), *match_calls(platform)))
+        self.matched(await self._database.atomically(lock(pool_name), *match_calls(pool_name)))
 
     def matched(self, results: Sequence[Rows]) -> set[SlotId]:
         """Tell of a match that was committed: the last results of its transaction.
@@ -44,18 +44,18 @@ class Matcher:
         """
         trimmed, first, grown, second = results[-len(_STATEMENTS) :]
         for row in trimmed:
-            event_log.slot_moved(
+            event_log.slot_transitioned(
                 row,
                 old=SlotStatus(row["status"]),
                 new=SlotStatus.DELETING,
                 reason=row["reason"],
             )
         for row in grown:
-            event_log.slot_moved(row, old=None, new=SlotStatus.IDLE, reason="the pool grew")
+            event_log.slot_transitioned(row, old=None, new=SlotStatus.IDLE, reason="the pool grew")
         given = [*first, *second]
         event_log.assigned(given, reason="assigned from the queue")
         for row in given:
-            self._telemetry.assigned(row["platform"], warm=row["container_id"] is not None)
+            self._metrics.assigned(row["pool_name"], warm=row["container_id"] is not None)
         if trimmed or given:
             self._wakeups.slots_due()
         return {row["slot_id"] for row in given}

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from botpool.domain.decisions import Ending, is_applicable
+from botpool.domain.decisions import BotEnding, is_applicable
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.records import AgentView
-from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus, sources_of
+from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus, statuses_before
 from botpool.engine.agents.heartbeats import Heartbeats
-from botpool.engine.lifecycle.transitions import Moves
+from botpool.engine.lifecycle.transitions import Transitions
 from botpool.engine.observability import event_log
 from botpool.store.rows import to_agent_view
 
@@ -24,7 +24,7 @@ _LIVE = frozenset({SlotStatus.DEPLOYING, SlotStatus.BUSY})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
+class AgentInstructions:
     """What an agent is told with each heartbeat."""
 
     should_leave: bool
@@ -33,10 +33,10 @@ class Orders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agents:
-    moves: Moves
+    transitions: Transitions
     heartbeats: Heartbeats
 
-    async def who_am_i(
+    async def identify(
         self, assignment_id: AssignmentId, container_id: ContainerId
     ) -> tuple[AgentView, bool]:
         """The agent's bot, and whether it was released."""
@@ -48,15 +48,17 @@ class Agents:
             view = await self._find(assignment_id)
         return view, view.slot_status not in _LIVE
 
-    async def heartbeat(self, assignment_id: AssignmentId, bot_id: BotId) -> Orders:
+    async def heartbeat(self, assignment_id: AssignmentId, bot_id: BotId) -> AgentInstructions:
         row = await self.heartbeats.beat(assignment_id, bot_id)
         if row is None:
             raise NotFound("bot", bot_id)
         if row["slot_status"] == SlotStatus.DEPLOYING:
             await self._is_running(assignment_id)
         released = row["slot_status"] not in _LIVE
-        orders = Orders(should_leave=released or row["leave_by"] is not None, should_exit=released)
-        self.moves.telemetry.heartbeat(
+        orders = AgentInstructions(
+            should_leave=released or row["leave_by"] is not None, should_exit=released
+        )
+        self.transitions.metrics.heartbeat(
             should_leave=orders.should_leave, should_exit=orders.should_exit
         )
         return orders
@@ -73,20 +75,20 @@ class Agents:
         if not is_applicable(status, current=current):
             return False
         if status in FINAL:
-            return await self.moves.end_bot(assignment_id, _reported_ending(status, reason))
-        row = await self.moves.database.fetch_one(
+            return await self.transitions.end_bot(assignment_id, _reported_ending(status, reason))
+        row = await self.transitions.database.fetch_one(
             "report_status",
             {
                 "assignment_id": assignment_id,
                 "status": status,
-                "sources": sorted(sources_of(status)),
+                "sources": sorted(statuses_before(status)),
             },
         )
         if row is None:
             return False
-        event_log.bot_moved(
+        event_log.bot_transitioned(
             bot_id=bot_id,
-            pool=view.bot.platform,
+            pool=view.bot.pool_name,
             old=BotStatus(row["former_status"]),
             new=status,
             correlation_id=view.bot.correlation_id,
@@ -101,7 +103,7 @@ class Agents:
         view = await self._own(assignment_id, bot_id)
         if view.slot_status is SlotStatus.DEPLOYING:
             await self._is_running(assignment_id)
-        rows = await self.moves.database.fetch(
+        rows = await self.transitions.database.fetch(
             "record_agent_events",
             {
                 "assignment_id": assignment_id,
@@ -118,22 +120,24 @@ class Agents:
         return view
 
     async def _find(self, assignment_id: AssignmentId) -> AgentView:
-        row = await self.moves.database.fetch_one("find_agent", {"assignment_id": assignment_id})
+        row = await self.transitions.database.fetch_one(
+            "get_agent_assignment", {"assignment_id": assignment_id}
+        )
         if row is None:
             raise NotFound("assignment", assignment_id)
         return to_agent_view(row)
 
     async def _is_running(self, assignment_id: AssignmentId) -> None:
-        await self.moves.mark_running(
+        await self.transitions.mark_running(
             assignment_id, version=None, reason="its agent called", by_agent=True
         )
 
 
-def _reported_ending(status: BotStatus, reason: str | None) -> Ending:
+def _reported_ending(status: BotStatus, reason: str | None) -> BotEnding:
     if status is BotStatus.FAILED:
-        return Ending(
+        return BotEnding(
             status=status,
             reason=reason or "The agent reported a failure.",
             failure_code=FailureCode.MEETING_FAILED,
         )
-    return Ending(status=status, reason="reported by the agent")
+    return BotEnding(status=status, reason="reported by the agent")

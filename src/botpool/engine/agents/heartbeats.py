@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from botpool.domain.ids import AssignmentId, BotId
-from botpool.engine.runtime.batching import Gathering
+from botpool.engine.runtime.batching import Batcher
 from botpool.store.database import Database
 
 _AT_ONCE = 1000
@@ -21,13 +21,13 @@ _Beat: TypeAlias = tuple[AssignmentId, BotId]
 class Heartbeats:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._beats: Gathering[_Beat, Row | None] = Gathering(
-            "heartbeats", self._record, at_once=_AT_ONCE, every_s=_EVERY_S
+        self._beats: Batcher[_Beat, Row | None] = Batcher(
+            "heartbeats", self._record, max_batch=_AT_ONCE, min_interval_s=_EVERY_S
         )
 
     async def beat(self, assignment_id: AssignmentId, bot_id: BotId) -> Row | None:
         """What stands of the assignment; None if it is not that bot's."""
-        return await self._beats.ask((assignment_id, bot_id))
+        return await self._beats.submit((assignment_id, bot_id))
 
     async def _record(self, beats: Sequence[_Beat]) -> list[Row | None]:
         rows = await self._database.fetch(

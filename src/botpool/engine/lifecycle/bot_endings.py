@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from botpool.domain.decisions import Ending
+from botpool.domain.decisions import BotEnding
 from botpool.domain.ids import AssignmentId
 from botpool.engine.observability import event_log
-from botpool.engine.observability.metrics import Telemetry
-from botpool.engine.runtime.batching import Gathering
+from botpool.engine.observability.metrics import Metrics
+from botpool.engine.runtime.batching import Batcher
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Database
 
@@ -31,42 +31,42 @@ _Row: TypeAlias = Mapping[str, Any]
 class _End:
     assignment_id: AssignmentId
     version: int | None
-    ending: Ending
+    ending: BotEnding
     holds_lease: bool
-    unheard_since: datetime | None
+    silent_since: datetime | None
 
 
-class EndingBots:
-    def __init__(self, database: Database, wakeups: Wakeups, telemetry: Telemetry) -> None:
+class BotEndings:
+    def __init__(self, database: Database, wakeups: Wakeups, metrics: Metrics) -> None:
         self._database = database
         self._wakeups = wakeups
-        self._telemetry = telemetry
-        self._ends: Gathering[_End, _Row | None] = Gathering(
+        self._metrics = metrics
+        self._ends: Batcher[_End, _Row | None] = Batcher(
             "end bots",
             self._end,
-            at_once=_AT_ONCE,
-            lanes=2,
-            apart_by=lambda end: end.assignment_id,
+            max_batch=_AT_ONCE,
+            max_in_flight=2,
+            distinct_by=lambda end: end.assignment_id,
             is_idle=database.is_idle,
         )
 
     async def end(
         self,
         assignment_id: AssignmentId,
-        ending: Ending,
+        ending: BotEnding,
         *,
         version: int | None,
         holds_lease: bool,
-        unheard_since: datetime | None,
+        silent_since: datetime | None,
     ) -> bool:
         """False: nothing was changed."""
-        row = await self._ends.ask(
+        row = await self._ends.submit(
             _End(
                 assignment_id=assignment_id,
                 version=version,
                 ending=ending,
                 holds_lease=holds_lease,
-                unheard_since=unheard_since,
+                silent_since=silent_since,
             )
         )
         return row is not None
@@ -85,7 +85,7 @@ class EndingBots:
                 ],
                 "reasons": [ending.reason for ending in endings],
                 "hold_leases": [end.holds_lease for end in ends],
-                "unheard_since": [end.unheard_since for end in ends],
+                "silent_since": [end.silent_since for end in ends],
             },
         )
         found = {row["assignment_id"]: row for row in rows}
@@ -97,9 +97,9 @@ class EndingBots:
             asyncio.get_running_loop().call_soon(self._tell, endings, ended)
         return ended
 
-    def _tell(self, endings: Sequence[Ending], rows: Sequence[_Row | None]) -> None:
+    def _tell(self, endings: Sequence[BotEnding], rows: Sequence[_Row | None]) -> None:
         moved = [(row, end) for row, end in zip(rows, endings, strict=True) if row is not None]
         event_log.ended(moved)
-        counts = Counter((row["platform"], end.status, end.failure_code) for row, end in moved)
-        for (platform, status, code), bots in counts.items():
-            self._telemetry.bots_ended(platform, status, code, bots=bots)
+        counts = Counter((row["pool_name"], end.status, end.failure_code) for row, end in moved)
+        for (pool_name, status, code), bots in counts.items():
+            self._metrics.bots_ended(pool_name, status, code, bots=bots)

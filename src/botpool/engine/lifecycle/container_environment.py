@@ -20,7 +20,7 @@ def container_environment(
             "id": slot.bot_id,
             "meetingUrl": slot.meeting_url,
             "botDisplayName": slot.bot_display_name,
-            "platform": slot.platform,
+            "pool_name": slot.pool_name,
             "correlationId": slot.correlation_id,
             "botData": slot.bot_data,
         }

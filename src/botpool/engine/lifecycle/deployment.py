@@ -16,11 +16,11 @@ from datetime import timedelta
 
 import structlog
 
-from botpool.backends.protocol import Backend, StartOrder
+from botpool.backends.protocol import Backend, StartRequest
 from botpool.domain.errors import (
     BackendRefused,
     BackendUnavailable,
-    BudgetSpent,
+    BudgetExhausted,
     ContainerGone,
     StartSuperseded,
 )
@@ -29,9 +29,9 @@ from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotPhase
 from botpool.engine.lifecycle.container_environment import container_environment
 from botpool.engine.lifecycle.deployment_statuses import ISSUED
-from botpool.engine.lifecycle.image_gate import Gate
-from botpool.engine.lifecycle.observer import Looker
-from botpool.engine.lifecycle.transitions import Moves, spec_of
+from botpool.engine.lifecycle.image_gate import ImageGate
+from botpool.engine.lifecycle.observer import Observer
+from botpool.engine.lifecycle.transitions import Transitions, spec_of
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.runtime.leases import Lease
@@ -48,9 +48,9 @@ class _TakenAway(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployer:
-    moves: Moves
-    looker: Looker
-    gate: Gate
+    transitions: Transitions
+    observer: Observer
+    image_gate: ImageGate
     backends: Mapping[str, Backend]
     public_url: str
     secret: bytes
@@ -68,7 +68,7 @@ class Deployer:
     async def _deploy(self, slot: LeasedSlot, lease: Lease) -> None:
         gone: ContainerGone | None = None
         # Let through by an earlier step, its start may have been sent by that one.
-        is_first = slot.start_wanted_at is None
+        is_first = slot.start_allowed_at is None
         while True:
             try:
                 if slot.phase is not SlotPhase.STARTING or gone:
@@ -76,14 +76,14 @@ class Deployer:
                 if slot.phase is SlotPhase.STARTING:
                     await self._issue_start(slot, lease)
                 else:
-                    await self.moves.return_lease(slot)
+                    await self.transitions.return_lease(slot)
             except ContainerGone as error:
                 if gone is None:
                     gone = error
                     continue
                 await self._give_up(slot, str(error))
             except _TakenAway:
-                await self.moves.taken_away(slot, wanted="deploy")
+                await self.transitions.abandon_step(slot, wanted="deploy")
             except (BackendRefused, StartSuperseded) as error:
                 refused = isinstance(error, BackendRefused)
                 if refused:
@@ -97,7 +97,7 @@ class Deployer:
         self, slot: LeasedSlot, lease: Lease, *, gone: ContainerGone | None
     ) -> LeasedSlot:
         """See that the container exists, and pass the gate if it is open."""
-        if slot.container_id is not None and slot.is_made_as_wanted and gone is None:
+        if slot.container_id is not None and slot.matches_pool and gone is None:
             slot = await self._record(slot, lease, slot.container_id, reason="the container exists")
         else:
             backend = self.backends[slot.backend]
@@ -105,11 +105,11 @@ class Deployer:
                 lambda timeout_s: backend.ensure(spec_of(slot), timeout_s=timeout_s)
             )
             if gone is not None:
-                event_log.container_remade(slot, made, attempt=slot.attempts)
+                event_log.container_recreated(slot, made, attempt=slot.attempts)
             reason = "the container was gone and made again" if gone else "the container was made"
             slot = await self._record(slot, lease, made, reason=reason)
         if slot.phase in _WAITING:
-            passed = await self.gate.open(slot.backend)
+            passed = await self.image_gate.open(slot.backend)
             if slot.slot_id in passed:
                 return replace(slot, phase=SlotPhase.STARTING, version=passed[slot.slot_id])
         return slot
@@ -118,15 +118,15 @@ class Deployer:
         self, slot: LeasedSlot, lease: Lease, container_id: ContainerId, *, reason: str
     ) -> LeasedSlot:
         taken_at = loop_time()
-        policy, backend = self.moves.policy, self.backends[slot.backend]
-        row = await self.moves.database.fetch_one(
+        policy, backend = self.transitions.policy, self.backends[slot.backend]
+        row = await self.transitions.database.fetch_one(
             "record_container",
             {
                 "slot_id": slot.slot_id,
                 "assignment_id": slot.assignment_id,
                 "version": slot.version,
                 "container_id": container_id,
-                "place": backend.place,
+                "image_host": backend.image_host,
                 "image": slot.image,
                 "limits": slot.limits,
                 "image_known_s": policy.image_known_s,
@@ -141,12 +141,14 @@ class Deployer:
         lease.renewed(taken_at=taken_at, lease_s=policy.lease_s)
         if row["from_phase"] != row["phase"]:
             passed = SlotPhase(row["from_phase"])
-            self.moves.telemetry.phase_passed(slot.platform, passed, after_s=row["from_phase_s"])
+            self.transitions.metrics.phase_passed(
+                slot.pool_name, passed, after_s=row["from_phase_s"]
+            )
         return replace(
             slot,
             container_id=container_id,
-            made_from=slot.image,
-            made_within=slot.limits,
+            created_image=slot.image,
+            created_limits=slot.limits,
             phase=SlotPhase(row["phase"]),
             version=row["version"],
             lease_until=row["lease_until"],
@@ -155,7 +157,7 @@ class Deployer:
     async def _issue_start(self, slot: LeasedSlot, lease: Lease) -> None:
         assert slot.container_id is not None
         assert slot.assignment_id is not None
-        order = StartOrder(
+        order = StartRequest(
             container_id=slot.container_id,
             assignment_id=slot.assignment_id,
             correlation_id=slot.correlation_id or "",
@@ -167,14 +169,14 @@ class Deployer:
         deployment_id = await lease.call(
             lambda timeout_s: backend.start(order, timeout_s=timeout_s)
         )
-        row = await self.moves.database.fetch_one(
+        row = await self.transitions.database.fetch_one(
             "record_start",
             {
                 "slot_id": slot.slot_id,
                 "assignment_id": slot.assignment_id,
                 "version": slot.version,
                 "deployment_id": deployment_id,
-                "timeout_s": self.moves.policy.deploy_timeout_s,
+                "timeout_s": self.transitions.policy.deploy_timeout_s,
             },
         )
         if row is None:
@@ -184,41 +186,41 @@ class Deployer:
 
     async def _look_at_deadline(self, slot: LeasedSlot) -> None:
         """The timeout of the start has passed: one last look decides."""
-        await self.looker.look(slot.backend, container_id=slot.container_id)
-        # Still ours if the platform did not answer: no evidence, so wait for it.
-        await self.moves.postpone(slot)
+        await self.observer.observe(slot.backend, container_id=slot.container_id)
+        # Still ours if the backend did not answer: no evidence, so wait for it.
+        await self.transitions.postpone(slot)
 
     async def _waited_too_long(self, slot: LeasedSlot) -> None:
         """A slot at the gate is due only when its time there is up."""
         assert slot.phase is not None
-        limit_s = self.moves.policy.deploy_wait_timeout_s
+        limit_s = self.transitions.policy.deploy_wait_timeout_s
         await self._give_up(slot, f"{slot.phase.replace('_', ' ')} for more than {limit_s:g} s")
 
-    async def surprised(self, slot: LeasedSlot, error: Exception) -> None:
-        """An error that nobody foresaw: tried again, no longer than a platform is waited for."""
+    async def handle_unexpected_error(self, slot: LeasedSlot, error: Exception) -> None:
+        """An error that nobody foresaw: tried again, no longer than a backend is waited for."""
         if self._has_waited_enough(slot):
             await self._give_up(slot, f"an unexpected {type(error).__name__}: see the log")
         else:
-            await self.moves.postpone(slot)
+            await self.transitions.postpone(slot)
 
     async def _wait(self, slot: LeasedSlot, error: BackendUnavailable) -> None:
         # A spent budget is no trouble: it was made to be spent.
-        log = _log.info if isinstance(error, BudgetSpent) else _log.warning
+        log = _log.info if isinstance(error, BudgetExhausted) else _log.warning
         log("deploy.unavailable", slot=slot.slot_id, problem=str(error))
         if self._has_waited_enough(slot):
             await self._give_up(slot, str(error))
         else:
-            await self.moves.postpone(slot, after=error)
+            await self.transitions.postpone(slot, after=error)
 
     def _has_waited_enough(self, slot: LeasedSlot) -> bool:
         assert slot.phase_at is not None
-        limit = timedelta(seconds=self.moves.policy.deploy_wait_timeout_s)
+        limit = timedelta(seconds=self.transitions.policy.deploy_wait_timeout_s)
         return slot.now - slot.phase_at >= limit
 
     async def _give_up(
         self, slot: LeasedSlot, reason: str, *, nothing_started: bool = False
     ) -> None:
-        if not await self.moves.fail_deployment(
+        if not await self.transitions.fail_deployment(
             slot, reason=reason, nothing_started=nothing_started
         ):
-            await self.moves.taken_away(slot, wanted="fail the deployment")
+            await self.transitions.abandon_step(slot, wanted="fail the deployment")

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 
 from botpool.domain.ids import DeploymentId, SlotId
 from botpool.domain.observation import DeploymentState
-from botpool.domain.records import LookedAt
+from botpool.domain.records import ObservedSlot
 from botpool.engine.observability import event_log
 
 ISSUED = "issued"
 _LOST = "lost"
 
 
-class DeploymentsSeen:
+class DeploymentStatuses:
     def __init__(self) -> None:
         self._seen: dict[str, dict[SlotId, tuple[DeploymentId, str]]] = {}
 
-    def saw(self, slot: LookedAt, state: DeploymentState | None) -> None:
-        """None: the platform was asked for it, and does not know it."""
+    def saw(self, slot: ObservedSlot, state: DeploymentState | None) -> None:
+        """None: the backend was asked for it, and does not know it."""
         if slot.deployment_id is None:
             return
         seen, new = self._seen.setdefault(slot.backend, {}), str(state or _LOST)
@@ -31,7 +31,7 @@ class DeploymentsSeen:
             event_log.deployment_changed(slot, slot.deployment_id, old=old, new=new)
         seen[slot.slot_id] = (slot.deployment_id, new)
 
-    def forget_others(self, backend: str, slots: Sequence[LookedAt]) -> None:
+    def forget_others(self, backend: str, slots: Sequence[ObservedSlot]) -> None:
         """Only what is still looked at is remembered."""
         looked_at = {slot.slot_id for slot in slots}
         self._seen[backend] = {

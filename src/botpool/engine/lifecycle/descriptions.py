@@ -1,4 +1,4 @@
-"""What the platform's own page says of a slot: `[BUSY] Bot #7 - <time>`. Best effort, in order.
+"""What the backend's own page says of a slot: `[BUSY] Bot #7 - <time>`. Best effort, in order.
 
 A description is due when the slot's state is not the one described last. Whoever leases it writes
 the state as it was at the lease; the next one follows only when that write was answered, or can no

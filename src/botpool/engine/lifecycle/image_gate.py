@@ -1,7 +1,7 @@
 """The gate before a start: one pull of an image for all who want it, and a backend's budget.
 
-N first starts of one image at one place must pull once. One slot leads: a durable mark, unique by
-backend, place and image, which belongs to the slot and not to a lease, so that any replica carries
+N first starts of one image on one image host must pull once. One slot leads: a durable mark,
+unique by backend, image host and image, which belongs to the slot and not to a lease, so that any replica carries
 the same leader on. The others wait without holding anything, and are let through together when the
 leader's deployment has finished; when it fails instead, the next one leads. Behind that, a backend
 with a budget of deployments lets as many start as it has room for, in the order of assignment.
@@ -19,7 +19,7 @@ from botpool.backends.protocol import Backend
 from botpool.domain.ids import SlotId
 from botpool.domain.policy import Policy
 from botpool.domain.states import SlotPhase
-from botpool.engine.observability.metrics import Telemetry
+from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Database
 
@@ -27,11 +27,11 @@ _log = structlog.get_logger("botpool.pool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class ImageGate:
     database: Database
     wakeups: Wakeups
     policy: Policy
-    telemetry: Telemetry
+    metrics: Metrics
     backends: Mapping[str, Backend]
 
     async def open(self, backend: str) -> Mapping[SlotId, int]:
@@ -60,7 +60,7 @@ class Gate:
                 name=row["slot_name"],
                 bot=row["bot_id"],
                 image=row["image"],
-                place=row["place"],
+                image_host=row["image_host"],
                 correlation_id=row["correlation_id"],
             )
         for phase, passed in (
@@ -68,7 +68,7 @@ class Gate:
             (SlotPhase.WAITING_FOR_START, started),
         ):
             for row in passed:
-                self.telemetry.phase_passed(row["platform"], phase, after_s=row["waited_s"])
+                self.metrics.phase_passed(row["pool_name"], phase, after_s=row["waited_s"])
         if started:
             self.wakeups.slots_due()
         return {row["slot_id"]: row["version"] for row in started}

@@ -16,7 +16,7 @@ from botpool.domain.observation import ContainerState
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
 from botpool.engine.admission.matcher import Matcher, lock, match_calls
-from botpool.engine.lifecycle.transitions import Moves, spec_of
+from botpool.engine.lifecycle.transitions import Transitions, spec_of
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import Lease
 
@@ -25,14 +25,14 @@ _REFUSED_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resetter:
-    moves: Moves
+    transitions: Transitions
     matcher: Matcher
     backends: Mapping[str, Backend]
 
     async def reset(self, slot: LeasedSlot, lease: Lease) -> None:
-        if slot.recovery_attempts >= self.moves.policy.recovery.max_resets:
-            if not await self.moves.condemn_useless(slot, holds_lease=True):
-                await self.moves.taken_away(slot, wanted="condemn")
+        if slot.resets >= self.transitions.policy.recovery.max_resets:
+            if not await self.transitions.delete_after_failed_resets(slot, holds_lease=True):
+                await self.transitions.abandon_step(slot, wanted="mark_deleting")
             return
         backend = self.backends[slot.backend]
         try:
@@ -46,10 +46,10 @@ class Resetter:
             event_log.unavailable("reset.unavailable", error, slot=slot.slot_id)
             # A wrong setting is not the slot's fault: it waits for somebody to put it right.
             delay_s = _REFUSED_S if isinstance(error, BackendRefused) else None
-            await self.moves.postpone(slot, after=error, delay_s=delay_s, problem=str(error))
+            await self.transitions.postpone(slot, after=error, delay_s=delay_s, problem=str(error))
             return
-        results = await self.moves.database.atomically(
-            lock(slot.platform),
+        results = await self.transitions.database.atomically(
+            lock(slot.pool_name),
             (
                 "reset_slot",
                 {
@@ -60,58 +60,62 @@ class Resetter:
                     "limits": slot.limits,
                 },
             ),
-            *match_calls(slot.platform),
+            *match_calls(slot.pool_name),
         )
         if reset := results[1]:
-            event_log.slot_moved(
+            event_log.slot_transitioned(
                 reset[0], old=SlotStatus.ERROR, new=SlotStatus.IDLE, reason="reset"
             )
             if slot.container_id not in (None, container_id):
-                event_log.container_remade(slot, container_id, attempt=slot.recovery_attempts + 1)
+                event_log.container_recreated(slot, container_id, attempt=slot.resets + 1)
         else:
-            await self.moves.taken_away(slot, wanted="reset")
+            await self.transitions.abandon_step(slot, wanted="reset")
         self.matcher.matched(results)
 
     async def delete(self, slot: LeasedSlot, lease: Lease) -> None:
-        """Remove the container, see that it is gone by the platform's own word, remove the slot."""
+        """Remove the container, see that it is gone by the backend's own word, remove the slot."""
         backend, container_id = self.backends[slot.backend], slot.container_id
         try:
             if container_id is not None and not await self._is_gone(backend, slot, lease):
-                # Asked for once; a lagging platform is given time before it is asked again.
-                delay_s = self.moves.policy.look_interval_s if backend.status_lag_s else None
-                await self.moves.postpone(slot, delay_s=delay_s)
+                # Asked for once; a lagging backend is given time before it is asked again.
+                delay_s = (
+                    self.transitions.policy.observe_interval_s if backend.status_lag_s else None
+                )
+                await self.transitions.postpone(slot, delay_s=delay_s)
                 return
         except BackendError as error:
             event_log.unavailable("delete.unavailable", error, slot=slot.slot_id)
-            await self.moves.postpone(slot, after=error)
+            await self.transitions.postpone(slot, after=error)
             return
-        results = await self.moves.database.atomically(
-            lock(slot.platform),
+        results = await self.transitions.database.atomically(
+            lock(slot.pool_name),
             ("remove_slot", {"slot_id": slot.slot_id, "version": slot.version}),
-            *match_calls(slot.platform),
+            *match_calls(slot.pool_name),
         )
         if removed := results[1]:
-            event_log.slot_moved(
+            event_log.slot_transitioned(
                 removed[0], old=SlotStatus.DELETING, new=None, reason="its container is gone"
             )
         else:
-            await self.moves.taken_away(slot, wanted="remove")
+            await self.transitions.abandon_step(slot, wanted="remove")
         self.matcher.matched(results)
 
     async def _is_gone(self, backend: Backend, slot: LeasedSlot, lease: Lease) -> bool:
         container_id = slot.container_id
         assert container_id is not None
         await lease.call(lambda timeout_s: backend.delete(container_id, timeout_s=timeout_s))
-        seen = await lease.call(lambda timeout_s: backend.look([container_id], timeout_s=timeout_s))
+        seen = await lease.call(
+            lambda timeout_s: backend.observe([container_id], timeout_s=timeout_s)
+        )
         return seen[container_id].state is ContainerState.GONE
 
     async def _stop_later(self, slot: LeasedSlot, error: StillRunning) -> None:
         """Its container does not stop: try again, and in the end delete it."""
         lag_s = self.backends[slot.backend].status_lag_s
-        patience_s = lag_s + self.moves.policy.stop_patience_s
+        patience_s = lag_s + self.transitions.policy.stop_patience_s
         if stop_is_overdue(stop_issued_at=slot.stop_issued_at, now=slot.now, patience_s=patience_s):
             reason = f"its container does not stop: {error}"
-            if not await self.moves.condemn(slot, reason=reason, holds_lease=True):
-                await self.moves.taken_away(slot, wanted="condemn")
+            if not await self.transitions.mark_deleting(slot, reason=reason, holds_lease=True):
+                await self.transitions.abandon_step(slot, wanted="mark_deleting")
         else:
-            await self.moves.postpone(slot, problem=str(error), stop_issued=True)
+            await self.transitions.postpone(slot, problem=str(error), stop_issued=True)

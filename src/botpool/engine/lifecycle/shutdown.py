@@ -1,20 +1,20 @@
-"""Ending everything: for an installation that goes down with all its bots."""
+"""BotEnding everything: for an installation that goes down with all its bots."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from botpool.domain.decisions import Ending
+from botpool.domain.decisions import BotEnding
 from botpool.domain.states import BotStatus
 from botpool.engine.admission.admission import Admission
-from botpool.engine.lifecycle.transitions import Moves
+from botpool.engine.lifecycle.transitions import Transitions
 
 _LOOK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndingAll:
-    moves: Moves
+class Shutdown:
+    transitions: Transitions
     admission: Admission
 
     async def end_all(
@@ -43,13 +43,13 @@ class EndingAll:
 
     async def _end_those_seen(self, reason: str) -> int:
         """Those who wait go first: a freed slot must not be handed to them."""
-        database = self.moves.database
+        database = self.transitions.database
         waiting = await database.fetch("list_live_bots", {"queued": True})
         for row in waiting:
-            await self.moves.cancel_queued(row["bot_id"], reason=reason)
-        ending = Ending(status=BotStatus.CANCELLED, reason=reason)
+            await self.transitions.cancel_queued(row["bot_id"], reason=reason)
+        ending = BotEnding(status=BotStatus.CANCELLED, reason=reason)
         holding = await database.fetch("list_live_bots", {"queued": False})
         for row in holding:
-            if not await self.moves.end_bot(row["assignment_id"], ending):
-                await self.moves.cancel_undeployed(row["bot_id"], reason=reason)
+            if not await self.transitions.end_bot(row["assignment_id"], ending):
+                await self.transitions.cancel_retry(row["bot_id"], reason=reason)
         return len(waiting) + len(holding)

@@ -1,4 +1,4 @@
-"""Freeing slots whose stop is confirmed, and serving the queue with them, in one transaction.
+"""SlotHandover slots whose stop is confirmed, and serving the queue with them, in one transaction.
 
 Gathered by pool: slots that wait while a transaction is under way are freed together in the next,
 each behind its own fence, and one match hands all of them on. Where nobody is expected to wait the
@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from botpool.domain.ids import Platform, SlotId
-from botpool.domain.records import LeasedSlot, LookedAt
+from botpool.domain.ids import PoolName, SlotId
+from botpool.domain.records import LeasedSlot, ObservedSlot
 from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus
 from botpool.engine.admission.matcher import Matcher, lock, match_calls
 from botpool.engine.observability import event_log
-from botpool.engine.observability.metrics import Telemetry
-from botpool.engine.runtime.batching import Gathering
+from botpool.engine.observability.metrics import Metrics
+from botpool.engine.runtime.batching import Batcher
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Call, Database, Rows
 
@@ -32,7 +32,7 @@ _Row: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Release:
-    slot: LeasedSlot | LookedAt
+    slot: LeasedSlot | ObservedSlot
     container_gone: bool
     is_unfinished: bool
     """Is its bot tried again, or given up, with this release?"""
@@ -40,7 +40,7 @@ class _Release:
     """Why its deployment failed, if it did."""
 
     @classmethod
-    def of(cls, slot: LeasedSlot | LookedAt, *, container_gone: bool) -> "_Release":
+    def of(cls, slot: LeasedSlot | ObservedSlot, *, container_gone: bool) -> "_Release":
         # A bot that is not final comes from a failed deployment: nothing else releases it so.
         is_unfinished = slot.bot_status not in FINAL
         failure = slot.failure or ("the deployment failed" if is_unfinished else None)
@@ -57,13 +57,13 @@ class _Release:
         return self.failure or "the stop was confirmed"
 
 
-class Freeing:
+class SlotHandover:
     def __init__(
         self,
         database: Database,
         matcher: Matcher,
         wakeups: Wakeups,
-        telemetry: Telemetry,
+        metrics: Metrics,
         *,
         attempts: int,
     ) -> None:
@@ -71,32 +71,32 @@ class Freeing:
         self._database = database
         self._matcher = matcher
         self._wakeups = wakeups
-        self._telemetry = telemetry
+        self._metrics = metrics
         self._attempts = attempts
         # Pools whose last match gave a slot on: the next one is expected to. Only a guess.
-        self._handing_on: set[Platform] = set()
-        self._releases: dict[Platform, Gathering[_Release, _Row | None]] = {}
+        self._handing_on: set[PoolName] = set()
+        self._releases: dict[PoolName, Batcher[_Release, _Row | None]] = {}
 
-    async def free(self, slot: LeasedSlot | LookedAt, *, container_gone: bool) -> _Row | None:
+    async def free(self, slot: LeasedSlot | ObservedSlot, *, container_gone: bool) -> _Row | None:
         """Free the slot and hand it on. What was freed; None: it moved on."""
-        if (releases := self._releases.get(slot.platform)) is None:
-            releases = self._releases[slot.platform] = Gathering(
-                f"free {slot.platform}",
+        if (releases := self._releases.get(slot.pool_name)) is None:
+            releases = self._releases[slot.pool_name] = Batcher(
+                f"free {slot.pool_name}",
                 self._free,
-                at_once=_AT_ONCE,
-                lanes=2,
-                apart_by=lambda release: release.slot.slot_id,
+                max_batch=_AT_ONCE,
+                max_in_flight=2,
+                distinct_by=lambda release: release.slot.slot_id,
             )
-        return await releases.ask(_Release.of(slot, container_gone=container_gone))
+        return await releases.submit(_Release.of(slot, container_gone=container_gone))
 
     async def _free(self, releases: Sequence[_Release]) -> list[_Row | Exception | None]:
-        platform = releases[0].slot.platform
+        pool_name = releases[0].slot.pool_name
         freed: dict[SlotId, _Row | Exception] = {}
-        if platform not in self._handing_on and not any(release.failure for release in releases):
-            freed |= await self._free_only(platform, releases)
+        if pool_name not in self._handing_on and not any(release.failure for release in releases):
+            freed |= await self._free_only(pool_name, releases)
         if rest := [release for release in releases if release.slot.slot_id not in freed]:
             try:
-                freed |= await self._free_and_match(platform, rest)
+                freed |= await self._free_and_match(pool_name, rest)
             except Exception as error:
                 if not freed:
                     raise
@@ -105,47 +105,47 @@ class Freeing:
         return [freed.get(release.slot.slot_id) for release in releases]
 
     async def _free_only(
-        self, platform: Platform, releases: Sequence[_Release]
+        self, pool_name: PoolName, releases: Sequence[_Release]
     ) -> dict[SlotId, _Row]:
         _, rows = await self._database.atomically(
-            lock(platform), _free_slots(platform, releases, match_follows=False)
+            lock(pool_name), _free_slots(pool_name, releases, match_follows=False)
         )
         freed = _told(releases, rows)
-        self._measure(platform, freed, given=frozenset())
+        self._measure(pool_name, freed, given=frozenset())
         return freed
 
     async def _free_and_match(
-        self, platform: Platform, releases: Sequence[_Release]
+        self, pool_name: PoolName, releases: Sequence[_Release]
     ) -> dict[SlotId, _Row]:
         unfinished = [release for release in releases if release.is_unfinished]
-        calls = [lock(platform), _free_slots(platform, releases, match_follows=True)]
+        calls = [lock(pool_name), _free_slots(pool_name, releases, match_follows=True)]
         if unfinished:
             bots = _bot_columns(unfinished)
             calls += [
                 ("requeue_bots", bots | {"max_attempts": self._attempts}),
-                ("fail_undeployed_bots", bots),
+                ("fail_bots_without_attempts", bots),
             ]
-        results = await self._database.atomically(*calls, *match_calls(platform))
+        results = await self._database.atomically(*calls, *match_calls(pool_name))
         freed = _told(releases, results[1])
         if unfinished:
             self._bots_left(unfinished, requeued=results[2], failed=results[3])
         given = self._matcher.matched(results)
-        self._measure(platform, freed, given=given)
+        self._measure(pool_name, freed, given=given)
         if given:
-            self._handing_on.add(platform)
+            self._handing_on.add(pool_name)
         else:
-            self._handing_on.discard(platform)
+            self._handing_on.discard(pool_name)
         if any(release.failure for release in releases):
             self._wakeups.slots_due()
         return freed
 
     def _measure(
-        self, platform: Platform, freed: Mapping[SlotId, _Row], *, given: Set[SlotId]
+        self, pool_name: PoolName, freed: Mapping[SlotId, _Row], *, given: Set[SlotId]
     ) -> None:
-        self._telemetry.released(platform, after_s=[row["releasing_s"] for row in freed.values()])
+        self._metrics.released(pool_name, after_s=[row["releasing_s"] for row in freed.values()])
         if given:
             handed_over = [row["releasing_s"] for slot_id, row in freed.items() if slot_id in given]
-            self._telemetry.handed_over(platform, after_s=handed_over)
+            self._metrics.handed_over(pool_name, after_s=handed_over)
 
     def _bots_left(self, releases: Sequence[_Release], *, requeued: Rows, failed: Rows) -> None:
         """Tell what became of bots whose deployment failed. Of others: their user stopped them."""
@@ -157,9 +157,9 @@ class Freeing:
             assert slot.correlation_id is not None
             if (status := became.get(slot.bot_id)) is None:
                 continue
-            event_log.bot_moved(
+            event_log.bot_transitioned(
                 bot_id=slot.bot_id,
-                pool=slot.platform,
+                pool=slot.pool_name,
                 old=BotStatus.DEPLOYING,
                 new=status,
                 correlation_id=slot.correlation_id,
@@ -167,7 +167,7 @@ class Freeing:
             )
             if status is BotStatus.FAILED:
                 code = FailureCode.DEPLOY_FAILED
-                self._telemetry.bots_ended(slot.platform, status, code)
+                self._metrics.bots_ended(slot.pool_name, status, code)
 
 
 def _told(releases: Sequence[_Release], rows: Rows) -> dict[SlotId, _Row]:
@@ -186,9 +186,9 @@ def _told(releases: Sequence[_Release], rows: Rows) -> dict[SlotId, _Row]:
     return freed
 
 
-def _free_slots(platform: Platform, releases: Sequence[_Release], *, match_follows: bool) -> Call:
+def _free_slots(pool_name: PoolName, releases: Sequence[_Release], *, match_follows: bool) -> Call:
     columns = {
-        "platform": platform,
+        "pool_name": pool_name,
         "match_follows": match_follows,
         "slot_ids": [release.slot.slot_id for release in releases],
         "assignment_ids": [release.slot.assignment_id for release in releases],

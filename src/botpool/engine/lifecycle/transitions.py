@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from botpool.backends.protocol import ContainerSpec
-from botpool.domain.decisions import Ending
-from botpool.domain.errors import BackendError, BudgetSpent
+from botpool.domain.decisions import BotEnding
+from botpool.domain.errors import BackendError, BudgetExhausted
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.policy import Policy
-from botpool.domain.records import LeasedSlot, LookedAt, StuckSlot
+from botpool.domain.records import LeasedSlot, ObservedSlot, StuckSlot
 from botpool.domain.states import BotStatus, SlotPhase, SlotStatus
-from botpool.engine.lifecycle.bot_endings import EndingBots
-from botpool.engine.lifecycle.image_gate import Gate
+from botpool.engine.lifecycle.bot_endings import BotEndings
+from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.observability import event_log
-from botpool.engine.observability.metrics import Telemetry
+from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Database
 
@@ -31,7 +31,7 @@ def spec_of(slot: LeasedSlot) -> ContainerSpec:
     """The container that a slot wants to have, as its pool is now."""
     return ContainerSpec(
         name=slot.slot_name,
-        platform=slot.platform,
+        pool_name=slot.pool_name,
         image=slot.image,
         cpus=slot.cpus,
         memory_mb=slot.memory_mb,
@@ -39,13 +39,13 @@ def spec_of(slot: LeasedSlot) -> ContainerSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moves:
+class Transitions:
     database: Database
     wakeups: Wakeups
     policy: Policy
-    gate: Gate
-    ending_bots: EndingBots
-    telemetry: Telemetry
+    image_gate: ImageGate
+    bot_endings: BotEndings
+    metrics: Metrics
     owner: str
     """This replica, as it signs its leases."""
 
@@ -57,7 +57,7 @@ class Moves:
         delay_s: float | None = None,
         problem: str | None = None,
         stop_issued: bool = False,
-        stop_doubted: bool = False,
+        stop_unreliable: bool = False,
         delete_issued: bool = False,
     ) -> None:
         """Give the lease back and try the step again later, ever more slowly.
@@ -65,9 +65,9 @@ class Moves:
         `after` is what the backend said: one that named a time is asked then, and not before.
         """
         if delay_s is None:
-            backoff_s = self.policy.step_backoff_s * 2 ** min(slot.step_tries, 10)
+            backoff_s = self.policy.step_backoff_s * 2 ** min(slot.step_attempts, 10)
             delay_s = min(backoff_s, self.policy.step_backoff_max_s)
-        if isinstance(after, BudgetSpent):
+        if isinstance(after, BudgetExhausted):
             delay_s = max(after.retry_after_s, delay_s)
         row = await self.database.fetch_one(
             "postpone_step",
@@ -78,17 +78,17 @@ class Moves:
                 "delay_s": delay_s,
                 "problem": problem,
                 "stop_issued": stop_issued,
-                "stop_doubted": stop_doubted,
+                "stop_unreliable": stop_unreliable,
                 "delete_issued": delete_issued,
             },
         )
         if row is None:
-            await self.taken_away(slot, wanted="postpone")
+            await self.abandon_step(slot, wanted="postpone")
 
-    async def taken_away(self, slot: LeasedSlot, *, wanted: str) -> None:
+    async def abandon_step(self, slot: LeasedSlot, *, wanted: str) -> None:
         """The fence held: the slot moved on. Undo nothing; let its new state be served at once."""
         event_log.fence_held(name=slot.slot_name, slot_id=slot.slot_id, wanted=wanted)
-        self.telemetry.fenced(wanted)
+        self.metrics.fenced(wanted)
         await self.return_lease(slot)
         self.wakeups.slots_due()
 
@@ -120,16 +120,18 @@ class Moves:
         )
         if row is None:
             return False
-        event_log.slot_moved(row, old=SlotStatus.DEPLOYING, new=SlotStatus.BUSY, reason=reason)
-        pool = row["platform"]
-        self.telemetry.running(pool, warm=row["warm"], after_s=row["deploying_s"])
+        event_log.slot_transitioned(
+            row, old=SlotStatus.DEPLOYING, new=SlotStatus.BUSY, reason=reason
+        )
+        pool = row["pool_name"]
+        self.metrics.running(pool, warm=row["warm"], after_s=row["deploying_s"])
         if row["starting_s"] is not None:
-            self.telemetry.phase_passed(pool, SlotPhase.STARTING, after_s=row["starting_s"])
+            self.metrics.phase_passed(pool, SlotPhase.STARTING, after_s=row["starting_s"])
         if row["others_wait"]:
-            await self.gate.open(row["backend"])
+            await self.image_gate.open(row["backend"])
         return True
 
-    async def end_deployment(self, slot: LookedAt) -> int | None:
+    async def end_deployment(self, slot: ObservedSlot) -> int | None:
         """A start's deployment has finished; the slot's new version. None: it moved on."""
         row = await self.database.fetch_one(
             "end_deployment",
@@ -141,13 +143,13 @@ class Moves:
         )
         if row is None:
             return None
-        await self.gate.open(row["backend"])
+        await self.image_gate.open(row["backend"])
         return int(row["version"])
 
-    async def forget_stop(self, slot: LookedAt, *, patience_s: float) -> None:
+    async def clear_stop(self, slot: ObservedSlot, *, patience_s: float) -> None:
         """A stop that a deployment may undo does not count: it is sent again."""
         await self.database.fetch(
-            "forget_stop",
+            "clear_stop",
             {
                 "slot_id": slot.slot_id,
                 "assignment_id": slot.assignment_id,
@@ -159,7 +161,7 @@ class Moves:
 
     async def fail_deployment(
         self,
-        slot: LeasedSlot | LookedAt | StuckSlot,
+        slot: LeasedSlot | ObservedSlot | StuckSlot,
         *,
         reason: str,
         deployment_over: bool = False,
@@ -182,40 +184,42 @@ class Moves:
         )
         if row is None:
             return False
-        event_log.slot_moved(row, old=SlotStatus.DEPLOYING, new=SlotStatus.RELEASING, reason=reason)
+        event_log.slot_transitioned(
+            row, old=SlotStatus.DEPLOYING, new=SlotStatus.RELEASING, reason=reason
+        )
         if row["others_wait"]:
-            await self.gate.open(row["backend"])
+            await self.image_gate.open(row["backend"])
         self.wakeups.slots_due()
         return True
 
     async def end_bot(
         self,
         assignment_id: AssignmentId,
-        ending: Ending,
+        ending: BotEnding,
         *,
         version: int | None = None,
         holds_lease: bool = False,
-        unheard_since: datetime | None = None,
+        silent_since: datetime | None = None,
     ) -> bool:
         """End the bot of an assignment and begin its slot's release. False: nothing was changed.
 
         `holds_lease`: the caller is the worker of the slot's lease, and gives it back with this.
-        `unheard_since`: it ends for its silence, unless a heartbeat came at that time or later.
+        `silent_since`: it ends for its silence, unless a heartbeat came at that time or later.
         """
-        return await self.ending_bots.end(
+        return await self.bot_endings.end(
             assignment_id,
             ending,
             version=version,
             holds_lease=holds_lease,
-            unheard_since=unheard_since,
+            silent_since=silent_since,
         )
 
-    async def condemn(
+    async def mark_deleting(
         self, slot: LeasedSlot | StuckSlot, *, reason: str, holds_lease: bool = False
     ) -> bool:
         """Take a slot in `error` down, with its container. False: it moved on."""
         row = await self.database.fetch_one(
-            "condemn_slot",
+            "mark_slot_deleting",
             {
                 "slot_id": slot.slot_id,
                 "version": slot.version,
@@ -226,36 +230,38 @@ class Moves:
         )
         if row is None:
             return False
-        event_log.slot_moved(row, old=SlotStatus.ERROR, new=SlotStatus.DELETING, reason=reason)
+        event_log.slot_transitioned(
+            row, old=SlotStatus.ERROR, new=SlotStatus.DELETING, reason=reason
+        )
         self.wakeups.slots_due()
         return True
 
-    async def condemn_useless(
+    async def delete_after_failed_resets(
         self, slot: LeasedSlot | StuckSlot, *, holds_lease: bool = False
     ) -> bool:
         """Resets did not help: the slot itself is the problem."""
-        reason = f"{slot.recovery_attempts} resets did not help: {slot.error_message}"
-        return await self.condemn(slot, reason=reason, holds_lease=holds_lease)
+        reason = f"{slot.resets} resets did not help: {slot.error_message}"
+        return await self.mark_deleting(slot, reason=reason, holds_lease=holds_lease)
 
     async def cancel_queued(self, bot_id: BotId, *, reason: str) -> bool:
         """Take a bot out of the queue for good. False: it does not wait there."""
         return await self._cancel("cancel_queued_bot", bot_id, BotStatus.QUEUED, reason)
 
-    async def cancel_undeployed(self, bot_id: BotId, *, reason: str) -> bool:
+    async def cancel_retry(self, bot_id: BotId, *, reason: str) -> bool:
         """Do not try a bot again whose failed deployment is being cleared away."""
-        return await self._cancel("cancel_undeployed_bot", bot_id, BotStatus.DEPLOYING, reason)
+        return await self._cancel("cancel_bot_retry", bot_id, BotStatus.DEPLOYING, reason)
 
     async def _cancel(self, statement: str, bot_id: BotId, old: BotStatus, reason: str) -> bool:
         row = await self.database.fetch_one(statement, {"bot_id": bot_id, "reason": reason})
         if row is None:
             return False
-        event_log.bot_moved(
+        event_log.bot_transitioned(
             bot_id=bot_id,
-            pool=row["platform"],
+            pool=row["pool_name"],
             old=old,
             new=BotStatus.CANCELLED,
             correlation_id=row["correlation_id"],
             reason=reason,
         )
-        self.telemetry.bots_ended(row["platform"], BotStatus.CANCELLED)
+        self.metrics.bots_ended(row["pool_name"], BotStatus.CANCELLED)
         return True

@@ -16,9 +16,9 @@ _log = structlog.get_logger()
 _BATCH = 10_000
 
 
-async def adopt_history(database: Database) -> None:
+async def renumber_restored_history(database: Database) -> None:
     adopted = 0
-    while rows := await database.fetch("adopt_history", {"limit": _BATCH}):
+    while rows := await database.fetch("renumber_restored_history", {"limit": _BATCH}):
         adopted += len(rows)
     if adopted:
         _log.info("history.adopted", rows=adopted)

@@ -1,4 +1,4 @@
-"""Tidying: dead rows of slots and queue are cleared away while a burst lasts.
+"""Vacuum: dead rows of slots and queue are cleared away while a burst lasts.
 
 Every step of a slot leaves a dead version of its row. The longest-unused slot and the head of a
 queue are found at the beginning of their index, which is where the dead are: whoever looks goes
@@ -20,7 +20,7 @@ _SHARE = 0.2
 """Of the living: what has to be gone through costs no more than what it saves."""
 
 
-class Tidying:
+class Vacuum:
     def __init__(self, database: Database) -> None:
         self._database = database
         # What the last vacuum left: where somebody still looks at an old state of the database, its
@@ -32,7 +32,7 @@ class Tidying:
         self._left = min(self._left, dead)
         if dead >= 2 * self._left + max(_DEAD, _SHARE * live):
             self._left = dead
-            await self._database.fetch("clear_dead_rows", {})
+            await self._database.fetch("vacuum_tables", {})
             _, self._left = await self._count()
 
     async def _count(self) -> tuple[int, int]:

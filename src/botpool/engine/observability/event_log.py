@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from botpool.domain.decisions import Ending
-from botpool.domain.errors import BackendError, BudgetSpent
+from botpool.domain.decisions import BotEnding
+from botpool.domain.errors import BackendError, BudgetExhausted
 from botpool.domain.ids import BotId, ContainerId, DeploymentId, SlotId
-from botpool.domain.records import LeasedSlot, LookedAt
+from botpool.domain.records import LeasedSlot, ObservedSlot
 from botpool.domain.states import BotStatus, SlotStatus
 
 _log = structlog.get_logger("botpool.pool")
@@ -24,7 +24,7 @@ _SHORT = 100
 """Characters of a reason. What others gave as one may be long, and is told alone."""
 
 
-def slot_moved(
+def slot_transitioned(
     row: Mapping[str, Any],
     *,
     old: SlotStatus | None,
@@ -42,7 +42,7 @@ def assigned(rows: Iterable[Mapping[str, Any]], *, reason: str) -> None:
     _tell("slot.transition", [{**_of_slot(row), **moved} for row in rows])
 
 
-def ended(moved: Iterable[tuple[Mapping[str, Any], Ending]]) -> None:
+def ended(moved: Iterable[tuple[Mapping[str, Any], BotEnding]]) -> None:
     """Bots came to their end by one statement, and their slots to their release."""
     lines = [
         {
@@ -69,7 +69,7 @@ def released(releases: Iterable[Release]) -> None:
     _tell("slot.transition", [_of_release(release) for release in releases])
 
 
-def bot_moved(
+def bot_transitioned(
     *,
     bot_id: BotId,
     pool: str,
@@ -94,10 +94,10 @@ def fence_held(*, name: str, slot_id: int, wanted: str) -> None:
     _log.info("slot.fenced", slot=slot_id, name=name, wanted=wanted)
 
 
-def container_remade(slot: LeasedSlot, made: ContainerId, *, attempt: int | None) -> None:
+def container_recreated(slot: LeasedSlot, made: ContainerId, *, attempt: int | None) -> None:
     """A container was deleted behind our back, and made again under the same slot."""
     _log.warning(
-        "slot.container_remade",
+        "slot.container_recreated",
         point="recreate",
         slot=slot.slot_id,
         name=slot.slot_name,
@@ -134,9 +134,9 @@ def heartbeat_lost(
 
 
 def deployment_changed(
-    slot: LeasedSlot | LookedAt, deployment_id: DeploymentId, *, old: str | None, new: str
+    slot: LeasedSlot | ObservedSlot, deployment_id: DeploymentId, *, old: str | None, new: str
 ) -> None:
-    """The platform's own record of a start went from one status to the next."""
+    """The backend's own record of a start went from one status to the next."""
     _log.info(
         "slot.deployment",
         point="deployment_status",
@@ -197,5 +197,5 @@ def _from_to(old: str | None, new: str | None) -> dict[str, str | None]:
 
 def unavailable(event: str, error: BackendError, **context: object) -> None:
     """A backend did not do it now. A spent budget is no trouble: it was made to be spent."""
-    log = _log.info if isinstance(error, BudgetSpent) else _log.warning
+    log = _log.info if isinstance(error, BudgetExhausted) else _log.warning
     log(event, problem=str(error), **context)

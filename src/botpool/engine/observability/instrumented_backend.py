@@ -4,11 +4,11 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from botpool.backends.protocol import Backend, ContainerSpec, Found, Health, StartOrder
+from botpool.backends.protocol import Backend, ContainerSpec, Health, OwnedContainer, StartRequest
 from botpool.domain import errors
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import DeploymentState, Observation
-from botpool.engine.observability.metrics import Telemetry
+from botpool.engine.observability.metrics import Metrics
 
 T = TypeVar("T")
 
@@ -16,22 +16,22 @@ _OUTCOMES: Mapping[type[BaseException], str] = {
     errors.ContainerGone: "gone",
     errors.BackendRefused: "refused",
     errors.StartSuperseded: "superseded",
-    errors.BudgetSpent: "budget",
+    errors.BudgetExhausted: "budget",
     errors.StillRunning: "still_running",
     errors.BackendUnavailable: "unavailable",
 }
 
 
-class MeasuredBackend:
+class InstrumentedBackend:
     name: str
-    place: str
+    image_host: str
     status_lag_s: float
     concurrent_starts: int | None
     has_descriptions: bool
 
-    def __init__(self, backend: Backend, telemetry: Telemetry) -> None:
+    def __init__(self, backend: Backend, metrics: Metrics) -> None:
         self._backend = backend
-        self._telemetry = telemetry
+        self._metrics = metrics
 
     def __getattr__(self, attribute: str) -> Any:
         """The five above are the backend's own, read each time: they are only declared here."""
@@ -46,7 +46,7 @@ class MeasuredBackend:
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
         return await self._measure("ensure", self._backend.ensure(spec, timeout_s=timeout_s))
 
-    async def start(self, order: StartOrder, *, timeout_s: float) -> DeploymentId | None:
+    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         return await self._measure("start", self._backend.start(order, timeout_s=timeout_s))
 
     async def deployment(
@@ -55,10 +55,12 @@ class MeasuredBackend:
         asked = self._backend.deployment(container_id, deployment_id, timeout_s=timeout_s)
         return await self._measure("deployment", asked)
 
-    async def look(
+    async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
-        return await self._measure("look", self._backend.look(container_ids, timeout_s=timeout_s))
+        return await self._measure(
+            "look", self._backend.observe(container_ids, timeout_s=timeout_s)
+        )
 
     async def stop(
         self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
@@ -69,7 +71,7 @@ class MeasuredBackend:
     async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
         await self._measure("delete", self._backend.delete(container_id, timeout_s=timeout_s))
 
-    async def list_owned(self, *, timeout_s: float) -> Sequence[Found]:
+    async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
         return await self._measure("list_owned", self._backend.list_owned(timeout_s=timeout_s))
 
     async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
@@ -93,9 +95,9 @@ class MeasuredBackend:
         try:
             health = await self._measure("check", self._backend.check(timeout_s=timeout_s))
         except BaseException:
-            self._telemetry.backend_checked(self.name, Health(ok=False))
+            self._metrics.backend_checked(self.name, Health(ok=False))
             raise
-        self._telemetry.backend_checked(self.name, health)
+        self._metrics.backend_checked(self.name, health)
         return health
 
     async def _measure(self, call: str, answer: Awaitable[T]) -> T:
@@ -107,7 +109,7 @@ class MeasuredBackend:
             raise
         finally:
             after_s = time.perf_counter() - began
-            self._telemetry.backend_called(self.name, call, outcome, after_s=after_s)
+            self._metrics.backend_called(self.name, call, outcome, after_s=after_s)
 
 
 def _outcome_of(error: BaseException) -> str:

@@ -13,7 +13,7 @@ from botpool import __version__
 
 # From a warm process to the 25 minutes after which a start has failed.
 _START_S = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60, 120, 240, 420, 600, 900, 1500)
-# A release is a stop and its confirmation: at once, or when a lagging platform shows it.
+# A release is a stop and its confirmation: at once, or when a lagging backend shows it.
 _RELEASE_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60, 90, 120, 300, 600)
 _CALL_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30)
 
@@ -28,7 +28,7 @@ class Described:
     text: str
 
 
-class Instruments:
+class MetricDefinitions:
     """A registry of its own: two replicas in one process do not count for each other."""
 
     def __init__(self) -> None:

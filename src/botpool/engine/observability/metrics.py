@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from botpool.backends.protocol import Health
 from botpool.domain.records import Bot
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase
-from botpool.engine.observability.metric_definitions import Instruments
+from botpool.engine.observability.metric_definitions import MetricDefinitions
 
 
-class Telemetry:
+class Metrics:
     def __init__(self) -> None:
-        self.instruments = Instruments()
+        self.instruments = MetricDefinitions()
 
     def watch(
         self, *, steps_under_way: Callable[[], float], listening: Callable[[], float]
@@ -34,7 +34,7 @@ class Telemetry:
         """By way of the queue. Its assignment, if it has one, was counted by the match."""
         waits = bot.status is BotStatus.QUEUED
         outcome = "queued" if waits else _start(warm=bot.container_id is not None)
-        self.instruments.admissions.labels(bot.platform, outcome).inc()
+        self.instruments.admissions.labels(bot.pool_name, outcome).inc()
 
     def replayed(self, pool: str) -> None:
         self.instruments.admissions.labels(pool, "replayed").inc()

@@ -11,7 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.states import SlotStatus
-from botpool.engine.observability.metrics import Telemetry
+from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.clock import loop_time
 from botpool.store.database import Database, Rows
 
@@ -20,16 +20,16 @@ _FRESH_S = 5.0
 _READ_TIMEOUT_S = 5.0
 
 
-class Scraping:
+class MetricsExport:
     def __init__(
         self,
         database: Database,
-        telemetry: Telemetry,
+        metrics: Metrics,
         *,
         monotonic: Callable[[], float] = loop_time,
     ) -> None:
         self._database = database
-        self._instruments = telemetry.instruments
+        self._instruments = metrics.instruments
         self._monotonic = monotonic
         self._read_at: float | None = None
         self._reading = asyncio.Lock()
@@ -64,7 +64,7 @@ class Scraping:
         ):
             gauge.clear()
         for row in rows:
-            pool = row["platform"]
+            pool = row["pool_name"]
             for status in SlotStatus:
                 shown.slots.labels(pool, status).set(row["slots_by_status"].get(status, 0))
             shown.slots_assignable.labels(pool).set(row["assignable"])

@@ -12,8 +12,8 @@ _KEPT_H = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Minutes:
+class PoolSamples:
     database: Database
 
     async def note(self) -> None:
-        await self.database.fetch("note_pool_minute", {"kept_h": _KEPT_H})
+        await self.database.fetch("record_pool_sample", {"kept_h": _KEPT_H})

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import structlog
 
 from botpool.backends.protocol import Backend, Health
-from botpool.domain.errors import BotpoolError, BudgetSpent, DatabaseUnavailable, SchemaMismatch
+from botpool.domain.errors import BotpoolError, BudgetExhausted, DatabaseUnavailable, SchemaMismatch
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.runtime.leases import timed
 from botpool.engine.runtime.wakeups import Wakeups
@@ -92,8 +92,8 @@ class Readiness:
             health = await timed(
                 lambda timeout_s: self._backends[name].check(timeout_s=timeout_s), _CHECK_TIMEOUT_S
             )
-        except BudgetSpent as error:
-            # Says nothing about the platform, only about us.
+        except BudgetExhausted as error:
+            # Says nothing about the backend, only about us.
             health = known[1] if known else Health(ok=True, detail=str(error))
         except BotpoolError as error:
             health = Health(ok=False, detail=str(error))

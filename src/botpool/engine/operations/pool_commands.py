@@ -7,29 +7,29 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from botpool.domain.errors import NotFound
-from botpool.domain.ids import Platform, SlotId
+from botpool.domain.ids import PoolName, SlotId
 from botpool.domain.records import PoolSpec
 from botpool.domain.states import SlotStatus
 from botpool.engine.admission.matcher import Matcher, lock, match_calls
-from botpool.engine.lifecycle.transitions import Moves
+from botpool.engine.lifecycle.transitions import Transitions
 from botpool.engine.observability import event_log
 from botpool.store.database import Transaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pools:
-    moves: Moves
+class PoolCommands:
+    transitions: Transitions
     matcher: Matcher
     backends: Sequence[str]
 
     async def configure(self, specs: Sequence[PoolSpec]) -> None:
         """Write the pools' settings. The match that follows grows or trims the pool to them."""
-        await self.moves.database.fetch("register_backends", {"backends": self.backends})
-        for spec in sorted(specs, key=lambda spec: spec.platform):
-            platform = spec.platform
+        await self.transitions.database.fetch("register_backends", {"backends": self.backends})
+        for spec in sorted(specs, key=lambda spec: spec.pool_name):
+            pool_name = spec.pool_name
             self.matcher.matched(
-                await self.moves.database.atomically(
-                    lock(platform), ("upsert_pool", asdict(spec)), *match_calls(platform)
+                await self.transitions.database.atomically(
+                    lock(pool_name), ("upsert_pool", asdict(spec)), *match_calls(pool_name)
                 )
             )
 
@@ -37,46 +37,46 @@ class Pools:
         self, slot_id: SlotId, *, cordoned: bool, reason: str, correlation_id: str | None = None
     ) -> None:
         """Close a slot to further bots, or open it again."""
-        platform = await self._platform_of(slot_id)
-        await self.moves.database.fetch(
+        pool_name = await self._pool_name_of(slot_id)
+        await self.transitions.database.fetch(
             "cordon_slots",
             {
                 "slot_id": slot_id,
-                "platform": None,
+                "pool_name": None,
                 "cordoned": cordoned,
                 "reason": reason,
                 "correlation_id": correlation_id,
             },
         )
         if not cordoned:
-            await self.matcher.match_pool(platform)
+            await self.matcher.match_pool(pool_name)
 
     async def drain(
-        self, platform: Platform, *, drained: bool, reason: str, correlation_id: str | None = None
+        self, pool_name: PoolName, *, drained: bool, reason: str, correlation_id: str | None = None
     ) -> None:
         """Cordon all slots of a pool and admit nobody new, or end that."""
 
         async def work(transaction: Transaction) -> None:
-            told = {"platform": platform, "reason": reason, "correlation_id": correlation_id}
+            told = {"pool_name": pool_name, "reason": reason, "correlation_id": correlation_id}
             _, found, _ = await transaction.send(
-                lock(platform),
+                lock(pool_name),
                 ("drain_pool", {"drained": drained, **told}),
                 ("cordon_slots", {"slot_id": None, "cordoned": drained, **told}),
             )
             if not found:
-                raise NotFound("pool", platform)
+                raise NotFound("pool", pool_name)
 
-        await self.moves.database.transact(work)
+        await self.transitions.database.transact(work)
         if not drained:
-            await self.matcher.match_pool(platform)
+            await self.matcher.match_pool(pool_name)
 
     async def remove(
         self, slot_id: SlotId, *, reason: str, correlation_id: str | None = None
     ) -> bool:
         """Delete a slot that has no bot. False: it has one, and stays."""
-        await self._platform_of(slot_id)
-        row = await self.moves.database.fetch_one(
-            "condemn_slot",
+        await self._pool_name_of(slot_id)
+        row = await self.transitions.database.fetch_one(
+            "mark_slot_deleting",
             {
                 "slot_id": slot_id,
                 "version": None,
@@ -87,19 +87,19 @@ class Pools:
         )
         if row is None:
             return False
-        event_log.slot_moved(
+        event_log.slot_transitioned(
             row | {"correlation_id": correlation_id},
             old=SlotStatus(row["status"]),
             new=SlotStatus.DELETING,
             reason=reason,
         )
-        self.moves.wakeups.slots_due()
+        self.transitions.wakeups.slots_due()
         return True
 
-    async def _platform_of(self, slot_id: SlotId) -> Platform:
-        rows = await self.moves.database.fetch(
-            "list_slots", {"slot_id": slot_id, "platform": None, "status": None}
+    async def _pool_name_of(self, slot_id: SlotId) -> PoolName:
+        rows = await self.transitions.database.fetch(
+            "list_slots", {"slot_id": slot_id, "pool_name": None, "status": None}
         )
         if not rows:
             raise NotFound("slot", slot_id)
-        return Platform(rows[0]["platform"])
+        return PoolName(rows[0]["pool_name"])

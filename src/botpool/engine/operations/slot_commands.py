@@ -9,21 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from botpool.domain.decisions import Ending
+from botpool.domain.decisions import BotEnding
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import SlotId
 from botpool.domain.states import BotStatus, FailureCode, SlotStatus
-from botpool.engine.lifecycle.transitions import Moves
+from botpool.engine.lifecycle.transitions import Transitions
 from botpool.engine.observability import event_log
-from botpool.engine.operations.pool_commands import Pools
+from botpool.engine.operations.pool_commands import PoolCommands
 
 _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Levers:
-    moves: Moves
-    pools: Pools
+class SlotCommands:
+    transitions: Transitions
+    pools: PoolCommands
 
     async def release(self, slot_id: SlotId, *, reason: str) -> None:
         """Take a slot away from its bot, which has then failed. Without a bot: nothing to do."""
@@ -44,17 +44,17 @@ class Levers:
     ) -> None:
         """Delete a slot, with the bot that it has."""
         slot = await self._find(slot_id)
-        doomed = await self.moves.database.fetch_one(
-            "doom_slot",
+        delete_requested = await self.transitions.database.fetch_one(
+            "request_slot_deletion",
             {"slot_id": slot_id, "reason": reason, "correlation_id": correlation_id},
         )
-        if doomed is None:
+        if delete_requested is None:
             await self.pools.remove(slot_id, reason=reason, correlation_id=correlation_id)
         else:
             await self._end(slot, reason)
 
     async def _find(self, slot_id: SlotId) -> Mapping[str, Any]:
-        slot = await self.moves.database.fetch_one("find_slot", {"slot_id": slot_id})
+        slot = await self.transitions.database.fetch_one("find_slot", {"slot_id": slot_id})
         if slot is None:
             raise NotFound("slot", slot_id)
         return slot
@@ -63,17 +63,17 @@ class Levers:
         """Fenced by the assignment alone: whatever the slot does, this bot loses it."""
         if slot["assignment_id"] is None:
             return False
-        ending = Ending(
+        ending = BotEnding(
             status=BotStatus.FAILED,
             reason=f"The slot was {reason}.",
             failure_code=FailureCode.OPERATOR,
         )
-        return await self.moves.end_bot(slot["assignment_id"], ending)
+        return await self.transitions.end_bot(slot["assignment_id"], ending)
 
     async def _recover(
         self, slot: Mapping[str, Any], reason: str, correlation_id: str | None
     ) -> bool:
-        database = self.moves.database
+        database = self.transitions.database
         fence = {"slot_id": slot["slot_id"], "version": slot["version"]}
         match SlotStatus(slot["status"]):
             case SlotStatus.BUSY:
@@ -91,16 +91,16 @@ class Levers:
                 )
                 moved = (SlotStatus.DEPLOYING, SlotStatus.RELEASING)
             case SlotStatus.IDLE:
-                row = await database.fetch_one("suspect_slot", fence | {"reason": reason})
+                row = await database.fetch_one("mark_slot_error", fence | {"reason": reason})
                 moved = (SlotStatus.IDLE, SlotStatus.ERROR)
             case _:
                 row = await database.fetch_one(
-                    "hurry_slot", fence | {"reason": reason, "correlation_id": correlation_id}
+                    "retry_slot_now", fence | {"reason": reason, "correlation_id": correlation_id}
                 )
-                self.moves.wakeups.slots_due()
+                self.transitions.wakeups.slots_due()
                 return row is not None
         if row is None:
             return False
-        event_log.slot_moved(row, old=moved[0], new=moved[1], reason=reason)
-        self.moves.wakeups.slots_due()
+        event_log.slot_transitioned(row, old=moved[0], new=moved[1], reason=reason)
+        self.transitions.wakeups.slots_due()
         return True

@@ -1,11 +1,12 @@
-"""Gathering: what waits while one statement is under way goes together in the next.
+"""Batching: requests that arrive while a statement runs share the next statement.
 
-A lone caller waits for nobody. Under load a statement carries as many as came in the meantime, in
-the order in which they came, so that a commit and a round trip are paid once for all of them.
+A lone caller is served at once. Under load one statement carries the requests that arrived in the
+meantime, in arrival order, so that they share one commit and one round trip.
 
-One bad item never fails the others: if a batch fails, and the database has undone it, each of its
-items is tried alone and gets its own answer. Only an outage fails all, since nobody can know what
-was committed. What happens if the process dies, comes twice or late is the affair of the statement.
+One bad item never fails the others: when a batch fails and the database has rolled it back, each
+item is retried alone and gets its own result. Only a lost database fails the whole batch, because
+the outcome of the commit is then unknown. The statement itself decides what a crash, a repeated or
+a late item means.
 """
 
 import asyncio
@@ -16,175 +17,181 @@ from typing import Generic, TypeAlias, TypeVar
 from botpool.domain.errors import DatabaseUnavailable
 
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
-_PATIENCE_S = 0.05
-"""How long a few wait for company, or for the end of what is under way."""
+_MAX_DELAY_S = 0.05
+"""How long a small batch waits for more items while another batch is in flight."""
 
-Work: TypeAlias = Callable[[Sequence[Item]], Awaitable[Sequence[Answer | Exception]]]
-"""Does what the items ask for in one transaction; their answers, in the same order."""
-
-
-_Asked: TypeAlias = tuple[Item, asyncio.Future[Answer]]
+Handler: TypeAlias = Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception]]]
+"""Runs the items in one transaction and returns their results in the same order."""
 
 
-class Gathering(Generic[Item, Answer]):
+_Pending: TypeAlias = tuple[Item, asyncio.Future[Result]]
+
+
+class Batcher(Generic[Item, Result]):
+    """Collects submitted items and passes them to a handler in batches."""
+
     def __init__(
         self,
         name: str,
-        work: "Work[Item, Answer]",
+        handler: "Handler[Item, Result]",
         *,
-        at_once: int,
-        lanes: int = 1,
-        every_s: float = 0,
-        apart_by: Callable[[Item], Hashable] = id,
+        max_batch: int,
+        max_in_flight: int = 1,
+        min_interval_s: float = 0,
+        distinct_by: Callable[[Item], Hashable] = id,
         is_idle: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`lanes`: how many statements may be under way side by side. One begins beside others
-        with as many items as the largest of them, with enough, or after a while: small ones cost
-        each item more.
+        """Configure the batches.
 
-        `every_s`: how long after the last one a statement may begin, where nobody is in a hurry.
-        `apart_by`: items that are the same by it never travel together.
-        `is_idle`: has the server nothing of ours to do?
+        `max_in_flight`: how many batches may run at the same time. A further batch starts once it
+        is as large as the largest running one, or a quarter of `max_batch`, or after a short delay.
+        `min_interval_s`: the minimum time between the starts of two batches.
+        `distinct_by`: two items with the same key never share a batch.
+        `is_idle`: tells whether the database currently runs none of our statements.
         """
         self._name = name
-        self._work = work
-        self._at_once = at_once
-        self._lanes = lanes
-        self._every_s = every_s
-        self._next_at = 0.0
-        self._apart_by = apart_by
+        self._handler = handler
+        self._max_batch = max_batch
+        self._max_in_flight = max_in_flight
+        self._min_interval_s = min_interval_s
+        self._next_start_at = 0.0
+        self._distinct_by = distinct_by
         self._is_idle = is_idle
-        self._waiting: list[_Asked[Item, Answer]] = []
-        self._enough = max(1, at_once // 4)
-        self._serving = 0
-        self._under_way: list[int] = []
-        self._later: asyncio.TimerHandle | None = None
+        self._pending: list[_Pending[Item, Result]] = []
+        self._worthwhile = max(1, max_batch // 4)
+        self._workers = 0
+        self._running_sizes: list[int] = []
+        self._delayed_start: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def is_busy(self) -> bool:
-        """Is anybody being served?"""
-        return self._serving > 0
+        """Whether a batch is running or about to run."""
+        return self._workers > 0
 
     @property
-    def _is_about_to_take(self) -> bool:
-        """Has a statement begun that does not carry anybody yet? It takes all who wait."""
-        return self._serving > len(self._under_way)
+    def _has_worker_without_batch(self) -> bool:
+        """Whether a worker has started that will take everything pending."""
+        return self._workers > len(self._running_sizes)
 
-    async def ask(self, item: Item) -> Answer:
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting.append((item, answer))
-        if not self._is_about_to_take:
-            self._begin()
-        return await answer
+    async def submit(self, item: Item) -> Result:
+        """Add the item to the next batch and return its result."""
+        result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._pending.append((item, result))
+        if not self._has_worker_without_batch:
+            self._start_or_delay()
+        return await result
 
-    def _begin(self) -> None:
-        """Begin a statement if those who wait are worth one, and else in a while."""
-        if self._is_worth_it():
-            self._begin_now()
-        elif self._waiting and self._later is None:
-            self._later = asyncio.get_running_loop().call_later(_PATIENCE_S, self._begin_late)
+    def _start_or_delay(self) -> None:
+        """Start a worker if the pending items justify a batch, else after a short delay."""
+        if self._is_worthwhile():
+            self._start()
+        elif self._pending and self._delayed_start is None:
+            loop = asyncio.get_running_loop()
+            self._delayed_start = loop.call_later(_MAX_DELAY_S, self._start_delayed)
 
-    def _begin_late(self) -> None:
-        """What is under way takes long: it may wait for a lock, and those here for another."""
-        self._later = None
-        self._begin_now()
+    def _start_delayed(self) -> None:
+        """Start although the batch is small: a running batch may be waiting for a lock."""
+        self._delayed_start = None
+        self._start()
 
-    def _begin_now(self) -> None:
-        """Begin a statement, if anybody waits, nobody is about to take them and a lane is free."""
-        if not self._waiting or self._is_about_to_take or self._serving >= self._lanes:
+    def _start(self) -> None:
+        """Start a worker if items are pending, none is about to take them and one is allowed."""
+        at_limit = self._workers >= self._max_in_flight
+        if not self._pending or self._has_worker_without_batch or at_limit:
             return
-        self._serving += 1
-        # In a context of its own: what the first caller has bound is not the others' affair.
-        task = asyncio.create_task(self._serve(), name=self._name, context=Context())
+        self._workers += 1
+        # A context of its own: the batch must not inherit the first caller's log context.
+        task = asyncio.create_task(self._work(), name=self._name, context=Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _is_worth_it(self) -> bool:
-        """Are there enough to begin now? Always, if nobody else would take them when it is done."""
-        largest = max(self._under_way, default=0)
-        return len(self._waiting) >= max(1, min(largest, self._enough))
+    def _is_worthwhile(self) -> bool:
+        """Whether to start now. Always, when no running batch would pick the items up."""
+        largest = max(self._running_sizes, default=0)
+        return len(self._pending) >= max(1, min(largest, self._worthwhile))
 
-    async def _serve(self) -> None:
-        batch: Sequence[_Asked[Item, Answer]] = ()
+    async def _work(self) -> None:
+        batch: Sequence[_Pending[Item, Result]] = ()
         try:
             while True:
-                await self._take_time()
-                if batch := self._next_batch():
-                    await self._serve_beside(batch)
-                if not self._is_worth_it():
+                await self._respect_interval()
+                if batch := self._take_batch():
+                    await self._run_counted(batch)
+                if not self._is_worthwhile():
                     break
         except BaseException:
-            # We are being ended: nobody may wait for an answer that does not come.
-            for _, answer in (*batch, *self._waiting):
-                answer.cancel()
-            self._waiting.clear()
+            # The worker is being cancelled: no caller may wait for a result that never comes.
+            for _, result in (*batch, *self._pending):
+                result.cancel()
+            self._pending.clear()
             raise
         finally:
-            # In the same step as the look that found too few: who asks after it begins anew.
-            self._serving -= 1
-        self._begin()  # In a while, if there were a few.
+            # No await since the check above, so a later submit starts a new worker.
+            self._workers -= 1
+        self._start_or_delay()
 
-    async def _serve_beside(self, batch: Sequence[_Asked[Item, Answer]]) -> None:
-        self._under_way.append(len(batch))
+    async def _run_counted(self, batch: Sequence[_Pending[Item, Result]]) -> None:
+        self._running_sizes.append(len(batch))
         try:
-            self._begin()  # There may be more than one statement takes.
-            await self._serve_together(batch)
+            self._start_or_delay()  # There may be more items than one batch takes.
+            await self._run(batch)
         finally:
-            self._under_way.remove(len(batch))
+            self._running_sizes.remove(len(batch))
 
-    async def _take_time(self) -> None:
-        if not self._every_s:
+    async def _respect_interval(self) -> None:
+        if not self._min_interval_s:
             return
         now = asyncio.get_running_loop().time()
-        if (early_s := self._next_at - now) > 0:
-            await asyncio.sleep(early_s)
-        self._next_at = max(now, self._next_at) + self._every_s
+        if (wait_s := self._next_start_at - now) > 0:
+            await asyncio.sleep(wait_s)
+        self._next_start_at = max(now, self._next_start_at) + self._min_interval_s
 
-    def _room(self) -> int:
-        """How many the next statement takes.
+    def _batch_limit(self) -> int:
+        """Return how many items the next batch takes.
 
-        A burst at a server that has nothing else to do is shared among the lanes: it works on all
-        of them at once, and on one while we read another's answers. Only where each share is worth
-        a statement, and not what fills one: then there is more behind it, and it pays to be full.
+        A burst at an idle database is split between the workers, so that the server handles one
+        part while the client reads the results of another. A full batch is not split, because
+        more items follow it.
         """
-        waiting = sum(not answer.done() for _, answer in self._waiting)
-        if self._lanes * self._enough <= waiting < self._at_once and self._is_idle():
-            return -(-waiting // self._lanes)
-        return self._at_once
+        pending = sum(not result.done() for _, result in self._pending)
+        workers = self._max_in_flight
+        if workers * self._worthwhile <= pending < self._max_batch and self._is_idle():
+            return -(-pending // workers)
+        return self._max_batch
 
-    def _next_batch(self) -> list[_Asked[Item, Answer]]:
-        batch: dict[Hashable, _Asked[Item, Answer]] = {}
-        left = []
-        room = self._room()
-        for asked in self._waiting:
-            item, answer = asked
-            if answer.done():
-                continue  # Its caller has gone.
-            mark = self._apart_by(item)
-            if len(batch) < room and mark not in batch:
-                batch[mark] = asked
+    def _take_batch(self) -> list[_Pending[Item, Result]]:
+        batch: dict[Hashable, _Pending[Item, Result]] = {}
+        remaining = []
+        limit = self._batch_limit()
+        for pending in self._pending:
+            item, result = pending
+            if result.done():
+                continue  # The caller was cancelled.
+            key = self._distinct_by(item)
+            if len(batch) < limit and key not in batch:
+                batch[key] = pending
             else:
-                left.append(asked)
-        self._waiting = left
+                remaining.append(pending)
+        self._pending = remaining
         return list(batch.values())
 
-    async def _serve_together(self, batch: Sequence[_Asked[Item, Answer]]) -> None:
+    async def _run(self, batch: Sequence[_Pending[Item, Result]]) -> None:
         try:
-            answers = await self._work([item for item, _ in batch])
-            assert len(answers) == len(batch), "an answer for each"
+            results = await self._handler([item for item, _ in batch])
+            assert len(results) == len(batch), "the handler returns one result per item"
         except Exception as error:
             if len(batch) > 1 and not isinstance(error, DatabaseUnavailable):
-                for asked in batch:
-                    await self._serve_together([asked])
+                for pending in batch:
+                    await self._run([pending])
                 return
-            answers = [error] * len(batch)
-        for (_, awaited), answer in zip(batch, answers, strict=True):
-            if awaited.done():
+            results = [error] * len(batch)
+        for (_, future), result in zip(batch, results, strict=True):
+            if future.done():
                 continue
-            if isinstance(answer, Exception):
-                awaited.set_exception(answer)
+            if isinstance(result, Exception):
+                future.set_exception(result)
             else:
-                awaited.set_result(answer)
+                future.set_result(result)

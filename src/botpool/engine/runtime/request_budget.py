@@ -1,4 +1,4 @@
-"""The requests that a platform takes in a minute, counted in PostgreSQL for all replicas.
+"""The requests that a backend takes in a minute, counted in PostgreSQL for all replicas.
 
 What is urgent may spend all of it; what can wait leaves a share for that. The count is exact over
 any minute: requests are kept by the second, for longer than a minute, since an operation pays for
@@ -8,34 +8,34 @@ all of its requests before it sends the first.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from botpool.backends.protocol import Purpose
-from botpool.domain.errors import BudgetSpent
+from botpool.backends.protocol import RequestPurpose
+from botpool.domain.errors import BudgetExhausted
 from botpool.store.database import Database
 
 _WINDOW_S = 70.0
 """A minute, and as long as what was granted may take to be sent."""
-_SHARES: Mapping[Purpose, float] = {
-    Purpose.STOP: 1.0,
-    Purpose.LOOK: 0.95,
-    Purpose.START: 0.85,
-    Purpose.MAKE: 0.7,
-    Purpose.DESCRIPTION: 0.5,
+_SHARES: Mapping[RequestPurpose, float] = {
+    RequestPurpose.STOP: 1.0,
+    RequestPurpose.OBSERVE: 0.95,
+    RequestPurpose.START: 0.85,
+    RequestPurpose.CREATE: 0.7,
+    RequestPurpose.DESCRIPTION: 0.5,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedBudget:
+class SharedRequestBudget:
     """A backend's budget of requests."""
 
     database: Database
     backend: str
     requests_per_minute: int
 
-    async def take(self, purpose: Purpose, requests: int) -> None:
+    async def take(self, purpose: RequestPurpose, requests: int) -> None:
         _, verdict = await self.database.atomically(
             ("lock_backend", {"backend": self.backend}),
             (
-                "take_requests",
+                "spend_request_budget",
                 {
                     "backend": self.backend,
                     "requests": requests,
@@ -45,7 +45,7 @@ class SharedBudget:
             ),
         )
         if not verdict[0]["granted"]:
-            raise BudgetSpent(
+            raise BudgetExhausted(
                 f"the budget of {self.requests_per_minute} requests a minute is spent",
                 max(verdict[0]["retry_after_s"], 1.0),
             )

@@ -31,7 +31,7 @@ _HELD_S = 5.0
 """How long changes may wait for somebody's open transaction before the streams say so."""
 
 
-class Changes:
+class ChangeStream:
     def __init__(
         self,
         database: Database,
@@ -196,7 +196,7 @@ def _change(row: dict[str, Any]) -> Change:
         transaction=int(row["xid"]),
         at=row["at"],
         kind=row["kind"],
-        platform=row["platform"],
+        pool_name=row["pool_name"],
         bot_id=row["bot_id"],
         slot_id=row["slot_id"],
         slot_name=row["slot_name"],

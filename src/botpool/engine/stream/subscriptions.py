@@ -70,7 +70,7 @@ class Subscription:
         self._changed = asyncio.Event()
 
     @property
-    def place(self) -> Cursor | None:
+    def position(self) -> Cursor | None:
         """Where a stream stands that was told all there is; None while something waits for it."""
         return None if self._news else Cursor.at(self.horizon)
 

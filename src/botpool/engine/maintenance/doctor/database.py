@@ -7,8 +7,8 @@ from typing import Any
 
 from botpool.domain.errors import BotpoolError, SchemaMismatch
 from botpool.engine.maintenance.doctor.findings import Check, Finding
-from botpool.store.examiner import Examiner
 from botpool.store.migrations import check_schema
+from botpool.store.readonly_connection import ReadonlyConnection
 
 _OLDEST = 140_000
 _SKEW_S = 5.0
@@ -171,27 +171,27 @@ def judge_replicas(row: Mapping[str, Any]) -> Finding:
 
 
 async def examine_server(
-    examiner: Examiner, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    connection: ReadonlyConnection, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> AsyncIterator[Finding]:
     """What can be asked whatever the schema is."""
     try:
-        await examiner.fetch("read_server_facts", {})  # once before: the clock is read when warm
+        await connection.fetch("read_server_facts", {})  # once before: the clock is read when warm
         asked_at = now()
-        (row,) = await examiner.fetch("read_server_facts", {})
+        (row,) = await connection.fetch("read_server_facts", {})
         for finding in judge_server(ServerFacts(**row), asked_at=asked_at, answered_at=now()):
             yield finding
     except BotpoolError as error:
         yield VERSION.not_examined(error)
     try:
-        heard = await examiner.hears_notices(within_s=_HEARD_WITHIN_S)
+        heard = await connection.hears_notices(within_s=_HEARD_WITHIN_S)
         yield LISTEN.ok() if heard else LISTEN.warning("nothing was heard within a second")
     except BotpoolError as error:
         yield LISTEN.not_examined(error)
 
 
-async def examine_schema(examiner: Examiner) -> Finding:
+async def examine_schema(connection: ReadonlyConnection) -> Finding:
     try:
-        applied = await examiner.applied_migrations()
+        applied = await connection.applied_migrations()
         check_schema(applied)
     except SchemaMismatch as error:
         return SCHEMA.wrong(str(error))
@@ -200,15 +200,15 @@ async def examine_schema(examiner: Examiner) -> Finding:
     return SCHEMA.ok(f"up to {max(applied or ['nothing'])}")
 
 
-async def examine_activity(examiner: Examiner) -> AsyncIterator[Finding]:
+async def examine_activity(connection: ReadonlyConnection) -> AsyncIterator[Finding]:
     """How large it has become, and who works on it. Needs our tables."""
     try:
-        (measured,) = await examiner.fetch("measure_tables", {})
+        (measured,) = await connection.fetch("measure_tables", {})
         yield SIZE.ok(f"{measured['size']}; dead rows: {', '.join(measured['dead_rows'])}")
     except BotpoolError as error:
         yield SIZE.not_examined(error)
     try:
-        (row,) = await examiner.fetch("list_replicas", {})
+        (row,) = await connection.fetch("list_replicas", {})
         yield judge_replicas(row)
     except BotpoolError as error:
         yield REPLICAS.not_examined(error)

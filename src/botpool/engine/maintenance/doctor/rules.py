@@ -13,7 +13,7 @@ from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.policy import Policy
 from botpool.engine.maintenance.doctor.findings import Check, Finding
 from botpool.store.database import Rows
-from botpool.store.examiner import Examiner
+from botpool.store.readonly_connection import ReadonlyConnection
 
 _RECENT = 20_000
 _LATE_LEASES = 3
@@ -156,7 +156,7 @@ RULES: tuple[Rule, ...] = (
 
 
 async def examine_rules(
-    examiner: Examiner,
+    connection: ReadonlyConnection,
     *,
     policy: Policy,
     backends: Sequence[str],
@@ -173,7 +173,7 @@ async def examine_rules(
     doubted: list[tuple[Rule, Rows]] = []
     for rule in RULES:
         try:
-            rows = await examiner.broken(rule.name, parameters)
+            rows = await connection.broken(rule.name, parameters)
         except DatabaseUnavailable as error:
             yield rule.not_examined(error)
             continue
@@ -185,7 +185,7 @@ async def examine_rules(
         await sleep(_POLLS * policy.queue_poll_s)
     for rule, before in doubted:
         try:
-            rows = await examiner.broken(rule.name, parameters)
+            rows = await connection.broken(rule.name, parameters)
         except DatabaseUnavailable as error:
             yield rule.not_examined(error)
             continue

@@ -1,6 +1,6 @@
 -- 7. Assignments that have not ended and have no slot. By pool: that is how they are indexed.
 SELECT a.id AS assignment, a.bot_id AS bot, a.slot_name AS slot
 FROM pools p
-JOIN assignments a ON a.platform = p.platform AND a.ended_at IS NULL
+JOIN assignments a ON a.pool_name = p.pool_name AND a.ended_at IS NULL
 LEFT JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
 WHERE s.id IS NULL

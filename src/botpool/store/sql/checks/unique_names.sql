@@ -1,7 +1,7 @@
 -- 3. Numbers and names that a pool has twice, container ids that a backend has twice.
-SELECT s.platform || ' number ' || s.number AS twice
+SELECT s.pool_name || ' number ' || s.number AS twice
 FROM bot_pool_slots s
-GROUP BY s.platform, s.number
+GROUP BY s.pool_name, s.number
 HAVING count(*) > 1
 UNION ALL
 SELECT 'slot ' || s.slot_name

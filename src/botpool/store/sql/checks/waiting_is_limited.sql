@@ -1,4 +1,4 @@
--- Slots that have waited longer than they may: to be made, for an image, for a place to start.
+-- Slots that have waited longer than they may: to be made, for an image, for a image_host to start.
 SELECT
     s.slot_name AS slot, s.phase, extract(epoch FROM botpool_now() - s.phase_at)::bigint AS for_s
 FROM bot_pool_slots s

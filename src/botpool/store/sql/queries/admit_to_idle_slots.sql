@@ -20,14 +20,14 @@ WITH wish AS MATERIALIZED (
     FROM (
         SELECT s.id AS slot_id, s.slot_name, s.container_id
         FROM bot_pool_slots s
-        JOIN pools p ON p.platform = s.platform
-        WHERE s.platform = %(platform)s
+        JOIN pools p ON p.pool_name = s.pool_name
+        WHERE s.pool_name = %(pool_name)s
           AND s.status = 'idle'
           AND NOT s.cordoned
           AND s.backend = p.backend
           AND p.drained_at IS NULL
           AND (
-              SELECT q.id FROM bot_pool_queue q WHERE q.platform = %(platform)s
+              SELECT q.id FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
               ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL
         ORDER BY s.last_used_at NULLS FIRST, s.number
         LIMIT %(bots)s
@@ -54,18 +54,18 @@ WITH wish AS MATERIALIZED (
        OR ids.bot_id IN (SELECT c.bot_id FROM keyed c)
 ), bot AS (
     INSERT INTO bots (
-        id, platform, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
+        id, pool_name, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
         correlation_id, attempts, assignment_id, slot_name, container_id, created_at, assigned_at)
     SELECT
-        a.bot_id, %(platform)s, 'DEPLOYING', a.meeting_url, a.bot_display_name, a.bot_data,
+        a.bot_id, %(pool_name)s, 'DEPLOYING', a.meeting_url, a.bot_display_name, a.bot_data,
         a.priority, a.queue_timeout_ms, a.correlation_id, 1, a.assignment_id, a.slot_name,
         a.container_id, botpool_now(), botpool_now()
     FROM admitted a
 ), stay AS (
     INSERT INTO assignments (
-        id, bot_id, slot_id, slot_name, platform, attempt, warm, container_id, assigned_at)
+        id, bot_id, slot_id, slot_name, pool_name, attempt, warm, container_id, assigned_at)
     SELECT
-        a.assignment_id, a.bot_id, a.slot_id, a.slot_name, %(platform)s, 1,
+        a.assignment_id, a.bot_id, a.slot_id, a.slot_name, %(pool_name)s, 1,
         a.container_id IS NOT NULL, a.container_id, botpool_now()
     FROM admitted a
 ), taken AS (
@@ -79,7 +79,7 @@ WITH wish AS MATERIALIZED (
         last_used_at = botpool_now(),
         error_message = NULL,
         next_step_at = botpool_now(),
-        step_tries = 0,
+        step_attempts = 0,
         version = s.version + 1
     FROM admitted a
     WHERE s.id = a.slot_id

@@ -1,7 +1,7 @@
 -- Ask a running bot to leave. It is told on its next heartbeat; the slot's next step enforces it
 -- when the grace is over, by the database's clock. Asked again: the first deadline stands.
 WITH held AS MATERIALIZED (
-    SELECT s.id, s.platform, s.slot_name, s.assignment_id, s.assigned_bot_id
+    SELECT s.id, s.pool_name, s.slot_name, s.assignment_id, s.assigned_bot_id
     FROM bot_pool_slots s
     WHERE s.assigned_bot_id = %(bot_id)s AND s.status = 'busy'
     FOR UPDATE
@@ -37,7 +37,7 @@ WITH held AS MATERIALIZED (
     JOIN held ON held.assigned_bot_id = former.id
 )
 SELECT
-    held.assigned_bot_id AS bot_id, held.platform, former.correlation_id,
+    held.assigned_bot_id AS bot_id, held.pool_name, former.correlation_id,
     former.status AS former_status, bot.status
 FROM held
 LEFT JOIN former ON former.id = held.assigned_bot_id

@@ -6,10 +6,10 @@ WITH unqueued AS (
     SET status = 'CANCELLED', ended_at = botpool_now()
     FROM unqueued
     WHERE b.id = unqueued.bot_id
-    RETURNING b.id, b.platform, b.correlation_id
+    RETURNING b.id, b.pool_name, b.correlation_id
 ), written AS (
     INSERT INTO history (kind, bot_id, from_state, to_state, reason, correlation_id)
     SELECT 'bot.status', bot.id, 'QUEUED', 'CANCELLED', %(reason)s, bot.correlation_id
     FROM bot
 )
-SELECT bot.id AS bot_id, bot.platform, bot.correlation_id FROM bot
+SELECT bot.id AS bot_id, bot.pool_name, bot.correlation_id FROM bot

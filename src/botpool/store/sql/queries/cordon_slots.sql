@@ -6,7 +6,7 @@ WITH slot AS (
         SELECT o.id
         FROM bot_pool_slots o
         WHERE (%(slot_id)s::bigint IS NULL OR o.id = %(slot_id)s)
-          AND (%(platform)s::text IS NULL OR o.platform = %(platform)s)
+          AND (%(pool_name)s::text IS NULL OR o.pool_name = %(pool_name)s)
           AND o.cordoned <> %(cordoned)s
         ORDER BY o.id
         FOR UPDATE)

@@ -4,15 +4,15 @@
 -- heartbeats raise no version. No row: nothing was changed.
 WITH held AS MATERIALIZED (
     SELECT
-        s.id, s.platform, s.slot_name, s.status, s.assigned_bot_id, s.assignment_id,
+        s.id, s.pool_name, s.slot_name, s.status, s.assigned_bot_id, s.assignment_id,
         s.container_id, s.version, e.new_status, e.failure_code, e.failure_reason, e.reason, e.holds_lease
     FROM unnest(
         %(assignment_ids)s::bigint[], %(versions)s::bigint[], %(statuses)s::text[],
         %(failure_codes)s::text[], %(failure_reasons)s::text[], %(reasons)s::text[],
-        %(hold_leases)s::boolean[], %(unheard_since)s::timestamptz[]
+        %(hold_leases)s::boolean[], %(silent_since)s::timestamptz[]
     ) AS e (
         assignment_id, version, new_status, failure_code, failure_reason, reason, holds_lease,
-        unheard_since)
+        silent_since)
     JOIN assignments a ON a.id = e.assignment_id
     JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
     -- By their ids, also where it is planned while there are few.
@@ -20,24 +20,24 @@ WITH held AS MATERIALIZED (
       AND s.status IN ('deploying', 'busy')
       AND (e.version IS NULL OR s.version = e.version)
       AND (
-          e.unheard_since IS NULL
+          e.silent_since IS NULL
           OR NOT EXISTS (
               SELECT
               FROM bot_heartbeats h
               WHERE h.bot_id = s.assigned_bot_id
                 AND h.assignment_id = s.assignment_id
-                AND h.last_at >= e.unheard_since))
+                AND h.last_at >= e.silent_since))
     ORDER BY s.id
     FOR UPDATE OF s
 ), former AS MATERIALIZED (
     SELECT
-        held.id AS slot_id, held.platform, held.slot_name, held.status AS slot_status,
+        held.id AS slot_id, held.pool_name, held.slot_name, held.status AS slot_status,
         held.assignment_id, held.container_id, held.version, held.new_status, held.failure_code,
         held.failure_reason, held.reason, held.holds_lease,
         b.id, b.status, b.correlation_id
     FROM held
     JOIN bots b ON b.id = held.assigned_bot_id
-    WHERE botpool_bot_move_allowed(b.status, held.new_status)
+    WHERE botpool_bot_transition_allowed(b.status, held.new_status)
     ORDER BY b.id
     FOR UPDATE OF b
 ), bot AS (
@@ -54,7 +54,7 @@ WITH held AS MATERIALIZED (
         phase = NULL,
         phase_at = botpool_now(),
         next_step_at = botpool_now(),
-        step_tries = 0,
+        step_attempts = 0,
         -- A worker in the middle of a call keeps its lease: the stop must come after that call.
         -- Only the worker that holds it, and whose call is over, gives it back here.
         lease_owner = CASE WHEN former.holds_lease THEN NULL ELSE s.lease_owner END,
@@ -78,7 +78,7 @@ WITH held AS MATERIALIZED (
     ORDER BY former.slot_id, v.step
 )
 SELECT
-    former.slot_id, former.platform, former.slot_name, former.container_id, former.slot_status,
+    former.slot_id, former.pool_name, former.slot_name, former.container_id, former.slot_status,
     former.assignment_id, former.id AS bot_id, former.status AS bot_status, former.correlation_id,
     former.version + 1 AS version
 FROM former

@@ -1,4 +1,4 @@
--- The deployment of a start has finished: its image is known at its place, even if the container
+-- The deployment of a start has finished: its image is known at its image_host, even if the container
 -- dies, whoever led the pull leads no more, and the grace for the container begins. Fenced.
 WITH slot AS (
     UPDATE bot_pool_slots
@@ -10,12 +10,12 @@ WITH slot AS (
       AND version = %(version)s
       AND status = 'deploying'
       AND deployment_ended_at IS NULL
-    RETURNING id, backend, place, image, version
+    RETURNING id, backend, image_host, image, version
 ), known AS (
-    INSERT INTO known_images AS k (backend, place, image, last_started_at)
-    SELECT slot.backend, slot.place, slot.image, botpool_now()
+    INSERT INTO known_images AS k (backend, image_host, image, last_started_at)
+    SELECT slot.backend, slot.image_host, slot.image, botpool_now()
     FROM slot
-    WHERE slot.place IS NOT NULL
-    ON CONFLICT (backend, place, image) DO UPDATE SET last_started_at = EXCLUDED.last_started_at
+    WHERE slot.image_host IS NOT NULL
+    ON CONFLICT (backend, image_host, image) DO UPDATE SET last_started_at = EXCLUDED.last_started_at
 )
 SELECT slot.version, slot.backend FROM slot

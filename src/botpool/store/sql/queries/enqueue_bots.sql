@@ -15,17 +15,17 @@ WITH wish AS MATERIALIZED (
     ) WITH ORDINALITY AS w (
         meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms, correlation_id,
         api_key_id, idempotency_key, body_hash, n)
-    WHERE p.platform = %(platform)s
+    WHERE p.pool_name = %(pool_name)s
       AND p.drained_at IS NULL
       AND (
           %(match_follows)s
           OR (
               (
                   SELECT s.id FROM bot_pool_slots s
-                  WHERE s.platform = %(platform)s AND s.status = 'idle' AND NOT s.cordoned
+                  WHERE s.pool_name = %(pool_name)s AND s.status = 'idle' AND NOT s.cordoned
                   ORDER BY s.last_used_at NULLS FIRST, s.number LIMIT 1) IS NULL
               AND p.max_size <= (
-                  SELECT count(*) FROM slot_identities i WHERE i.platform = %(platform)s)))
+                  SELECT count(*) FROM slot_identities i WHERE i.pool_name = %(pool_name)s)))
 ), claimed_key AS (
     INSERT INTO idempotency_keys AS k (api_key_id, key, body_hash, bot_id, created_at)
     SELECT w.api_key_id, w.idempotency_key, w.body_hash, w.bot_id, botpool_now()
@@ -42,17 +42,17 @@ WITH wish AS MATERIALIZED (
        OR EXISTS (SELECT FROM claimed_key c WHERE c.bot_id = w.bot_id)
 ), bot AS (
     INSERT INTO bots (
-        id, platform, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
+        id, pool_name, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
         correlation_id, created_at)
     SELECT
-        w.bot_id, %(platform)s, 'PENDING', w.meeting_url, w.bot_display_name, w.bot_data,
+        w.bot_id, %(pool_name)s, 'PENDING', w.meeting_url, w.bot_display_name, w.bot_data,
         w.priority, w.queue_timeout_ms, w.correlation_id, botpool_now()
     FROM wish w
     JOIN admitted a ON a.n = w.n
 ), waiting AS (
-    INSERT INTO bot_pool_queue (bot_id, platform, priority, queued_at, timeout_at)
+    INSERT INTO bot_pool_queue (bot_id, pool_name, priority, queued_at, timeout_at)
     SELECT
-        a.bot_id, %(platform)s, a.priority, botpool_now(),
+        a.bot_id, %(pool_name)s, a.priority, botpool_now(),
         -- A bot that will not queue is matched or rolled back at once: any future moment will do.
         botpool_now() + make_interval(secs => greatest(a.queue_timeout_ms, 1000) / 1000.0)
     FROM admitted a

@@ -16,10 +16,10 @@ WITH expired AS MATERIALIZED (
         failure_reason = 'No slot became free before the queue timeout.',
         ended_at = botpool_now()
     WHERE b.id = ANY (ARRAY(SELECT expired.bot_id FROM expired))
-    RETURNING b.id, b.platform, b.correlation_id
+    RETURNING b.id, b.pool_name, b.correlation_id
 ), written AS (
     INSERT INTO history (kind, bot_id, from_state, to_state, reason, correlation_id)
     SELECT 'bot.status', bot.id, 'QUEUED', 'FAILED', 'queue timeout', bot.correlation_id
     FROM bot
 )
-SELECT bot.id AS bot_id, bot.platform, bot.correlation_id FROM bot
+SELECT bot.id AS bot_id, bot.pool_name, bot.correlation_id FROM bot

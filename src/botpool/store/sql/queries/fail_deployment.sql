@@ -6,10 +6,10 @@ WITH slot AS (
         phase = NULL,
         phase_at = botpool_now(),
         next_step_at = botpool_now(),
-        step_tries = 0,
+        step_attempts = 0,
         -- Whatever this start still does: the next one may lead the pull now.
         leads_image = NULL,
-        start_wanted_at = CASE WHEN %(nothing_started)s THEN NULL ELSE start_wanted_at END,
+        start_allowed_at = CASE WHEN %(nothing_started)s THEN NULL ELSE start_allowed_at END,
         error_message = %(reason)s,
         deployment_ended_at = CASE WHEN %(deployment_over)s
                                    THEN coalesce(deployment_ended_at, botpool_now())

@@ -3,20 +3,20 @@
 SELECT
     EXISTS (SELECT FROM bot_pool_queue q WHERE q.timeout_at <= botpool_now()) AS expired,
     ARRAY(
-        SELECT p.platform
+        SELECT p.pool_name
         FROM pools p
         WHERE p.drained_at IS NULL
           AND (
-              SELECT q.id FROM bot_pool_queue q WHERE q.platform = p.platform
+              SELECT q.id FROM bot_pool_queue q WHERE q.pool_name = p.pool_name
               ORDER BY q.priority, q.bot_id LIMIT 1) IS NOT NULL
           AND (
               (
                   SELECT s.id FROM bot_pool_slots s
-                  WHERE s.platform = p.platform AND s.status = 'idle' AND NOT s.cordoned
+                  WHERE s.pool_name = p.pool_name AND s.status = 'idle' AND NOT s.cordoned
                   ORDER BY s.last_used_at NULLS FIRST, s.number LIMIT 1) IS NOT NULL
-              OR (SELECT count(*) FROM slot_identities i WHERE i.platform = p.platform) < p.max_size
+              OR (SELECT count(*) FROM slot_identities i WHERE i.pool_name = p.pool_name) < p.max_size
           )
-        ORDER BY p.platform
+        ORDER BY p.pool_name
     ) AS servable,
     ARRAY(
         SELECT DISTINCT s.backend

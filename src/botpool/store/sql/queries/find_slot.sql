@@ -1,5 +1,5 @@
 -- A slot as an operator's lever needs it.
 SELECT
-    s.id AS slot_id, s.slot_name, s.platform, s.status, s.container_id, s.assignment_id, s.version
+    s.id AS slot_id, s.slot_name, s.pool_name, s.status, s.container_id, s.assignment_id, s.version
 FROM bot_pool_slots s
 WHERE s.id = %(slot_id)s

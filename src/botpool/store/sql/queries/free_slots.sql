@@ -12,7 +12,7 @@ WITH held AS MATERIALIZED (
         %(reasons)s::text[]
     ) AS f (slot_id, assignment_id, version, status, error_message, container_gone, reason)
     JOIN bot_pool_slots s ON s.id = f.slot_id
-    JOIN pools p ON p.platform = s.platform
+    JOIN pools p ON p.pool_name = s.pool_name
     -- By their ids, and by no other index, also where it is planned while there are few.
     WHERE s.id = ANY (%(slot_ids)s::bigint[])
       AND ((s.assignment_id, s.version, s.status)
@@ -20,13 +20,13 @@ WITH held AS MATERIALIZED (
       AND (
           %(match_follows)s
           OR (
-              NOT s.doomed
+              NOT s.delete_requested
               AND s.backend = p.backend
               AND p.max_size >= (
-                  SELECT i.number FROM slot_identities i WHERE i.platform = %(platform)s
+                  SELECT i.number FROM slot_identities i WHERE i.pool_name = %(pool_name)s
                   ORDER BY i.number DESC LIMIT 1)
               AND (
-                  SELECT q.id FROM bot_pool_queue q WHERE q.platform = %(platform)s
+                  SELECT q.id FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
                   ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL))
     ORDER BY s.id
     FOR UPDATE OF s
@@ -47,7 +47,7 @@ WITH held AS MATERIALIZED (
         assigned_bot_id = NULL,
         assignment_id = NULL,
         deployment_id = NULL,
-        start_wanted_at = NULL,
+        start_allowed_at = NULL,
         deployment_ended_at = NULL,
         leads_image = NULL,
         start_issued_at = NULL,
@@ -55,7 +55,7 @@ WITH held AS MATERIALIZED (
         delete_issued_at = NULL,
         last_released_at = botpool_now(),
         next_step_at = CASE WHEN former.status = 'error' THEN botpool_now() END,
-        step_tries = 0,
+        step_attempts = 0,
         lease_owner = NULL,
         lease_until = NULL,
         version = s.version + 1

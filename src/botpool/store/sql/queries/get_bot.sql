@@ -1,12 +1,12 @@
 -- One bot as users see it, with its position while it waits.
 SELECT
-    b.id, b.correlation_id, b.platform, b.meeting_url, b.bot_display_name, b.status, b.priority,
+    b.id, b.correlation_id, b.pool_name, b.meeting_url, b.bot_display_name, b.status, b.priority,
     b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code, b.created_at,
     b.queued_at, b.assigned_at, b.started_at, h.last_at AS last_heartbeat_at, b.ended_at,
     CASE WHEN q.bot_id IS NOT NULL THEN (
         SELECT count(*)
         FROM bot_pool_queue ahead
-        WHERE ahead.platform = q.platform
+        WHERE ahead.pool_name = q.pool_name
           AND (ahead.priority, ahead.bot_id) <= (q.priority, q.bot_id)
     ) END AS position
 FROM bots b

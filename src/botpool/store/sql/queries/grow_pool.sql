@@ -2,14 +2,14 @@
 -- first free numbers. The pool's lock is held, taken by an earlier statement.
 WITH pool AS MATERIALIZED (
     SELECT
-        p.platform, p.backend, p.image, p.max_size,
-        p.max_size - (SELECT count(*) FROM slot_identities i WHERE i.platform = p.platform) AS room
+        p.pool_name, p.backend, p.image, p.max_size,
+        p.max_size - (SELECT count(*) FROM slot_identities i WHERE i.pool_name = p.pool_name) AS room
     FROM pools p
-    WHERE p.platform = %(platform)s
+    WHERE p.pool_name = %(pool_name)s
       AND p.drained_at IS NULL
       -- Slots are counted only where somebody waits for one.
       AND (
-          SELECT e.id FROM bot_pool_queue e WHERE e.platform = %(platform)s
+          SELECT e.id FROM bot_pool_queue e WHERE e.pool_name = %(pool_name)s
           ORDER BY e.priority, e.bot_id LIMIT 1) IS NOT NULL
 ), wanted AS MATERIALIZED (
     SELECT count(*) AS slots
@@ -17,7 +17,7 @@ WITH pool AS MATERIALIZED (
         SELECT
         FROM bot_pool_queue q
         -- By their pool, and by no other index, also where it is planned while few wait.
-        WHERE q.platform = (SELECT pool.platform FROM pool)
+        WHERE q.pool_name = (SELECT pool.pool_name FROM pool)
           AND (q.timeout_at > botpool_now()) IS TRUE
         LIMIT (SELECT greatest(pool.room, 0) FROM pool)
     ) AS waiting
@@ -26,14 +26,14 @@ WITH pool AS MATERIALIZED (
     FROM pool
     CROSS JOIN generate_series(1, pool.max_size) AS n (number)
     WHERE NOT EXISTS (
-        SELECT FROM slot_identities i WHERE i.platform = %(platform)s AND i.number = n.number)
+        SELECT FROM slot_identities i WHERE i.pool_name = %(pool_name)s AND i.number = n.number)
     ORDER BY n.number
     LIMIT (SELECT wanted.slots FROM wanted)
 ), made AS (
-    INSERT INTO bot_pool_slots (platform, number, slot_name, backend, image)
+    INSERT INTO bot_pool_slots (pool_name, number, slot_name, backend, image)
     SELECT
-        pool.platform, numbers.number,
-        'pool-' || pool.platform || '-' || lpad(numbers.number::text, greatest(3, length(numbers.number::text)), '0'),
+        pool.pool_name, numbers.number,
+        'pool-' || pool.pool_name || '-' || lpad(numbers.number::text, greatest(3, length(numbers.number::text)), '0'),
         pool.backend, pool.image
     FROM numbers, pool
     ORDER BY numbers.number

@@ -25,18 +25,18 @@ WITH due AS (
     FROM due
     WHERE s.id = due.id
     RETURNING
-        s.id AS slot_id, s.platform, s.slot_name, s.backend, s.image AS made_from,
-        s.limits AS made_within, s.container_id, s.status, s.phase,
+        s.id AS slot_id, s.pool_name, s.slot_name, s.backend, s.image AS created_image,
+        s.limits AS created_limits, s.container_id, s.status, s.phase,
         s.phase_at, s.cordoned, s.assigned_bot_id, s.assignment_id, s.deployment_id,
-        s.start_wanted_at, s.start_issued_at, s.stop_issued_at, s.delete_issued_at, s.recovery_attempts, s.error_message, s.version,
-        s.step_tries, s.lease_until
+        s.start_allowed_at, s.start_issued_at, s.stop_issued_at, s.delete_issued_at, s.resets, s.error_message, s.version,
+        s.step_attempts, s.lease_until
 )
 SELECT
     leased.*, p.image, p.cpus, p.memory_mb, b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.meeting_url,
     b.bot_display_name, b.bot_data, b.attempts, b.started_at, b.leave_by, a.running_at, a.failure,
-    k.doubted_at, botpool_now() AS now
+    k.status_unreliable_at, botpool_now() AS now
 FROM leased
 JOIN backends k ON k.name = leased.backend
-JOIN pools p ON p.platform = leased.platform
+JOIN pools p ON p.pool_name = leased.pool_name
 LEFT JOIN bots b ON b.id = leased.assigned_bot_id
 LEFT JOIN assignments a ON a.id = leased.assignment_id

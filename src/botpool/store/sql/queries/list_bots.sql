@@ -1,5 +1,5 @@
 -- A page of bots, newest first: of every pool and status that is asked for its newest, and of these
--- the newest. Each has its place in an index, so that a page costs the same however many bots there
+-- the newest. Each has its image_host in an index, so that a page costs the same however many bots there
 -- are and however few are like that.
 -- A search is text within the link, the name or the correlation id, in whatever case, or the whole
 -- number of a bot. Only ASCII has a case here: all that a language knows of letters would cost twice
@@ -16,23 +16,23 @@ WITH wanted AS MATERIALIZED (
         FROM bots b
         -- A range of one index, in its own order: compared one by one, a plan would rather walk down
         -- all ids, believing that bots of every kind are among the newest.
-        WHERE (b.status, b.platform, b.id) < (s.status, p.platform, %(before)s::bigint)
-          AND (b.status, b.platform, b.id) >= (s.status, p.platform, %(since)s::bigint)
+        WHERE (b.status, b.pool_name, b.id) < (s.status, p.pool_name, %(before)s::bigint)
+          AND (b.status, b.pool_name, b.id) >= (s.status, p.pool_name, %(since)s::bigint)
           AND (
               wanted.text IS NULL
               OR b.id::text = wanted.text
               OR strpos(lower(b.bot_display_name COLLATE "C"), wanted.text) > 0
               OR strpos(lower(b.meeting_url COLLATE "C"), wanted.text) > 0
               OR strpos(lower(b.correlation_id COLLATE "C"), wanted.text) > 0)
-        ORDER BY b.status DESC, b.platform DESC, b.id DESC
+        ORDER BY b.status DESC, b.pool_name DESC, b.id DESC
         LIMIT %(limit)s
     ) AS found
-    WHERE %(platform)s::text IS NULL OR p.platform = %(platform)s
+    WHERE %(pool_name)s::text IS NULL OR p.pool_name = %(pool_name)s
     ORDER BY found.id DESC
     LIMIT %(limit)s
 )
 SELECT
-    b.id, b.correlation_id, b.platform, b.meeting_url, b.bot_display_name, b.status, b.priority,
+    b.id, b.correlation_id, b.pool_name, b.meeting_url, b.bot_display_name, b.status, b.priority,
     b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code, b.created_at,
     b.queued_at, b.assigned_at, b.started_at, h.last_at AS last_heartbeat_at, b.ended_at
 FROM newest

@@ -1,7 +1,7 @@
 -- Pools with their figures. Ratios and times are of the last thousand assignments of each that began
 -- to run.
 SELECT
-    p.platform, p.backend, p.image, p.max_size, p.heartbeats, p.drained_at,
+    p.pool_name, p.backend, p.image, p.max_size, p.heartbeats, p.drained_at,
     coalesce(slots.size, 0) AS size,
     coalesce(slots.by_status, '{}') AS slots_by_status,
     waiting.depth AS queue_depth,
@@ -16,7 +16,7 @@ LEFT JOIN LATERAL (
         SELECT s.status, count(*) AS n
         FROM slot_identities i
         JOIN bot_pool_slots s ON s.id = i.slot_id
-        WHERE i.platform = p.platform
+        WHERE i.pool_name = p.pool_name
         GROUP BY s.status
     ) AS g
 ) AS slots ON true
@@ -25,7 +25,7 @@ LEFT JOIN LATERAL (
         count(*) AS depth,
         (extract(epoch FROM botpool_now() - min(q.queued_at)) * 1000)::bigint AS oldest_wait_ms
     FROM bot_pool_queue q
-    WHERE q.platform = p.platform
+    WHERE q.pool_name = p.pool_name
 ) AS waiting ON true
 LEFT JOIN LATERAL (
     SELECT
@@ -36,10 +36,10 @@ LEFT JOIN LATERAL (
         SELECT
             l.warm, (extract(epoch FROM l.running_at - l.assigned_at) * 1000)::float8 AS took_ms
         FROM assignments l
-        WHERE l.platform = p.platform AND l.running_at IS NOT NULL
+        WHERE l.pool_name = p.pool_name AND l.running_at IS NOT NULL
         ORDER BY l.assigned_at DESC
         LIMIT 1000
     ) AS a
 ) AS recent ON true
-WHERE %(platform)s::text IS NULL OR p.platform = %(platform)s
-ORDER BY p.platform
+WHERE %(pool_name)s::text IS NULL OR p.pool_name = %(pool_name)s
+ORDER BY p.pool_name

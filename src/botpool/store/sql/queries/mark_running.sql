@@ -6,14 +6,14 @@ WITH slot AS (
     SET status = 'busy',
         phase = NULL,
         phase_at = botpool_now(),
-        recovery_attempts = 0,
+        resets = 0,
         skipped_recoveries = 0,
         -- A container that runs is the end of its deployment, and has its image.
         deployment_ended_at = coalesce(s.deployment_ended_at, botpool_now()),
         leads_image = NULL,
         next_step_at = CASE WHEN %(max_duration_s)s::float8 > 0
                             THEN botpool_now() + make_interval(secs => %(max_duration_s)s) END,
-        step_tries = 0,
+        step_attempts = 0,
         version = s.version + 1
     FROM assignments a
     WHERE a.id = %(assignment_id)s
@@ -22,32 +22,32 @@ WITH slot AS (
       AND s.status = 'deploying'
       AND (%(version)s::bigint IS NULL OR s.version = %(version)s)
     RETURNING
-        s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, s.container_id, s.backend, s.place,
-        s.image, s.start_wanted_at
+        s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, s.container_id, s.backend, s.image_host,
+        s.image, s.start_allowed_at
 ), known AS (
-    INSERT INTO known_images AS k (backend, place, image, last_started_at)
-    SELECT slot.backend, slot.place, slot.image, botpool_now()
+    INSERT INTO known_images AS k (backend, image_host, image, last_started_at)
+    SELECT slot.backend, slot.image_host, slot.image, botpool_now()
     FROM slot
-    WHERE slot.place IS NOT NULL
+    WHERE slot.image_host IS NOT NULL
       -- Known and fresh is the common case, and must not make starts wait for each other.
       AND NOT EXISTS (
           SELECT
           FROM known_images f
           WHERE f.backend = slot.backend
-            AND f.place = slot.place
+            AND f.image_host = slot.image_host
             AND f.image = slot.image
             AND f.last_started_at > botpool_now() - make_interval(secs => %(image_fresh_s)s))
-    ON CONFLICT (backend, place, image) DO UPDATE SET last_started_at = EXCLUDED.last_started_at
+    ON CONFLICT (backend, image_host, image) DO UPDATE SET last_started_at = EXCLUDED.last_started_at
 ), assigned AS (
     UPDATE assignments a
     SET running_at = coalesce(a.running_at, botpool_now()),
-        seen_running_at = CASE WHEN %(by_agent)s THEN a.seen_running_at
-                               ELSE coalesce(a.seen_running_at, botpool_now()) END,
+        observed_running_at = CASE WHEN %(by_agent)s THEN a.observed_running_at
+                               ELSE coalesce(a.observed_running_at, botpool_now()) END,
         agent_called_at = CASE WHEN %(by_agent)s THEN coalesce(a.agent_called_at, botpool_now())
                                ELSE a.agent_called_at END
     FROM slot
     WHERE a.id = slot.assignment_id
-    RETURNING a.platform, a.warm, a.assigned_at
+    RETURNING a.pool_name, a.warm, a.assigned_at
 ), bot AS (
     UPDATE bots b
     SET status = 'JOINING_CALL', started_at = coalesce(b.started_at, botpool_now())
@@ -70,9 +70,9 @@ WITH slot AS (
 )
 SELECT
     slot.id AS slot_id, slot.slot_name, slot.container_id, bot.id AS bot_id, bot.correlation_id,
-    slot.backend, assigned.platform, assigned.warm,
+    slot.backend, assigned.pool_name, assigned.warm,
     extract(epoch FROM botpool_now() - assigned.assigned_at)::float8 AS deploying_s,
-    extract(epoch FROM botpool_now() - slot.start_wanted_at)::float8 AS starting_s,
+    extract(epoch FROM botpool_now() - slot.start_allowed_at)::float8 AS starting_s,
     EXISTS (
         SELECT
         FROM bot_pool_slots w

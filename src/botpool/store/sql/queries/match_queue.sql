@@ -7,19 +7,19 @@ WITH heads AS MATERIALIZED (
     FROM (
         SELECT w.bot_id, w.priority
         FROM bot_pool_queue w
-        WHERE w.platform = %(platform)s
+        WHERE w.pool_name = %(pool_name)s
           AND w.timeout_at > botpool_now()
-          AND EXISTS (SELECT FROM pools p WHERE p.platform = %(platform)s AND p.drained_at IS NULL)
+          AND EXISTS (SELECT FROM pools p WHERE p.pool_name = %(pool_name)s AND p.drained_at IS NULL)
         ORDER BY w.priority, w.bot_id
         -- Idle slots are counted only where somebody waits for one.
         LIMIT CASE
             WHEN (
-                SELECT e.id FROM bot_pool_queue e WHERE e.platform = %(platform)s
+                SELECT e.id FROM bot_pool_queue e WHERE e.pool_name = %(pool_name)s
                 ORDER BY e.priority, e.bot_id LIMIT 1) IS NULL THEN 0
             ELSE (
                 SELECT count(*)
                 FROM bot_pool_slots s
-                WHERE s.platform = %(platform)s AND s.status = 'idle' AND NOT s.cordoned)
+                WHERE s.pool_name = %(pool_name)s AND s.status = 'idle' AND NOT s.cordoned)
         END
         FOR UPDATE
     ) AS q
@@ -30,7 +30,7 @@ WITH heads AS MATERIALIZED (
     FROM (
         SELECT s.id, s.slot_name, s.container_id, s.last_used_at, s.number
         FROM bot_pool_slots s
-        WHERE s.platform = %(platform)s AND s.status = 'idle' AND NOT s.cordoned
+        WHERE s.pool_name = %(pool_name)s AND s.status = 'idle' AND NOT s.cordoned
         ORDER BY s.last_used_at NULLS FIRST, s.number
         LIMIT (SELECT count(*) FROM heads)
         FOR UPDATE SKIP LOCKED
@@ -61,7 +61,7 @@ WITH heads AS MATERIALIZED (
         last_used_at = botpool_now(),
         error_message = NULL,
         next_step_at = botpool_now(),
-        step_tries = 0,
+        step_attempts = 0,
         version = s.version + 1
     FROM pair
     WHERE s.id = pair.slot_id AND s.id = ANY (ARRAY(SELECT p.slot_id FROM pair p))
@@ -77,9 +77,9 @@ WITH heads AS MATERIALIZED (
     WHERE b.id = pair.bot_id AND b.id = ANY (ARRAY(SELECT p.bot_id FROM pair p))
 ), assigned AS (
     INSERT INTO assignments (
-        id, bot_id, slot_id, slot_name, platform, attempt, warm, container_id, assigned_at)
+        id, bot_id, slot_id, slot_name, pool_name, attempt, warm, container_id, assigned_at)
     SELECT
-        pair.assignment_id, pair.bot_id, pair.slot_id, pair.slot_name, %(platform)s, pair.attempt,
+        pair.assignment_id, pair.bot_id, pair.slot_id, pair.slot_name, %(pool_name)s, pair.attempt,
         pair.container_id IS NOT NULL, pair.container_id, botpool_now()
     FROM pair
 ), written AS (
@@ -99,5 +99,5 @@ WITH heads AS MATERIALIZED (
 )
 SELECT
     pair.bot_id, pair.correlation_id, pair.slot_id, pair.slot_name, pair.container_id,
-    pair.assignment_id, %(platform)s::text AS platform
+    pair.assignment_id, %(pool_name)s::text AS pool_name
 FROM pair

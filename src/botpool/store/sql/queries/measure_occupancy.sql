@@ -11,7 +11,7 @@ FROM (
     FROM (
         SELECT l.assigned_at, l.ended_at
         FROM assignments l
-        WHERE l.platform = %(platform)s AND l.ended_at IS NOT NULL
+        WHERE l.pool_name = %(pool_name)s AND l.ended_at IS NOT NULL
         ORDER BY l.assigned_at DESC
         LIMIT 100
     ) AS a
@@ -21,5 +21,5 @@ CROSS JOIN (
         count(*) AS slots,
         coalesce(sum(extract(epoch FROM botpool_now() - s.last_assigned_at)), 0)::float8 AS exposure_s
     FROM bot_pool_slots s
-    WHERE s.platform = %(platform)s AND s.assigned_bot_id IS NOT NULL AND NOT s.cordoned
+    WHERE s.pool_name = %(pool_name)s AND s.assigned_bot_id IS NOT NULL AND NOT s.cordoned
 ) AS under_way

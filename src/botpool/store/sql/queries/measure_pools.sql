@@ -1,6 +1,6 @@
 -- The figures of all pools for the metrics: two small tables, and no history.
 SELECT
-    p.platform, p.max_size,
+    p.pool_name, p.max_size,
     slots.by_status AS slots_by_status,
     slots.assignable,
     waiting.depth AS queue_depth,
@@ -16,7 +16,7 @@ CROSS JOIN LATERAL (
             count(*) FILTER (WHERE s.status = 'idle' AND NOT s.cordoned) AS assignable
         FROM slot_identities i
         JOIN bot_pool_slots s ON s.id = i.slot_id
-        WHERE i.platform = p.platform
+        WHERE i.pool_name = p.pool_name
         GROUP BY s.status
     ) AS g
 ) AS slots
@@ -25,6 +25,6 @@ CROSS JOIN LATERAL (
         count(*) AS depth,
         coalesce(extract(epoch FROM botpool_now() - min(q.queued_at)), 0)::float8 AS oldest_wait_s
     FROM bot_pool_queue q
-    WHERE q.platform = p.platform
+    WHERE q.pool_name = p.pool_name
 ) AS waiting
-ORDER BY p.platform
+ORDER BY p.pool_name

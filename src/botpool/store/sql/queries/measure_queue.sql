@@ -1,5 +1,5 @@
 -- How many wait in a pool, by priority.
 SELECT q.priority, count(*) AS bots
 FROM bot_pool_queue q
-WHERE q.platform = %(platform)s
+WHERE q.pool_name = %(pool_name)s
 GROUP BY q.priority

@@ -1,34 +1,34 @@
--- Let slots through that wait for an image: all whose image is known at their place, and of every
+-- Let slots through that wait for an image: all whose image is known at their image_host, and of every
 -- other image the first, who leads the pull unless somebody does already. The gate's lock is held.
 WITH waiting AS MATERIALIZED (
     SELECT
-        s.id, s.platform, s.slot_name, s.place, s.image, s.assigned_bot_id, s.assignment_id,
+        s.id, s.pool_name, s.slot_name, s.image_host, s.image, s.assigned_bot_id, s.assignment_id,
         s.last_assigned_at, s.phase_at,
         EXISTS (
             SELECT
             FROM known_images k
             WHERE k.backend = s.backend
-              AND k.place = s.place
+              AND k.image_host = s.image_host
               AND k.image = s.image
               AND k.last_started_at > botpool_now() - make_interval(secs => %(image_known_s)s)
         ) AS known,
         EXISTS (
             SELECT
             FROM bot_pool_slots l
-            WHERE l.backend = s.backend AND l.place = s.place AND l.leads_image = s.image
+            WHERE l.backend = s.backend AND l.image_host = s.image_host AND l.leads_image = s.image
         ) AS led
     FROM bot_pool_slots s
     WHERE s.backend = %(backend)s AND s.phase = 'waiting_for_image'
     ORDER BY s.id
     FOR UPDATE OF s
 ), leader AS MATERIALIZED (
-    SELECT DISTINCT ON (w.place, w.image) w.id
+    SELECT DISTINCT ON (w.image_host, w.image) w.id
     FROM waiting w
     WHERE NOT w.known AND NOT w.led
-    ORDER BY w.place, w.image, w.last_assigned_at, w.id
+    ORDER BY w.image_host, w.image, w.last_assigned_at, w.id
 ), let_through AS MATERIALIZED (
     SELECT
-        w.id, w.platform, w.slot_name, w.place, w.image, w.assigned_bot_id, w.assignment_id,
+        w.id, w.pool_name, w.slot_name, w.image_host, w.image, w.assigned_bot_id, w.assignment_id,
         w.last_assigned_at, w.phase_at,
         leader.id IS NOT NULL AS leads
     FROM waiting w
@@ -40,7 +40,7 @@ WITH waiting AS MATERIALIZED (
         phase_at = botpool_now(),
         leads_image = CASE WHEN let_through.leads THEN s.image END,
         next_step_at = botpool_now() + make_interval(secs => %(wait_timeout_s)s),
-        step_tries = 0,
+        step_attempts = 0,
         version = s.version + 1
     FROM let_through
     WHERE s.id = let_through.id
@@ -52,13 +52,13 @@ WITH waiting AS MATERIALIZED (
         'slot.phase', l.assigned_bot_id, l.id, l.assignment_id, l.slot_name,
         'waiting_for_image', 'waiting_for_start',
         CASE WHEN l.leads THEN 'leads the pull of its image' ELSE 'its image is there' END,
-        b.correlation_id, json_build_object('image', l.image, 'place', l.place, 'leads', l.leads)
+        b.correlation_id, json_build_object('image', l.image, 'image_host', l.image_host, 'leads', l.leads)
     FROM let_through l
     JOIN bots b ON b.id = l.assigned_bot_id
     ORDER BY l.last_assigned_at, l.id
 )
 SELECT
-    l.id AS slot_id, l.platform, l.slot_name, l.image, l.place, l.leads,
+    l.id AS slot_id, l.pool_name, l.slot_name, l.image, l.image_host, l.leads,
     l.assigned_bot_id AS bot_id, b.correlation_id,
     extract(epoch FROM botpool_now() - l.phase_at)::float8 AS waited_s
 FROM let_through l

@@ -10,13 +10,13 @@ WITH next AS MATERIALIZED (
             SELECT count(*)
             FROM bot_pool_slots u
             WHERE u.backend = %(backend)s
-              AND u.start_wanted_at IS NOT NULL
+              AND u.start_allowed_at IS NOT NULL
               AND u.deployment_ended_at IS NULL),
         0) END
 ), let_through AS MATERIALIZED (
     -- Locked in the order of their ids, as by all who lock several.
     SELECT
-        s.id, s.platform, s.slot_name, s.assigned_bot_id, s.assignment_id, s.last_assigned_at,
+        s.id, s.pool_name, s.slot_name, s.assigned_bot_id, s.assignment_id, s.last_assigned_at,
         s.phase_at
     FROM bot_pool_slots s
     JOIN next ON next.id = s.id
@@ -27,9 +27,9 @@ WITH next AS MATERIALIZED (
     UPDATE bot_pool_slots s
     SET phase = 'starting',
         phase_at = botpool_now(),
-        start_wanted_at = botpool_now(),
+        start_allowed_at = botpool_now(),
         next_step_at = botpool_now(),
-        step_tries = 0,
+        step_attempts = 0,
         version = s.version + 1
     FROM let_through
     WHERE s.id = let_through.id
@@ -46,7 +46,7 @@ WITH next AS MATERIALIZED (
     ORDER BY l.last_assigned_at, l.id
 )
 SELECT
-    l.id AS slot_id, l.platform, l.slot_name, l.assigned_bot_id AS bot_id, slot.version,
+    l.id AS slot_id, l.pool_name, l.slot_name, l.assigned_bot_id AS bot_id, slot.version,
     extract(epoch FROM botpool_now() - l.phase_at)::float8 AS waited_s
 FROM let_through l
 JOIN slot ON slot.id = l.id

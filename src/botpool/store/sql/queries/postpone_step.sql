@@ -1,8 +1,8 @@
 -- A step could not be finished: try again later, and give the lease back. Fenced.
 UPDATE bot_pool_slots
 SET next_step_at = botpool_now() + make_interval(secs => %(delay_s)s),
-    step_tries = step_tries + 1,
-    stop_issued_at = CASE WHEN %(stop_issued)s AND %(stop_doubted)s THEN botpool_now()
+    step_attempts = step_attempts + 1,
+    stop_issued_at = CASE WHEN %(stop_issued)s AND %(stop_unreliable)s THEN botpool_now()
                           WHEN %(stop_issued)s THEN coalesce(stop_issued_at, botpool_now())
                           ELSE stop_issued_at END,
     delete_issued_at = CASE WHEN %(delete_issued)s THEN coalesce(delete_issued_at, botpool_now())

@@ -1,5 +1,5 @@
 -- Forget some of what happened long ago: the oldest transactions wrote the oldest rows, and what came
--- from another server was adopted (see adopt_history). Nobody else writes these rows: they are named
+-- from another server was adopted (see renumber_restored_history). Nobody else writes these rows: they are named
 -- by where they lie.
 DELETE FROM history
 WHERE ctid = ANY (ARRAY(

@@ -26,10 +26,10 @@ SELECT
     fresh.from_state, fresh.to_state, fresh.reason, fresh.correlation_id, fresh.data,
     fresh.xid::text AS xid,
     coalesce(
-        b.platform,
+        b.pool_name,
         substring(fresh.slot_name FROM '^pool-(.+)-[0-9]+$'),
-        CASE WHEN fresh.kind = 'pool.drain' THEN fresh.data ->> 'platform' END
-    ) AS platform
+        CASE WHEN fresh.kind = 'pool.drain' THEN fresh.data ->> 'pool_name' END
+    ) AS pool_name
 FROM horizon
 LEFT JOIN fresh ON true
 LEFT JOIN bots b ON b.id = fresh.bot_id

@@ -12,7 +12,7 @@ WITH way AS MATERIALIZED (
                 SELECT
                 FROM known_images k
                 WHERE k.backend = s.backend
-                  AND k.place = %(place)s
+                  AND k.image_host = %(image_host)s
                   AND k.image = %(image)s
                   AND k.last_started_at
                       > botpool_now() - make_interval(secs => %(image_known_s)s)
@@ -29,18 +29,18 @@ WITH way AS MATERIALIZED (
 ), slot AS (
     UPDATE bot_pool_slots s
     SET container_id = %(container_id)s,
-        place = %(place)s,
+        image_host = %(image_host)s,
         image = %(image)s,
         limits = %(limits)s,
         phase = way.phase,
         phase_at = CASE WHEN s.phase = way.phase THEN s.phase_at ELSE botpool_now() END,
-        start_wanted_at = CASE WHEN way.phase = 'starting'
-                               THEN coalesce(s.start_wanted_at, botpool_now()) END,
+        start_allowed_at = CASE WHEN way.phase = 'starting'
+                               THEN coalesce(s.start_allowed_at, botpool_now()) END,
         -- Who waits is due when its time is up, and not before.
         next_step_at = CASE WHEN way.phase = 'starting' THEN s.next_step_at
                             ELSE botpool_now() + make_interval(secs => %(wait_timeout_s)s) END,
         lease_until = botpool_now() + make_interval(secs => %(lease_s)s),
-        step_tries = CASE WHEN s.phase = way.phase THEN s.step_tries ELSE 0 END,
+        step_attempts = CASE WHEN s.phase = way.phase THEN s.step_attempts ELSE 0 END,
         version = s.version + 1
     FROM way
     WHERE s.id = way.id

@@ -2,10 +2,10 @@
 UPDATE bot_pool_slots
 SET start_issued_at = botpool_now(),
     deployment_id = %(deployment_id)s,
-    start_wanted_at = coalesce(start_wanted_at, botpool_now()),
+    start_allowed_at = coalesce(start_allowed_at, botpool_now()),
     deployment_ended_at = NULL,
     next_step_at = botpool_now() + make_interval(secs => %(timeout_s)s),
-    step_tries = 0,
+    step_attempts = 0,
     lease_owner = NULL,
     lease_until = NULL,
     version = version + 1

@@ -1,4 +1,4 @@
--- The container is gone, by the platform's own word: the slot goes too. Fenced; the pool's lock is
+-- The container is gone, by the backend's own word: the slot goes too. Fenced; the pool's lock is
 -- held, since the pool may now grow.
 WITH slot AS (
     DELETE FROM bot_pool_slots

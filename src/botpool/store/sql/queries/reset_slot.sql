@@ -7,20 +7,20 @@ WITH slot AS (
         image = %(image)s,
         limits = %(limits)s,
         phase_at = botpool_now(),
-        recovery_attempts = recovery_attempts + 1,
+        resets = resets + 1,
         stop_issued_at = NULL,
         next_step_at = NULL,
-        step_tries = 0,
+        step_attempts = 0,
         lease_owner = NULL,
         lease_until = NULL,
         version = version + 1
     WHERE id = %(slot_id)s AND version = %(version)s AND status = 'error'
-    RETURNING id, slot_name, container_id, recovery_attempts
+    RETURNING id, slot_name, container_id, resets
 ), written AS (
     INSERT INTO history (kind, slot_id, slot_name, from_state, to_state, reason, data)
     SELECT
         'slot.status', slot.id, slot.slot_name, 'error', 'idle', 'reset',
-        json_build_object('containerId', slot.container_id, 'attempt', slot.recovery_attempts)
+        json_build_object('containerId', slot.container_id, 'attempt', slot.resets)
     FROM slot
 )
 SELECT slot.id AS slot_id, slot.slot_name, slot.container_id FROM slot

@@ -1,8 +1,8 @@
 -- Write a pool's settings. Nothing is touched when they are as before.
-INSERT INTO pools AS p (platform, backend, image, max_size, heartbeats, cpus, memory_mb)
+INSERT INTO pools AS p (pool_name, backend, image, max_size, heartbeats, cpus, memory_mb)
 VALUES (
-    %(platform)s, %(backend)s, %(image)s, %(max_size)s, %(heartbeats)s, %(cpus)s, %(memory_mb)s)
-ON CONFLICT (platform) DO UPDATE
+    %(pool_name)s, %(backend)s, %(image)s, %(max_size)s, %(heartbeats)s, %(cpus)s, %(memory_mb)s)
+ON CONFLICT (pool_name) DO UPDATE
 SET backend = EXCLUDED.backend,
     image = EXCLUDED.image,
     max_size = EXCLUDED.max_size,
@@ -14,4 +14,4 @@ WHERE (p.backend, p.image, p.max_size, p.heartbeats, p.cpus, p.memory_mb)
     IS DISTINCT FROM (
         EXCLUDED.backend, EXCLUDED.image, EXCLUDED.max_size, EXCLUDED.heartbeats, EXCLUDED.cpus,
         EXCLUDED.memory_mb)
-RETURNING p.platform
+RETURNING p.pool_name

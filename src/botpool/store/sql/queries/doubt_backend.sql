@@ -1,2 +1,0 @@
--- A backend's statuses say nothing now, and may be wrong for a while when they speak again.
-UPDATE backends SET doubted_at = botpool_now() WHERE name = %(backend)s

@@ -1,0 +1,12 @@
+-- Who an agent is, by the assignment in its token. `slot_status` is null once that has ended.
+SELECT
+    a.id AS assignment_id, a.container_id AS agent_container_id, s.status AS slot_status,
+    b.bot_data, b.leave_by,
+    b.id, b.correlation_id, b.pool_name, b.meeting_url, b.bot_display_name, b.status, b.priority,
+    b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code, b.created_at,
+    b.queued_at, b.assigned_at, b.started_at, h.last_at AS last_heartbeat_at, b.ended_at
+FROM assignments a
+JOIN bots b ON b.id = a.bot_id
+LEFT JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
+LEFT JOIN bot_heartbeats h ON h.bot_id = b.id
+WHERE a.id = %(assignment_id)s

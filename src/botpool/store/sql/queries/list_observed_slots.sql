@@ -1,0 +1,26 @@
+-- The slots of a backend whose containers should run, or should have stopped, read before the
+-- pool_name is asked: what is seen counts only while the version read here stands. A releasing slot
+-- under lease is left out: its stop is just being sent, and must not reach the next tenant.
+SELECT
+    s.id AS slot_id, s.slot_name, s.pool_name, s.backend, s.container_id, s.status, s.assignment_id,
+    s.deployment_id, s.start_issued_at, s.deployment_ended_at, s.stop_issued_at, s.delete_issued_at,
+    s.version,
+    b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.leave_by, a.running_at,
+    a.observed_running_at, a.failure,
+    h.last_at AS last_heartbeat_at, k.status_unreliable_at, botpool_now() AS now
+FROM bot_pool_slots s
+JOIN backends k ON k.name = s.backend
+JOIN bots b ON b.id = s.assigned_bot_id
+JOIN assignments a ON a.id = s.assignment_id
+LEFT JOIN bot_heartbeats h ON h.bot_id = b.id AND h.assignment_id = s.assignment_id
+WHERE s.backend = %(backend)s
+  AND (%(container_id)s::text IS NULL OR s.container_id = %(container_id)s)
+  AND (
+      s.status = 'busy'
+      OR (s.status = 'deploying' AND s.start_issued_at IS NOT NULL)
+      OR (s.status = 'releasing'
+          AND s.stop_issued_at IS NOT NULL
+          AND (s.lease_until IS NULL OR s.lease_until <= botpool_now())))
+  AND s.container_id IS NOT NULL
+  -- Those with a bot have an index of their own.
+  AND s.assigned_bot_id IS NOT NULL

@@ -1,0 +1,31 @@
+-- Slots that a recovery pass has to look into: bots that are silent or do not come up, bots that
+-- have ended in slots that do not know it, idle slots, whose containers must not run, and slots that
+-- resets did not help.
+SELECT
+    s.id AS slot_id, s.slot_name, s.pool_name, s.backend, s.container_id, s.status, s.phase,
+    s.phase_at, s.last_used_at, s.start_issued_at, s.deployment_id, s.skipped_recoveries,
+    s.resets, s.error_message,
+    s.assignment_id, s.version, b.id AS bot_id, b.status AS bot_status, b.leave_by,
+    b.correlation_id, a.running_at, p.heartbeats = 'required' AS needs_heartbeats,
+    h.last_at AS heartbeat_at, k.status_unreliable_at, botpool_now() AS now
+FROM bot_pool_slots s
+JOIN pools p ON p.pool_name = s.pool_name
+JOIN backends k ON k.name = s.backend
+LEFT JOIN bots b ON b.id = s.assigned_bot_id
+LEFT JOIN assignments a ON a.id = s.assignment_id
+LEFT JOIN bot_heartbeats h ON h.bot_id = b.id AND h.assignment_id = s.assignment_id
+WHERE s.backend = ANY(%(backends)s)
+  AND (s.lease_until IS NULL OR s.lease_until <= botpool_now())
+  AND (
+      (s.status IN ('deploying', 'busy') AND b.ended_at IS NOT NULL)
+      OR (s.status = 'error' AND s.resets >= %(max_resets)s)
+      OR (s.status = 'deploying'
+          AND greatest(s.phase_at, s.last_used_at)
+              < botpool_now() - make_interval(secs => %(deploying_timeout_s)s)
+          AND s.phase = 'starting')
+      OR (s.status = 'busy'
+          AND p.heartbeats = 'required'
+          AND greatest(h.last_at, a.running_at)
+              < botpool_now() - make_interval(secs => %(heartbeat_freshness_s)s))
+      OR (s.status = 'idle' AND s.container_id IS NOT NULL))
+ORDER BY s.id

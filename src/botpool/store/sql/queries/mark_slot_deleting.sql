@@ -1,0 +1,32 @@
+-- A slot without a bot is to be deleted, with its container. Fenced by the version where it is known.
+WITH held AS MATERIALIZED (
+    SELECT s.id, s.slot_name, s.container_id, s.status
+    FROM bot_pool_slots s
+    WHERE s.id = %(slot_id)s
+      AND s.status IN ('idle', 'error')
+      AND (%(version)s::bigint IS NULL OR s.version = %(version)s)
+    FOR UPDATE
+), slot AS (
+    UPDATE bot_pool_slots s
+    SET status = 'deleting',
+        phase_at = botpool_now(),
+        next_step_at = botpool_now(),
+        step_attempts = 0,
+        -- A worker in the middle of a reset keeps its lease: the deletion must come after its call.
+        lease_owner = CASE WHEN %(holds_lease)s THEN NULL ELSE s.lease_owner END,
+        lease_until = CASE WHEN %(holds_lease)s THEN NULL ELSE s.lease_until END,
+        version = s.version + 1
+    FROM held
+    WHERE s.id = held.id
+    RETURNING s.id
+), written AS (
+    INSERT INTO history (kind, slot_id, slot_name, from_state, to_state, reason, correlation_id)
+    SELECT
+        'slot.status', held.id, held.slot_name, held.status, 'deleting', %(reason)s,
+        %(correlation_id)s
+    FROM held
+    JOIN slot ON slot.id = held.id
+)
+SELECT held.id AS slot_id, held.slot_name, held.container_id, held.status
+FROM held
+JOIN slot ON slot.id = held.id

@@ -1,0 +1,61 @@
+-- Condemn slots without a bot that the pool no longer wants: those of a former backend, those that
+-- an operator wants gone, and those above its maximum, highest numbers first. The pool's lock is
+-- held. Slots that a newcomer is just claiming are left: they come back here when they are freed.
+WITH counted AS MATERIALIZED (
+    SELECT
+        p.pool_name, p.backend,
+        count(*) FILTER (WHERE c.status <> 'deleting') - p.max_size AS above,
+        count(*) FILTER (
+            WHERE c.status IN ('idle', 'error') AND (c.delete_requested OR c.backend <> p.backend)) AS unwanted
+    FROM pools p
+    JOIN slot_identities o ON o.pool_name = p.pool_name
+    JOIN bot_pool_slots c ON c.id = o.slot_id
+    WHERE p.pool_name = %(pool_name)s
+      -- Slots are counted only where the ends of an index show a reason: numbers are unique, so
+      -- that more than the maximum have a number above it.
+      AND (
+          (
+              SELECT i.number FROM slot_identities i WHERE i.pool_name = %(pool_name)s
+              ORDER BY i.number DESC LIMIT 1) > p.max_size
+          OR (
+              SELECT i.backend FROM slot_identities i WHERE i.pool_name = %(pool_name)s
+              ORDER BY i.backend LIMIT 1) <> p.backend
+          OR (
+              SELECT i.backend FROM slot_identities i WHERE i.pool_name = %(pool_name)s
+              ORDER BY i.backend DESC LIMIT 1) <> p.backend
+          OR (
+              SELECT o.number FROM bot_pool_slots o WHERE o.pool_name = %(pool_name)s AND o.delete_requested
+              ORDER BY o.number LIMIT 1) IS NOT NULL)
+    GROUP BY p.pool_name, p.backend, p.max_size
+), surplus AS MATERIALIZED (
+    SELECT
+        s.id, s.slot_name, s.container_id, s.status,
+        CASE WHEN s.delete_requested THEN 'an operator wants it gone'
+             WHEN s.backend <> counted.backend THEN 'the pool has another backend now'
+             ELSE 'above the pool''s maximum' END AS reason
+    FROM counted
+    JOIN slot_identities i ON i.pool_name = counted.pool_name
+    JOIN bot_pool_slots s ON s.id = i.slot_id
+    WHERE s.status IN ('idle', 'error')
+      AND (counted.above > 0 OR s.delete_requested OR s.backend <> counted.backend)
+    ORDER BY s.backend = counted.backend AND NOT s.delete_requested, s.number DESC
+    LIMIT (SELECT greatest(counted.above, counted.unwanted, 0) FROM counted)
+    FOR UPDATE OF s SKIP LOCKED
+), slot AS (
+    UPDATE bot_pool_slots s
+    SET status = 'deleting',
+        phase_at = botpool_now(),
+        next_step_at = botpool_now(),
+        step_attempts = 0,
+        version = s.version + 1
+    FROM surplus
+    WHERE s.id = surplus.id
+), written AS (
+    INSERT INTO history (kind, slot_id, slot_name, from_state, to_state, reason)
+    SELECT
+        'slot.status', surplus.id, surplus.slot_name, surplus.status, 'deleting', surplus.reason
+    FROM surplus
+)
+SELECT
+    surplus.id AS slot_id, surplus.slot_name, surplus.container_id, surplus.status, surplus.reason
+FROM surplus

@@ -1,0 +1,363 @@
+"""Many at once in one statement: each as if it had come alone."""
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+import structlog
+
+from botpool.domain.decisions import BotEnding
+from botpool.domain.ids import AssignmentId, BotId
+from botpool.domain.states import BotStatus
+from botpool.engine.admission.bot_requests import AdmissionRequest, columns
+from botpool.engine.admission.matcher import lock
+from botpool.engine.observability import event_log
+from botpool.engine.replica import Replica
+from botpool.store.database import Call, Database
+from botpool.store.rows import to_leased_slot
+from tests.support.replicas import MEET, Stage, key, pool, wish
+
+WISH = AdmissionRequest(request=wish(), key=None)
+CANCELLED = BotEnding(status=BotStatus.CANCELLED, reason="test")
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """The statements that committed by themselves, with how many items they carried."""
+    noted: list[tuple[str, int]] = []
+    fetch = Database.fetch
+
+    async def noting(database: Database, name: str, parameters: Any) -> Any:
+        lists = [len(value) for value in parameters.values() if isinstance(value, list)]
+        noted.append((name, max(lists, default=0)))
+        return await fetch(database, name, parameters)
+
+    monkeypatch.setattr(Database, "fetch", noting)
+    return noted
+
+
+@pytest.fixture
+def transactions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The transactions of several statements, by their names."""
+    noted: list[list[str]] = []
+    atomically = Database.atomically
+
+    async def noting(database: Database, *calls: Call) -> Any:
+        noted.append([name for name, _ in calls])
+        return await atomically(database, *calls)
+
+    monkeypatch.setattr(Database, "atomically", noting)
+    return noted
+
+
+async def idle(stage: Stage, replica: Replica, slots: int) -> None:
+    """A pool of that many slots, used in order and idle again."""
+    bots = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(slots)))
+    await stage.settle(replica)
+    for bot in bots:
+        await stage.end(replica, bot.bot.id)
+    await stage.settle(replica)
+    assert [slot["status"] for slot in stage.slots()] == ["idle"] * slots
+
+
+def assignment_of(stage: Stage, bot_id: BotId) -> AssignmentId:
+    return AssignmentId(stage.slot_of(bot_id)["assignment_id"])
+
+
+async def test_admissions_that_wait_travel_together(
+    stage: Stage, sent: list[tuple[str, int]]
+) -> None:
+    replica = await stage.replica(pool(12))
+    await idle(stage, replica, 12)
+    sent.clear()
+    answers = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(12)))
+    carried = [items for name, items in sent if name == "admit_to_idle_slots"]
+    assert sum(carried) == 12
+    assert len(carried) <= 4, "each was sent alone"
+    assert len({answer.bot.slot_name for answer in answers}) == 12
+    ids = [answer.bot.id for answer in answers]
+    assert ids == sorted(ids), "not in the order of arrival"
+    for answer in answers:
+        found = await replica.admission.find(answer.bot.id)
+        assert found.bot == answer.bot, "the answer is not what was written"
+
+
+async def test_what_fails_in_telling_of_admissions_admits_nobody_again(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await stage.replica(pool(8))
+    await idle(stage, replica, 8)
+    monkeypatch.setattr(event_log, "assigned", lambda *_, **__: 1 / 0)
+    failed: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: failed.append(what))
+    answers = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(4)))
+    assert failed, "it was told of before the answers, and failed"
+    deploying = [slot["assigned_bot_id"] for slot in stage.slots() if slot["assigned_bot_id"]]
+    assert sorted(deploying) == [answer.bot.id for answer in answers]
+
+
+async def test_more_than_there_are_slots_queue_in_the_order_of_arrival(stage: Stage) -> None:
+    replica = await stage.replica(pool(3))
+    await idle(stage, replica, 3)
+    answers = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(10)))
+    waiting = [answer for answer in answers if answer.bot.status is BotStatus.QUEUED]
+    assert len(waiting) == 7
+    assert [answer.position for answer in waiting] == list(range(1, 8))
+    for answer in waiting:
+        found = await replica.admission.find(answer.bot.id)
+        assert (found.bot, found.position) == (answer.bot, answer.position)
+
+
+async def test_positions_among_newcomers_follow_their_priorities(stage: Stage) -> None:
+    replica = await stage.replica(pool(0))
+    await replica.admission.admit(wish(priority=100))
+    priorities = [200, 100, 1, 100]
+    answers = await asyncio.gather(
+        *(replica.admission.admit(wish(priority=priority)) for priority in priorities)
+    )
+    found = [(await replica.admission.find(answer.bot.id)).position for answer in answers]
+    assert found == [5, 3, 1, 4]
+
+
+async def test_a_bot_that_cannot_be_written_fails_alone(stage: Stage) -> None:
+    replica = await stage.replica(pool(6))
+    await idle(stage, replica, 6)
+    wishes = [wish() for _ in range(5)]
+    wishes.insert(3, wish(bot_display_name="a NUL \x00 is no text"))
+    answers = await asyncio.gather(
+        *(replica.admission.admit(each) for each in wishes), return_exceptions=True
+    )
+    failed = [isinstance(answer, Exception) for answer in answers]
+    assert failed == [False, False, False, True, False, False]
+    assert len(stage.rows("SELECT id FROM bots WHERE status = 'DEPLOYING'")) == 5
+
+
+async def test_requests_with_keys_and_without_go_side_by_side(stage: Stage) -> None:
+    replica = await stage.replica(pool(8))
+    await idle(stage, replica, 8)
+    answers = await asyncio.gather(
+        *(replica.admission.admit(wish(), key("same") if n % 2 else None) for n in range(8))
+    )
+    assert len({answer.bot.id for answer in answers}) == 5
+    assert len(stage.rows("SELECT id FROM bots WHERE status = 'DEPLOYING'")) == 5
+
+
+async def test_a_refusal_among_others_undoes_only_itself(stage: Stage) -> None:
+    replica = await stage.replica(pool(0))
+    wishes = [wish(), wish(queue_timeout_ms=0), wish()]
+    answers = await asyncio.gather(
+        *(replica.admission.admit(each) for each in wishes), return_exceptions=True
+    )
+    assert [type(answer).__name__ for answer in answers] == [
+        "AdmittedBot",
+        "NoFreeSlot",
+        "AdmittedBot",
+    ]
+    assert len(stage.rows("SELECT id FROM bots")) == 2
+
+
+async def test_ends_that_come_twice_are_told_apart(stage: Stage) -> None:
+    replica = await stage.replica(pool(4))
+    bots = [(await stage.run_bot(replica)).bot.id for _ in range(4)]
+    assignments = [assignment_of(stage, bot) for bot in bots]
+    stale = replica.transitions.end_bot(assignments[0], CANCELLED, version=1)
+    ends = [replica.transitions.end_bot(each, CANCELLED) for each in [*assignments, *assignments]]
+    answers = await asyncio.gather(stale, *ends)
+    assert answers[0] is False
+    twice = list(zip(answers[1:5], answers[5:], strict=True))
+    assert all(first is not second for first, second in twice), "each is ended once"
+    ended = "SELECT bot_id FROM history WHERE to_state = 'CANCELLED' ORDER BY bot_id"
+    assert [row["bot_id"] for row in stage.rows(ended)] == bots
+
+
+async def test_whoever_ends_and_is_freed_with_others_is_told_and_counted(stage: Stage) -> None:
+    replica = await stage.replica(pool(12))
+    bots = [(await stage.run_bot(replica, correlation_id=f"c-{n}")).bot.id for n in range(12)]
+    assignments = [assignment_of(stage, bot) for bot in bots]
+    with structlog.testing.capture_logs() as written:
+        await asyncio.gather(
+            *(replica.transitions.end_bot(each, CANCELLED) for each in assignments)
+        )
+        await stage.settle(replica)
+    moved = [line for line in written if line["event"] == "slot.transition"]
+    assert any("each" in line for line in moved), "none were told together"
+    lines = [line | own for line in moved for own in line.get("each", [{}])]
+    told = [(line["bot"], line["correlation_id"], line["bot_status"], line["to"]) for line in lines]
+    mine = [(bot, f"c-{n}", "CANCELLED") for n, bot in enumerate(bots)]
+    assert sorted(told) == sorted((*own, to) for own in mine for to in ("idle", "releasing"))
+    sample = replica.metrics.instruments.registry.get_sample_value
+    of = {"pool": MEET, "status": "CANCELLED", "code": "none"}
+    assert sample("botpool_bots_ended_total", of) == 12
+    assert sample("botpool_release_seconds_count", {"pool": MEET}) == 12
+
+
+async def test_what_fails_in_telling_of_an_end_is_not_the_ends(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await stage.replica(pool(1))
+    bot = (await stage.run_bot(replica)).bot.id
+    monkeypatch.setattr(event_log, "ended", lambda *_: 1 / 0)
+    failed: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: failed.append(what))
+    assert await replica.transitions.end_bot(assignment_of(stage, bot), CANCELLED)
+    assert failed, "it was told of before the answer, and failed"
+
+
+async def test_slots_are_freed_together_and_handed_on_in_that_transaction(stage: Stage) -> None:
+    replica = await stage.replica(pool(6))
+    bots = [(await stage.run_bot(replica)).bot.id for _ in range(6)]
+    waiting = [(await replica.admission.admit(wish())).bot.id for _ in range(4)]
+    for bot in bots:
+        await stage.end(replica, bot)
+    await stage.step(replica)
+    assert stage.statuses(*waiting) == ["DEPLOYING"] * 4
+    freed = {row["xid"] for row in stage.rows("SELECT xid FROM history WHERE to_state = 'idle'")}
+    given = stage.rows("SELECT xid FROM history WHERE reason = 'a slot became free'")
+    assert {row["xid"] for row in given} <= freed, "freed and handed over in two transactions"
+
+
+async def test_where_nobody_waits_no_match_is_made(
+    stage: Stage, transactions: list[list[str]]
+) -> None:
+    replica = await stage.replica(pool(2))
+    bots = [(await stage.run_bot(replica)).bot.id for _ in range(2)]
+    for bot in bots:
+        await stage.end(replica, bot)
+    transactions.clear()
+    await stage.step(replica)
+    assert [slot["status"] for slot in stage.slots()] == ["idle"] * 2
+    freeing = [names for names in transactions if "free_slots" in names]
+    assert freeing
+    assert all(names == ["lock_pool", "free_slots"] for names in freeing)
+
+
+async def test_into_the_queue_of_a_full_pool_no_match_is_made(
+    stage: Stage, transactions: list[list[str]]
+) -> None:
+    replica = await stage.replica(pool(1))
+    first = await stage.run_bot(replica)
+    waiting = [await replica.admission.admit(wish())]
+    transactions.clear()
+    waiting += [await replica.admission.admit(wish()) for _ in range(2)]
+    assert [answer.position for answer in waiting] == [1, 2, 3]
+    assert transactions == [["lock_pool", "enqueue_bots", "settle_new_bots"]] * 2
+    for answer in (first, *waiting):
+        await stage.end(replica, answer.bot.id)
+        await stage.settle(replica)
+    newcomer = await replica.admission.admit(wish())
+    assert newcomer.bot.status is BotStatus.DEPLOYING, "the pool was no longer full"
+
+
+@pytest.mark.parametrize(("size", "busy", "queued"), [(1, 0, 0), (2, 1, 0), (1, 1, 1)])
+async def test_only_a_full_pool_queues_without_a_match(
+    stage: Stage, size: int, busy: int, queued: int
+) -> None:
+    """One has an idle slot, one can grow, and one is full."""
+    replica = await stage.replica(pool(size))
+    await idle(stage, replica, 1)
+    for _ in range(busy):
+        await stage.run_bot(replica)
+    _, entered, _ = await replica.database.atomically(
+        lock(MEET),
+        ("enqueue_bots", columns([WISH], idempotency_days=1) | {"match_follows": False}),
+        ("settle_new_bots", {}),
+    )
+    assert len(entered) == len(stage.rows("SELECT bot_id FROM bot_pool_queue")) == queued
+
+
+@pytest.mark.parametrize(
+    "unwanted",
+    [
+        "delete_requested = true",
+        "backend = 'elsewhere'",
+        "number = 3, slot_name = 'pool-google-meet-003'",
+    ],
+)
+async def test_a_slot_that_is_not_wanted_is_not_freed_without_a_match(
+    stage: Stage, unwanted: str
+) -> None:
+    replica = await stage.replica(pool(2))
+    bot = (await stage.run_bot(replica)).bot.id
+    await stage.end(replica, bot)
+    stage.rows(f"UPDATE bot_pool_slots SET {unwanted}, version = version + 1")
+    (slot,) = stage.slots()
+    freed = {
+        "pool_name": MEET,
+        "slot_ids": [slot["id"]],
+        "assignment_ids": [slot["assignment_id"]],
+        "versions": [slot["version"]],
+        "statuses": ["idle"],
+        "error_messages": [None],
+        "containers_gone": [False],
+        "reasons": ["test"],
+    }
+    assert await replica.database.fetch("free_slots", {**freed, "match_follows": False}) == []
+    assert len(await replica.database.fetch("free_slots", {**freed, "match_follows": True})) == 1
+
+
+async def test_a_match_that_fails_is_not_the_fault_of_those_freed_before_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await stage.replica(pool(2))
+    for bot in [await stage.run_bot(replica) for _ in range(2)]:
+        await stage.end(replica, bot.bot.id)
+    stage.rows(
+        "UPDATE bot_pool_slots SET delete_requested = true, version = version + 1 WHERE number = 2"
+    )
+    lease = {"backends": ["process"], "limit": 2, "owner": "test", "lease_s": 20}
+    rows = await replica.database.fetch("lease_slots", lease)
+    slots = sorted(map(to_leased_slot, rows), key=lambda slot: slot.slot_name)
+    atomically = Database.atomically
+
+    async def failing(database: Database, *calls: Call) -> Any:
+        if any(name == "shrink_pool" for name, _ in calls):
+            raise psycopg.errors.InternalError_("test")
+        return await atomically(database, *calls)
+
+    monkeypatch.setattr(Database, "atomically", failing)
+    freeing = replica.reconciler.releaser.freeing
+    first, second = await asyncio.gather(
+        *(freeing.free(slot, container_gone=False) for slot in slots), return_exceptions=True
+    )
+    assert [slot["status"] for slot in stage.slots()] == ["idle", "releasing"]
+    assert isinstance(first, dict), "freed, and told that it moved on"
+    assert isinstance(second, psycopg.errors.InternalError_)
+
+
+async def test_a_slot_that_moved_on_does_not_hold_up_the_others(stage: Stage) -> None:
+    replica = await stage.replica(pool(3))
+    bots = [(await stage.run_bot(replica)).bot.id for _ in range(3)]
+    for bot in bots:
+        await stage.end(replica, bot)
+    come, go_on = stage.backend.hold("stop")
+    releasing = asyncio.create_task(stage.step(replica))
+    await come.wait()
+    stage.rows("UPDATE bot_pool_slots SET version = version + 1 WHERE number = 2")
+    go_on.set()
+    await releasing
+    assert [slot["status"] for slot in stage.slots()] == ["idle", "releasing", "idle"]
+    await stage.settle(replica)
+    assert [slot["status"] for slot in stage.slots()] == ["idle"] * 3
+
+
+async def test_far_back_in_a_queue_the_position_is_nearly_right(stage: Stage) -> None:
+    replica = await stage.replica(pool(0))
+    with_many = (
+        "WITH bot AS (INSERT INTO bots (pool_name, status, meeting_url, bot_display_name, bot_data,"
+        " "
+        "priority, queue_timeout_ms, correlation_id, created_at, queued_at) "
+        "SELECT 'google-meet', 'QUEUED', 'u', 'n', '{}', 100, 1000, 'c', botpool_now(), "
+        "botpool_now() FROM generate_series(1, 1500) RETURNING id) "
+        "INSERT INTO bot_pool_queue (bot_id, pool_name, queued_at, timeout_at) "
+        "SELECT id, 'google-meet', botpool_now(), botpool_now() + interval '1 hour' FROM bot "
+        "RETURNING id"
+    )
+    stage.rows(with_many)
+    far = await replica.admission.admit(wish())
+    assert far.position == 1501
+    urgent = await replica.admission.admit(wish(priority=1))
+    assert urgent.position == 1
+    assert (await replica.admission.find(far.bot.id)).position == 1502
+    stage.rows("TRUNCATE bots, bot_pool_queue, history CASCADE")
+    assert MEET
