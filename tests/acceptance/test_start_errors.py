@@ -232,7 +232,7 @@ def test_a_database_that_is_not_there(run: Run, postgres: TestPostgres, command:
 def test_a_database_without_the_schema(run: Run, postgres: TestPostgres) -> None:
     url = postgres.create_database()
     done = run("serve", "--port=0", env=IDENTITY | {"DATABASE_URL": url})
-    assert_told(done, FAILED, "lacks the migration 0001-first-schema. Run 'botpool migrate' first.")
+    assert_told(done, FAILED, "lacks the migration 0001_initial. Run 'botpool migrate' first.")
     assert run("migrate", env=IDENTITY | {"DATABASE_URL": url}).returncode == 0
     postgres.drop_database(url)
 

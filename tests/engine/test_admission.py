@@ -192,7 +192,7 @@ async def test_the_claim_takes_what_may_be_claimed(
     """The statement and the domain's rule agree on every state of a slot."""
     replica = await stage.replica(pool(1))
     bot = (await replica.admission.admit(wish())).bot.id
-    stage.rows("ALTER TABLE bot_pool_slots DISABLE TRIGGER slots_moves")
+    stage.rows("ALTER TABLE bot_pool_slots DISABLE TRIGGER slots_transitions")
     holds = status in WITH_BOT
     stage.rows(
         "UPDATE bot_pool_slots SET status = %s, cordoned = %s, version = version + 1, "

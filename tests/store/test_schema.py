@@ -110,8 +110,8 @@ def test_a_row_that_is_not_sound_is_refused(
 ) -> None:
     insert_bot(connection)
     insert_slot(connection, 1)
-    connection.execute("DROP TRIGGER bots_moves ON bots")
-    connection.execute("DROP TRIGGER slots_moves ON bot_pool_slots")
+    connection.execute("DROP TRIGGER bots_transitions ON bots")
+    connection.execute("DROP TRIGGER slots_transitions ON bot_pool_slots")
     raised = "" if table == "bots" else ", version = version + 1"
     with pytest.raises(psycopg.errors.CheckViolation, match="_are_sound"):
         connection.execute(f"UPDATE {table} SET {change}{raised}")

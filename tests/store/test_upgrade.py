@@ -15,7 +15,7 @@ from tests.support.invariants import assert_invariants
 from tests.support.postgres import TestPostgres
 from tests.support.replicas import Stage, pool
 
-FIRST = "0001-first-schema"
+FIRST = "0001_initial"
 
 DATA = """
 INSERT INTO pools (pool_name, backend, image, max_size, heartbeats)

@@ -17,6 +17,7 @@ from psycopg.rows import DictRow, dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.named_connection import Call, NamedConnection, Rows
+from botpool.store.statement import Pipeline, Statement
 from botpool.store.statements import sent_text
 from botpool.store.warm_pool import WarmPool
 
@@ -24,6 +25,7 @@ __all__ = ["Call", "Connection", "Database", "Rows", "Transaction"]
 
 Connection: TypeAlias = psycopg.AsyncConnection[DictRow]
 T = TypeVar("T")
+R = TypeVar("R")
 
 _UNAVAILABLE = (
     psycopg.OperationalError,
@@ -44,6 +46,11 @@ class Transaction:
     async def send(self, *calls: Call) -> list[Rows]:
         """Run the calls in order, in one round trip, and give the rows of each."""
         return await self._connection.run(*calls)
+
+    async def run(self, pipeline: Pipeline) -> None:
+        """Run a pipeline in one round trip and fill its results; the transaction stays open."""
+        calls = [(each.name, each.parameters) for each in pipeline.statements]
+        pipeline.fill(await self.send(*calls))
 
 
 class Database:
@@ -130,6 +137,21 @@ class Database:
         the locks of these statements for one more round trip.
         """
         return await self._done(lambda connection: connection.run(*calls))
+
+    async def query(self, statement: Statement[R]) -> list[R]:
+        """Run one statement, committed on its own, and return its records."""
+        rows = await self.fetch(statement.name, statement.parameters)
+        return [statement.record(row) for row in rows]
+
+    async def query_one(self, statement: Statement[R]) -> R | None:
+        """Run one statement and return its first record, or None."""
+        records = await self.query(statement)
+        return records[0] if records else None
+
+    async def commit(self, pipeline: Pipeline) -> None:
+        """Run a pipeline in one transaction and one round trip, and fill its results."""
+        calls = [(each.name, each.parameters) for each in pipeline.statements]
+        pipeline.fill(await self.atomically(*calls))
 
     async def listener(self) -> Connection:
         """A connection of its own that hears the other replicas. The caller closes it."""

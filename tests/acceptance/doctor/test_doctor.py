@@ -100,7 +100,7 @@ def test_a_database_without_the_schema(
     settings.setenv("DATABASE_URL", url)
     report = patient.examine()
     assert report.checks("wrong") == {"schema"}
-    assert "lacks the migration 0001-first-schema" in report.findings["schema"]["found"]
+    assert "lacks the migration 0001_initial" in report.findings["schema"]["found"]
     postgres.drop_database(url)
 
 
