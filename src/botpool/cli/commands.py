@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from botpool.cli import benching, bots, doctor, emulate, keys, pools, serving, slots
+from botpool.cli import benching, bots, doctor, emulate, keys, pools, serving, settings, slots
 from botpool.cli.watch import watch
 
 # Plain help: to import what draws boxes takes longer than everything else that help does.
@@ -42,6 +42,7 @@ app = _group(
     serve=serving.serve,
     migrate=serving.migrate,
     doctor=doctor.doctor,
+    settings=settings.settings,
     demo=serving.demo,
     bench=benching.bench,
     watch=watch,

@@ -1,36 +1,15 @@
-"""Settings: defaults as the contract says, three layers, and one clear line for what is wrong."""
+"""Loading settings: defaults, precedence of the sources, and one line for an invalid setting."""
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from botpool.domain.errors import SettingError
 from botpool.settings import Settings, load_settings
+from tests.unit.settings.conftest import WriteConfig
 
-WriteConfig = Callable[[str], Path]
 PASSWORD = "hunter2-is-not-for-logs"
 SERVER_URL = f"postgresql://botpool:{PASSWORD}@db.example.org/botpool"
-
-
-@pytest.fixture(autouse=True)
-def empty_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No variable and no file of the developer's reaches a test."""
-    for name in os.environ:
-        if name.startswith(("BOTPOOL_", "COOLIFY_")) or name == "DATABASE_URL":
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def write_config(tmp_path: Path) -> WriteConfig:
-    def write(text: str) -> Path:
-        path = tmp_path / "botpool.toml"
-        path.write_text(text)
-        return path
-
-    return write
 
 
 def problem_of(config: Path | None = None, overrides: dict[str, object] | None = None) -> str:
@@ -41,7 +20,7 @@ def problem_of(config: Path | None = None, overrides: dict[str, object] | None =
     return str(caught.value)
 
 
-def test_defaults_are_the_contracts(tmp_path: Path) -> None:
+def test_defaults_match_the_contract(tmp_path: Path) -> None:
     settings = load_settings()
 
     assert settings.database.embedded
@@ -81,7 +60,7 @@ def test_defaults_are_the_contracts(tmp_path: Path) -> None:
     assert (coolify.concurrent_deployments, coolify.status_lag_s) == (4, 60)
 
 
-def test_options_win_over_environment_over_file(
+def test_options_override_environment_and_environment_overrides_file(
     write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_config('[server]\nhost = "0.0.0.0"\nport = 1\n[queue]\npoll_interval_ms = 7\n')
@@ -96,7 +75,7 @@ def test_options_win_over_environment_over_file(
     assert settings.queue.poll_interval_ms == 7
 
 
-def test_the_file_is_named_by_option_or_variable(
+def test_option_or_variable_names_the_file(
     tmp_path: Path, write_config: WriteConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_config("[server]\nport = 1\n")
@@ -108,7 +87,7 @@ def test_the_file_is_named_by_option_or_variable(
     assert load_settings(tmp_path / "third.toml").server.port == 3
 
 
-def test_pools_of_the_file_are_the_whole_set(write_config: WriteConfig) -> None:
+def test_pools_in_file_replace_default_pools(write_config: WriteConfig) -> None:
     write_config('[pools.webex]\nmax_size = 3\nheartbeats = "none"\n')
 
     pools = load_settings().pools
@@ -117,7 +96,7 @@ def test_pools_of_the_file_are_the_whole_set(write_config: WriteConfig) -> None:
     assert (pools["webex"].max_size, pools["webex"].heartbeats) == (3, "none")
 
 
-def test_the_environment_overrides_and_adds_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_overrides_and_adds_pools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BOTPOOL_POOLS__GOOGLE_MEET__MAX_SIZE", "5")
     monkeypatch.setenv("BOTPOOL_POOLS__WEBEX__IMAGE", "123")
 
@@ -128,7 +107,7 @@ def test_the_environment_overrides_and_adds_pools(monkeypatch: pytest.MonkeyPatc
     assert pools["webex"].image == "123"
 
 
-def test_lists_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_hold_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BOTPOOL_SERVER__TRUSTED_PROXIES", "10.0.0.0/8, 192.168.1.1")
     monkeypatch.setenv("BOTPOOL_BACKENDS__PROCESS__COMMAND", "python3 'my bot.py'")
 
@@ -138,7 +117,7 @@ def test_lists_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.backends.process.command == ("python3", "my bot.py")
 
 
-def test_other_tools_names_are_read_and_ours_win(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_botpool_variables_override_shared_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", SERVER_URL)
     monkeypatch.setenv("COOLIFY_API_TOKEN", "1|token")
     identity = {"installation": {"id": "test", "secret": "s"}}
@@ -152,14 +131,14 @@ def test_other_tools_names_are_read_and_ours_win(monkeypatch: pytest.MonkeyPatch
     assert load_settings().database.embedded
 
 
-def test_empty_variables_count_as_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_variables_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "")
     monkeypatch.setenv("BOTPOOL_SERVER__PORT", "")
 
     assert load_settings() == Settings()
 
 
-def test_variables_of_agents_and_of_kubernetes_are_not_ours(
+def test_variables_of_agents_and_kubernetes_are_ignored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("BOTPOOL_TOKEN", "x")
@@ -181,8 +160,8 @@ def test_variables_of_agents_and_of_kubernetes_are_not_ours(
         ("[pools.zoom]\nmax_size = -1", "pools.zoom.max_size: should be greater than"),
         ("[pools.zoom]\nheartbeats = 'x'", "pools.zoom.heartbeats: should be 'required' or"),
         ("[pools.zoom]\nbackend = 'podman'", "pools.zoom.backend: is not a backend"),
-        ("[pools.Zoom_1]", "pools.Zoom_1: is not a name for a pool"),
-        (f"[pools.{'a' * 41}]", f"pools.{'a' * 41}: is not a name for a pool"),
+        ("[pools.Zoom_1]", "pools.Zoom_1: is not a valid pool name"),
+        (f"[pools.{'a' * 41}]", f"pools.{'a' * 41}: is not a valid pool name"),
         ("[pools]", "pools: is empty"),
         ("[server]\npublic_url = 'botpool'", "server.public_url: should be an address"),
         ("[server]\ntrusted_proxies = ['x']", "server.trusted_proxies: should be IP addresses"),
@@ -190,10 +169,13 @@ def test_variables_of_agents_and_of_kubernetes_are_not_ours(
         ('[backends.process]\ncommand = "a \'b"', "backends.process.command: should be a"),
         ("[database]\nurl = 'mysql://x'", "database.url: should be `embedded` or"),
         ("[queue]\nmax_timeout_ms = 5", "queue.max_timeout_ms: is less than"),
+        ("data_dir = 3", "data_dir: should be a path"),
         ("[agent]\nheartbeat_interval_ms = 300000", "recovery.heartbeat_freshness_s: is not above"),
     ],
 )
-def test_a_wrong_setting_is_named(write_config: WriteConfig, text: str, expected: str) -> None:
+def test_error_names_the_invalid_setting(
+    write_config: WriteConfig, text: str, expected: str
+) -> None:
     write_config(text)
 
     assert problem_of().startswith(expected)
@@ -207,10 +189,13 @@ def test_a_wrong_setting_is_named(write_config: WriteConfig, text: str, expected
         ("BOTPOOL_POOLS__GOOGLE_MEET__MAX_SIZE", "pools.google-meet.max_size: should be"),
         ("DATABASE_URL", "database.url: should be"),
         ("COOLIFY_API_URL", "backends.coolify.url: should be"),
-        ("BOTPOOL_INSTALLATION__ID", "installation.id: should be letters"),
+        ("BOTPOOL_SERVER", "server: is a section of settings, not a value"),
+        ("BOTPOOL_SERVER__PROT", "server.prot: is not a setting; did you mean server.port?"),
+        ("botpool_server__port", "server.port: should be a valid integer"),
+        ("BOTPOOL_INSTALLATION__ID", "installation.id: should be at most 63"),
     ],
 )
-def test_the_place_of_a_wrong_setting_is_named(
+def test_error_names_the_variable_of_an_invalid_setting(
     monkeypatch: pytest.MonkeyPatch, variable: str, expected: str
 ) -> None:
     monkeypatch.setenv(variable, "n/a")
@@ -221,7 +206,7 @@ def test_the_place_of_a_wrong_setting_is_named(
     assert problem.endswith(f"(from {variable})")
 
 
-def test_wrong_files_are_told(tmp_path: Path, write_config: WriteConfig) -> None:
+def test_error_names_an_unreadable_file(tmp_path: Path, write_config: WriteConfig) -> None:
     assert problem_of(tmp_path / "none.toml") == f"config: there is no file {tmp_path}/none.toml"
     assert "cannot be read" in problem_of(tmp_path)
     broken = write_config("[server\nport = 1")
@@ -231,8 +216,23 @@ def test_wrong_files_are_told(tmp_path: Path, write_config: WriteConfig) -> None
     assert "is not valid TOML" in problem_of(broken)
 
 
+def test_error_names_the_option_of_an_invalid_setting() -> None:
+    problem = problem_of(overrides={"server": {"port": 70_000}})
+
+    assert problem == "server.port: should be less than or equal to 65535 (from --port)"
+
+
+def test_whole_section_in_a_variable_is_invalid_beside_its_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BOTPOOL_SERVER__PORT", "1")
+    monkeypatch.setenv("BOTPOOL_SERVER", "x")
+
+    assert problem_of().startswith("server: is a section of settings, not a value")
+
+
 @pytest.mark.parametrize("missing", ["id", "secret"])
-def test_a_database_by_url_needs_an_identity(missing: str) -> None:
+def test_database_by_url_requires_installation_id_and_secret(missing: str) -> None:
     identity = {"id": "test", "secret": "s"}
     del identity[missing]
 
@@ -242,7 +242,7 @@ def test_a_database_by_url_needs_an_identity(missing: str) -> None:
 
 
 @pytest.mark.parametrize("url", [SERVER_URL, f"mysql://root:{PASSWORD}@x", f"{PASSWORD}"])
-def test_secrets_are_never_shown(url: str) -> None:
+def test_errors_and_settings_never_show_secrets(url: str) -> None:
     overrides: dict[str, object] = {
         "database": {"url": url},
         "installation": {"id": "x" * 80, "secret": PASSWORD},
@@ -256,7 +256,7 @@ def test_secrets_are_never_shown(url: str) -> None:
     assert PASSWORD not in f"{settings!r} {settings} {settings.model_dump_json()}"
 
 
-def test_the_data_directory_does_not_move_with_us(
+def test_data_directory_ignores_later_changes_of_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = load_settings(overrides={"data_dir": "data"})
@@ -266,6 +266,6 @@ def test_the_data_directory_does_not_move_with_us(
     assert settings.data_dir == tmp_path / "data"
 
 
-def test_settings_cannot_be_changed() -> None:
+def test_settings_are_immutable() -> None:
     with pytest.raises(ValueError, match="frozen"):
         load_settings().server.port = 1
