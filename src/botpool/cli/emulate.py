@@ -9,7 +9,7 @@ import typer
 from botpool.cli.errors import UsedWrongly
 
 if TYPE_CHECKING:
-    from botpool.emulators.coolify import ContainerRuntime, EmulatorServer, Nature
+    from botpool.emulators.coolify import ContainerRuntime, EmulatorConfig, EmulatorServer
 
 _DEMO_BOT = "the demo bot"
 _LOOK_INTERVAL_S = 15.0
@@ -58,13 +58,18 @@ def coolify(
     if not token.isascii() or not token.isprintable() or token.strip() != token or not token:
         raise UsedWrongly("--token", "must be printable ASCII without spaces around it")
 
-    from botpool.emulators.coolify import EmulatorServer, Nature, ScaledClock, World
+    from botpool.emulators.coolify import (
+        EmulatedCoolify,
+        EmulatorConfig,
+        EmulatorServer,
+        ScaledClock,
+    )
 
-    nature = Nature(token=token, concurrent_builds=concurrent_builds, workers=workers)
+    config = EmulatorConfig(token=token, concurrent_builds=concurrent_builds, workers=workers)
     with _runtime(command, no_processes=no_processes) as runtime:
-        world = World(nature, seed=seed, runtime=runtime)
-        server = EmulatorServer(world, ScaledClock(time_scale), host=host, port=port)
-        asyncio.run(_serve(server, nature, time_scale))
+        emulated = EmulatedCoolify(config, seed=seed, runtime=runtime)
+        server = EmulatorServer(emulated, ScaledClock(time_scale), host=host, port=port)
+        asyncio.run(_serve(server, config, time_scale))
 
 
 @contextmanager
@@ -72,10 +77,10 @@ def _runtime(command: str, *, no_processes: bool) -> "Iterator[ContainerRuntime]
     import shlex
     import shutil
 
-    from botpool.emulators.coolify import NoProcesses, ProcessRuntime
+    from botpool.emulators.coolify import ProcessRuntime, SimulatedRuntime
 
     if no_processes:
-        yield NoProcesses()
+        yield SimulatedRuntime()
         return
     if command == _DEMO_BOT:
         with ProcessRuntime() as runtime:
@@ -91,7 +96,7 @@ def _runtime(command: str, *, no_processes: bool) -> "Iterator[ContainerRuntime]
         yield runtime
 
 
-async def _serve(server: "EmulatorServer", nature: "Nature", time_scale: float) -> None:
+async def _serve(server: "EmulatorServer", config: "EmulatorConfig", time_scale: float) -> None:
     """Until a signal; then no container is left."""
     import asyncio
     import signal
@@ -105,8 +110,8 @@ async def _serve(server: "EmulatorServer", nature: "Nature", time_scale: float) 
     loop, signals = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
     for number in signals:
         loop.add_signal_handler(number, stop.set)
-    typer.echo(welcome(server.url, nature, time_scale))
-    waiting = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.failed())}
+    typer.echo(welcome(server.url, config, time_scale))
+    waiting = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.wait_failed())}
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -119,21 +124,21 @@ async def _serve(server: "EmulatorServer", nature: "Nature", time_scale: float) 
         await server.stop()
 
 
-def welcome(url: str, nature: "Nature", time_scale: float) -> str:
+def welcome(url: str, config: "EmulatorConfig", time_scale: float) -> str:
     """Everything that is needed to go on, ready to paste."""
     import json
 
-    requests = max(int(nature.requests_per_minute * time_scale), 1)
-    longest_lag_s = nature.status_lag_s[1] / time_scale
+    requests = max(int(config.requests_per_minute * time_scale), 1)
+    longest_lag_s = config.status_lag_s[1] / time_scale
     look_s = max(_LOOK_INTERVAL_S / time_scale, _SHORTEST_LOOK_INTERVAL_S)
     return f"""
 An emulated Coolify answers at {url}
 
   API          {url}/api/v1
-  token        {nature.token}
-  project      {nature.project}
-  server       {nature.server}
-  environment  {nature.environment}
+  token        {config.token}
+  project      {config.project}
+  server       {config.server}
+  environment  {config.environment}
   time         one second here is {time_scale:g} s there
 
 For Botpool, a whole botpool.toml:
@@ -148,10 +153,10 @@ max_size = 5
 
 [backends.coolify]
 url = "{url}"
-token = {json.dumps(nature.token)}
-project_uuid = "{nature.project}"
-server_uuid = "{nature.server}"
-environment_name = "{nature.environment}"
+token = {json.dumps(config.token)}
+project_uuid = "{config.project}"
+server_uuid = "{config.server}"
+environment_name = "{config.environment}"
 requests_per_minute = {requests}
 status_lag_s = {longest_lag_s:g}
 

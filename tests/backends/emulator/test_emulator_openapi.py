@@ -1,7 +1,7 @@
-"""Every answer against Coolify's published document; where it is wrong, the table says so.
+"""Validates every response against Coolify's OpenAPI document, with a table of its errors.
 
-The document requires no field, so that an empty object would pass: what an answer holds beyond it
-is checked too. A line of the tables that is no longer true fails its test.
+The document requires no field, so an empty object would pass; the tests therefore also check for
+fields that the document does not contain. A wrong line in a table fails its test.
 """
 
 import copy
@@ -15,7 +15,7 @@ import jsonschema_rs
 import pytest
 
 from botpool.emulators.coolify.endpoints import ENDPOINTS
-from tests.backends.emulator.emulated_coolify import NO_LAG, Coolify, at, emulated
+from tests.backends.emulator.coolify_client import NO_LAG, CoolifyClient, at, emulated
 
 DOCUMENT = json.loads((Path(__file__).parent / "coolify-openapi.json").read_text())
 
@@ -38,12 +38,12 @@ CORRECTED: dict[tuple[str, int], dict[str, Any]] = {
     }
 }
 ADDITIONS = {
-    "server_status": "whether the server is reachable; stands beside every status",
-    "domains": "what a create answers besides the uuid",
-    "docs": "where an unknown call points to",
-    "error": "what is wrong with a request that is no JSON",
-    "environments": "a project shows its own",
-    "uuid": "an environment has one too",
+    "server_status": "whether the server is reachable, beside every status",
+    "domains": "in the response to a create",
+    "docs": "in the response to an unknown call",
+    "error": "the error of a request that is not JSON",
+    "environments": "the environments of a project",
+    "uuid": "the uuid of an environment",
     "is_reachable": "in the list of servers, as in their settings",
     "is_usable": "in the list of servers, as in their settings",
 }
@@ -55,13 +55,13 @@ UNDOCUMENTED = {
     ("PATCH /applications/{uuid}", 500): "a description over 255 characters",
     ("PATCH /applications/{uuid}/envs/bulk", 422): "an item without key",
     ("GET /deployments/applications/{uuid}", 404): "no such application",
-    ("GET /deployments/applications/{uuid}", 422): "take or skip is no number",
-    ("POST /deployments/{uuid}/cancel", 500): "versions that fail though it worked",
+    ("GET /deployments/applications/{uuid}", 422): "take or skip is not a number",
+    ("POST /deployments/{uuid}/cancel", 500): "some versions fail although the cancel works",
     ("POST /deploy", 404): "no such application",
     ("POST /deploy", 429): "the queue is full",
 }
 ANYWHERE = {
-    403: "documented for cancel only, yet every call can be refused so",
+    403: "documented only for cancel, but every call can return it",
     429: "the rate limit holds for every call with a token",
 }
 
@@ -76,7 +76,7 @@ def resolved(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_nulls(schema: Any) -> Any:
-    """`nullable` is of OpenAPI 3.0; the document calls itself 3.1 and means it all the same."""
+    """Convert `nullable`, which the document uses although it declares OpenAPI 3.1."""
     if isinstance(schema, list):
         return [with_nulls(each) for each in schema]
     if not isinstance(schema, dict):
@@ -90,7 +90,7 @@ def with_nulls(schema: Any) -> Any:
 
 
 def with_dockerimage(components: dict[str, Any]) -> dict[str, Any]:
-    """The document's parts with the one build pack that we use."""
+    """Add the build pack `dockerimage` to the document's schema."""
     changed = copy.deepcopy(components)
     changed["schemas"]["Application"]["properties"]["build_pack"]["enum"].append("dockerimage")
     return changed
@@ -115,33 +115,33 @@ def unknown_fields(content: Any, schema: dict[str, Any]) -> Iterator[str]:
                 yield from unknown_fields(value, schema["properties"][name])
 
 
-def check(endpoint: str, answer: httpx.Response) -> None:
-    response = documented(endpoint, answer.status_code)
-    key = (endpoint, answer.status_code)
-    if response is None:
-        assert key in UNDOCUMENTED or answer.status_code in ANYWHERE, key
-        assert isinstance(answer.json()["message"], str)
+def check(endpoint: str, response: httpx.Response) -> None:
+    documentation = documented(endpoint, response.status_code)
+    key = (endpoint, response.status_code)
+    if documentation is None:
+        assert key in UNDOCUMENTED or response.status_code in ANYWHERE, key
+        assert isinstance(response.json()["message"], str)
         return
-    assert key not in UNDOCUMENTED, "the document knows it by now"
-    if "content" not in response:
-        assert answer.json() == {"message": response["description"]}
+    assert key not in UNDOCUMENTED, "the document now contains this case"
+    if "content" not in documentation:
+        assert response.json() == {"message": documentation["description"]}
         return
-    (media_type, content), *_ = response["content"].items()
-    assert answer.headers["Content-Type"].partition(";")[0] == media_type
+    (media_type, content), *_ = documentation["content"].items()
+    assert response.headers["Content-Type"].partition(";")[0] == media_type
     if media_type != "application/json":
         return
     schema = with_nulls({**content["schema"], "components": DOCUMENT["components"]})
-    valid = jsonschema_rs.validator_for(schema).is_valid(answer.json())
+    valid = jsonschema_rs.validator_for(schema).is_valid(response.json())
     assert valid is (key not in CONTRADICTIONS), key
     right = CORRECTED.get(key, content["schema"])
     corrected = with_nulls({**right, "components": with_dockerimage(DOCUMENT["components"])})
-    jsonschema_rs.validator_for(corrected).validate(answer.json())
-    assert {*unknown_fields(answer.json(), right)} <= {*ADDITIONS}
+    jsonschema_rs.validator_for(corrected).validate(response.json())
+    assert {*unknown_fields(response.json(), right)} <= {*ADDITIONS}
 
 
 @pytest.fixture
-async def scene() -> AsyncIterator[tuple[Coolify, str, str]]:
-    """An application that has been deployed and runs, with a variable."""
+async def deployed() -> AsyncIterator[tuple[CoolifyClient, str, str]]:
+    """A running application with a variable and an open deployment."""
     async with emulated(NO_LAG) as coolify:
         uuid = await coolify.running(description="d", health_check_enabled=True, tags=["ours"])
         await coolify.write(uuid, {"A": "1"})
@@ -208,11 +208,15 @@ CASES: list[tuple[str, int, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("endpoint", "status", "whose", "sent"), CASES)
-async def test_answers_are_as_documented(
-    scene: tuple[Coolify, str, str], endpoint: str, status: int, whose: str, sent: dict[str, Any]
+@pytest.mark.parametrize(("endpoint", "status", "target", "sent"), CASES)
+async def test_response_matches_openapi_document(
+    deployed: tuple[CoolifyClient, str, str],
+    endpoint: str,
+    status: int,
+    target: str,
+    sent: dict[str, Any],
 ) -> None:
-    coolify, application, deployment = scene
+    coolify, application, deployment = deployed
     earlier = (await coolify.get(f"/deployments/applications/{application}"))["deployments"][-1]
     uuids = {
         "application": application,
@@ -224,14 +228,14 @@ async def test_answers_are_as_documented(
     method, path = endpoint.split(" ", 1)
     if "content" in sent:
         sent = {**sent, "headers": {"Content-Type": "application/json"}}
-    path = at(path, uuids.get(whose, "none"))
-    answer = await coolify.call(method, path, **sent)
-    assert answer.status_code == status, answer.text
-    check(endpoint, answer)
+    path = at(path, uuids.get(target, "none"))
+    response = await coolify.call(method, path, **sent)
+    assert response.status_code == status, response.text
+    check(endpoint, response)
 
 
-async def test_a_create_is_as_documented(prompt: Coolify) -> None:
-    wanted = {
+async def test_create_response_matches_openapi_document(coolify: CoolifyClient) -> None:
+    body = {
         "project_uuid": "emulated-project",
         "server_uuid": "emulated-server",
         "environment_name": "production",
@@ -243,40 +247,40 @@ async def test_a_create_is_as_documented(prompt: Coolify) -> None:
         ({"project_uuid": "none"}, 404),
         ({"description": "x" * 256}, 500),
     ]:
-        answer = await prompt.call("POST", "/applications/dockerimage", json={**wanted, **change})
-        assert answer.status_code == status
-        check(endpoint, answer)
+        response = await coolify.call("POST", "/applications/dockerimage", json={**body, **change})
+        assert response.status_code == status
+        check(endpoint, response)
 
 
-async def test_a_full_queue_and_an_old_cancel(prompt: Coolify) -> None:
+async def test_full_queue_and_failed_cancel_match_openapi_document(coolify: CoolifyClient) -> None:
     for number in range(28):
-        deployment = await prompt.start(await prompt.create(f"bot-{number}"))
+        deployment = await coolify.start(await coolify.create(f"bot-{number}"))
         if number < 2:
-            prompt.wait(2)
-    uuid = await prompt.create()
-    answer = await prompt.call("POST", "/deploy", params={"uuid": uuid})
-    assert answer.status_code == 429
-    check("POST /deploy", answer)
-    await prompt.faults(cancelAnswers500=True)
-    deployment = (await prompt.get("/deployments"))[0]["deployment_uuid"]
-    answer = await prompt.call("POST", f"/deployments/{deployment}/cancel")
-    assert answer.status_code == 500
-    check("POST /deployments/{uuid}/cancel", answer)
+            coolify.wait(2)
+    uuid = await coolify.create()
+    response = await coolify.call("POST", "/deploy", params={"uuid": uuid})
+    assert response.status_code == 429
+    check("POST /deploy", response)
+    await coolify.faults(cancelAnswers500=True)
+    deployment = (await coolify.get("/deployments"))[0]["deployment_uuid"]
+    response = await coolify.call("POST", f"/deployments/{deployment}/cancel")
+    assert response.status_code == 500
+    check("POST /deployments/{uuid}/cancel", response)
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
-async def test_refusals_of_every_call(prompt: Coolify, endpoint: Any) -> None:
+async def test_403_and_429_match_openapi_document(coolify: CoolifyClient, endpoint: Any) -> None:
     if endpoint.path == "/health":
         return
     path = at(endpoint.path, "none")
     for fault, status in [({"apiDisabled": True}, 403), ({"rateLimited": True}, 429)]:
-        await prompt.faults(clear=True, **fault)
-        answer = await prompt.call(endpoint.method, path)
-        assert answer.status_code == status
-        check(endpoint.name, answer)
+        await coolify.faults(clear=True, **fault)
+        response = await coolify.call(endpoint.method, path)
+        assert response.status_code == status
+        check(endpoint.name, response)
 
 
-def test_every_call_is_documented_and_every_documented_case_is_tried() -> None:
+def test_cases_cover_every_endpoint_and_exception() -> None:
     tried = {(endpoint, status) for endpoint, status, *_ in CASES}
     tried |= {("POST /applications/dockerimage", status) for status in (201, 404, 500)}
     tried |= {("POST /deploy", 429), ("POST /deployments/{uuid}/cancel", 500)}

@@ -1,32 +1,32 @@
-"""How this Coolify is when nothing is wrong: its identity, its limits and how long things take."""
+"""Identity, limits and timing of the emulated Coolify while no fault is set."""
 
 from dataclasses import dataclass
 
 VERSION = "4.3.2"
 OLD_VERSION = "4.1.2"
-"""Before 4.2 a start was also accepted as GET."""
+"""Versions before 4.2 also accept a start as GET."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nature:
-    """Durations in emulated seconds; pairs are the bounds of an even distribution."""
+class EmulatorConfig:
+    """Durations are emulated seconds; a pair holds the bounds of a uniform distribution."""
 
-    token: str = "1|emulated"  # noqa: S105 - it opens nothing but the emulator
+    token: str = "1|emulated"  # noqa: S105 - only the emulator accepts this token
     project: str = "emulated-project"
     server: str = "emulated-server"
     environment: str = "production"
     destinations: tuple[str, ...] = ("emulated-destination",)
 
     first_start_s: float = 420.0
-    """From the call to the container, with the image still to be pulled."""
+    """From the call to the container, including the pull of the image."""
     start_s: float = 30.0
-    """The same, with the image on the server's disk."""
+    """From the call to the container, with the image on the server's disk."""
     pick_up_s: float = 1.0
-    """Until a worker takes a job, if one is free."""
+    """Until a free worker takes a job."""
     finish_s: float = 2.0
-    """From the container to `finished`."""
+    """From the container to the deployment status `finished`."""
     failure_s: float = 5.0
-    """Until a deployment that cannot work has failed."""
+    """Until an impossible deployment fails."""
     stop_s: tuple[float, float] = (1.0, 30.0)
     delete_s: tuple[float, float] = (2.0, 10.0)
     status_lag_s: tuple[float, float] = (0.0, 60.0)

@@ -1,4 +1,4 @@
-"""An emulated Coolify in memory, its clock in our hand, and a client of it."""
+"""A client of an emulated Coolify in memory with a manual clock."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -9,31 +9,33 @@ import httpx
 
 from botpool.emulators.coolify import (
     ContainerRuntime,
+    EmulatedCoolify,
     EmulatedTransport,
+    EmulatorConfig,
     ManualClock,
-    Nature,
-    World,
 )
 
 HEADERS = {"Authorization": "Bearer 1|emulated", "Accept": "application/json"}
 EXITED = "exited:unhealthy"
-PLACE = {
+LOCATION = {
     "project_uuid": "emulated-project",
     "server_uuid": "emulated-server",
     "environment_name": "production",
 }
-NO_LAG = Nature(status_lag_s=(0, 0), stop_s=(30, 30), delete_s=(5, 5))
+NO_LAG = EmulatorConfig(status_lag_s=(0, 0), stop_s=(30, 30), delete_s=(5, 5))
 IMAGE = "team/bot:1"
 
 
 def at(path: str, uuid: str) -> str:
-    """The path of a call with its names filled in."""
-    return path.format(uuid=uuid, environment_name_or_uuid=PLACE["environment_name"])
+    """Fill in the parameters of an endpoint's path."""
+    return path.format(uuid=uuid, environment_name_or_uuid=LOCATION["environment_name"])
 
 
-class Coolify:
-    def __init__(self, world: World, clock: ManualClock, client: httpx.AsyncClient) -> None:
-        self.world = world
+class CoolifyClient:
+    def __init__(
+        self, coolify: EmulatedCoolify, clock: ManualClock, client: httpx.AsyncClient
+    ) -> None:
+        self.emulated = coolify
         self.clock = clock
         self.client = client
 
@@ -44,21 +46,19 @@ class Coolify:
         return (await self.call("GET", path)).raise_for_status().json()
 
     async def faults(self, **faults: Any) -> None:
-        answer = await self.client.post("/_emulator/faults", json=faults)
-        assert answer.status_code == 200, answer.text
+        response = await self.client.post("/_emulator/faults", json=faults)
+        assert response.status_code == 200, response.text
 
     async def state(self) -> Any:
         return (await self.client.get("/_emulator/state")).raise_for_status().json()
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, event by event, as it does on a server that ticks."""
         self.clock.advance(seconds)
-        self.world.advance(self.clock.now())
-        self.world.poll()
+        self.emulated.advance(self.clock.now())
 
     async def create(self, name: str = "bot", **fields: Any) -> str:
-        wanted = {
-            **PLACE,
+        body = {
+            **LOCATION,
             "docker_registry_image_name": "team/bot",
             "docker_registry_image_tag": "1",
             "ports_exposes": "80",
@@ -68,14 +68,16 @@ class Coolify:
             "is_consistent_container_name_enabled": True,
             **fields,
         }
-        answer = await self.call("POST", "/applications/dockerimage", json=wanted)
-        assert answer.status_code == 201, answer.text
-        uuid: str = answer.json()["uuid"]
+        response = await self.call("POST", "/applications/dockerimage", json=body)
+        assert response.status_code == 201, response.text
+        uuid: str = response.json()["uuid"]
         return uuid
 
     async def write(self, uuid: str, values: Mapping[str, str], **flags: bool) -> httpx.Response:
-        every = dict.fromkeys(("is_preview", "is_literal", "is_multiline", "is_shown_once"), False)
-        data = [{"key": k, "value": v, **every, **flags} for k, v in values.items()]
+        defaults = dict.fromkeys(
+            ("is_preview", "is_literal", "is_multiline", "is_shown_once"), False
+        )
+        data = [{"key": k, "value": v, **defaults, **flags} for k, v in values.items()]
         return await self.call(
             "PATCH",
             f"/applications/{uuid}/envs/bulk",
@@ -84,22 +86,22 @@ class Coolify:
         )
 
     async def start(self, uuid: str) -> str:
-        answer = await self.call("POST", f"/applications/{uuid}/start")
-        assert answer.status_code == 200, answer.text
-        deployment: str = answer.json()["deployment_uuid"]
+        response = await self.call("POST", f"/applications/{uuid}/start")
+        assert response.status_code == 200, response.text
+        deployment: str = response.json()["deployment_uuid"]
         return deployment
 
     async def stop(self, uuid: str) -> None:
-        answer = await self.call("POST", f"/applications/{uuid}/stop?docker_cleanup=false")
-        assert answer.status_code == 200, answer.text
+        response = await self.call("POST", f"/applications/{uuid}/stop?docker_cleanup=false")
+        assert response.status_code == 200, response.text
 
     async def running(self, **fields: Any) -> str:
-        """An application that runs and is known to, with its image on the server's disk."""
-        self.world.deployments.images.add(IMAGE)
+        """Create an application, run it and wait until its status is running."""
+        self.emulated.deployments.images.add(IMAGE)
         uuid = await self.create(**fields)
         await self.start(uuid)
         self.wait(120)
-        assert self.truth(uuid) and (await self.status(uuid)).startswith("running")
+        assert self.is_running(uuid) and (await self.status(uuid)).startswith("running")
         return uuid
 
     async def status(self, uuid: str) -> str:
@@ -110,17 +112,17 @@ class Coolify:
         status: str = (await self.get(f"/deployments/{uuid}"))["status"]
         return status
 
-    def truth(self, uuid: str) -> bool:
-        return self.world.applications[uuid].running
+    def is_running(self, uuid: str) -> bool:
+        return self.emulated.applications[uuid].running
 
 
 @asynccontextmanager
 async def emulated(
-    nature: Nature | None = None, *, seed: int = 0, runtime: ContainerRuntime | None = None
-) -> AsyncIterator[Coolify]:
-    world, clock = World(nature, seed=seed, runtime=runtime), ManualClock()
-    transport = EmulatedTransport(world, clock)
+    config: EmulatorConfig | None = None, *, seed: int = 0, runtime: ContainerRuntime | None = None
+) -> AsyncIterator[CoolifyClient]:
+    coolify, clock = EmulatedCoolify(config, seed=seed, runtime=runtime), ManualClock()
+    transport = EmulatedTransport(coolify, clock)
     async with httpx.AsyncClient(
         transport=transport, base_url="http://coolify", headers=HEADERS
     ) as client:
-        yield Coolify(world, clock, client)
+        yield CoolifyClient(coolify, clock, client)

@@ -1,7 +1,7 @@
-"""Containers as local processes, so that what runs in them is real.
+"""Runs the program of each emulated container as a local process.
 
-Each is the leader of a session of its own, and whatever it starts ends with it. Each run has a
-directory of its own, as a new container has a new file system: it finds nothing of a former one.
+Each process leads its own session, so that its children end with it. Each run has a new empty
+directory, as a new container has a new file system.
 """
 
 import contextlib
@@ -20,21 +20,21 @@ from types import TracebackType
 from typing import IO, Self
 
 DEMO_BOT = (sys.executable, "-m", "botpool.agent.demo")
-MOST_OUTPUT_BYTES = 1 << 20
+MAX_OUTPUT_BYTES = 1 << 20
 _CLOSE_GRACE_S = 3.0
-_PASSED_ON = ("PATH", "PYTHONPATH", "LANG", "TZ", "TMPDIR")
+_INHERITED_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "TZ", "TMPDIR")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Run:
     process: subprocess.Popen[bytes] | None
-    """None: it could not be started."""
+    """None: the program could not be started."""
     home: Path
     output: IO[bytes]
 
 
 class ProcessRuntime:
-    """`with ProcessRuntime(command) as runtime:` leaves no process behind."""
+    """A context manager that stops all its processes at the end."""
 
     def __init__(self, command: Sequence[str] = DEMO_BOT) -> None:
         self._command = tuple(command)
@@ -56,16 +56,16 @@ class ProcessRuntime:
         self.close()
 
     def start(self, application_uuid: str, environment: Mapping[str, str]) -> Hashable:
-        inherited = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        inherited = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
         home = Path(self._directory.name) / str(next(self._numbers))
         home.mkdir()
-        # Appending, so that the file can be cut while the process writes.
+        # Append mode, so that the file can be truncated while the process writes.
         output = home.with_suffix(".log").open("ab")
         process = None
         with contextlib.suppress(OSError):
             process = subprocess.Popen(
                 self._command,
-                env={**inherited, "HOME": str(home), **_possible(environment)},
+                env={**inherited, "HOME": str(home), **_valid_environment(environment)},
                 cwd=home,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -76,11 +76,11 @@ class ProcessRuntime:
         self._runs[handle] = _Run(process=process, home=home, output=output)
         return handle
 
-    def ask_to_stop(self, handle: Hashable) -> None:
-        """Only the first process hears it, as in a container."""
+    def request_stop(self, handle: Hashable) -> None:
+        """Send SIGTERM to the first process only, as Docker does."""
         run = self._runs.get(handle)
         if run is not None and run.process is not None:
-            # Not by the Popen: it would reap the process on the way.
+            # Popen.send_signal would reap the process.
             os.kill(run.process.pid, signal.SIGTERM)
 
     def stop(self, handle: Hashable) -> None:
@@ -88,19 +88,19 @@ class ProcessRuntime:
         if run is None:
             return
         if run.process is not None:
-            # Before it is reaped: only so long is the number of the group surely still its own.
+            # Kill before reaping: afterwards the system may reuse the group id.
             os.killpg(run.process.pid, signal.SIGKILL)
             run.process.wait()
         run.output.close()
         Path(run.output.name).unlink()
-        # What has left its session may still be writing: the rest goes with the emulator.
+        # A process that left the session may still write here; `close` removes the rest.
         shutil.rmtree(run.home, ignore_errors=True)
 
     def is_running(self, handle: Hashable) -> bool:
         run = self._runs.get(handle)
         if run is None or run.process is None:
             return False
-        if os.fstat(run.output.fileno()).st_size > MOST_OUTPUT_BYTES:
+        if os.fstat(run.output.fileno()).st_size > MAX_OUTPUT_BYTES:
             os.ftruncate(run.output.fileno(), 0)
         return not _has_ended(run.process)
 
@@ -112,9 +112,9 @@ class ProcessRuntime:
         return "".join(text.splitlines(keepends=True)[-lines:] if lines else [])
 
     def close(self) -> None:
-        """All are asked at once, and killed when they do not hear."""
+        """Send SIGTERM to all processes, and SIGKILL to those that ignore it."""
         for handle in self._runs:
-            self.ask_to_stop(handle)
+            self.request_stop(handle)
         deadline = time.monotonic() + _CLOSE_GRACE_S
         while time.monotonic() < deadline and any(map(self.is_running, self._runs)):
             time.sleep(0.02)
@@ -124,13 +124,13 @@ class ProcessRuntime:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Without reaping it: a reaped process's number may become another's."""
+    """Check without reaping: the system may reuse the pid of a reaped process."""
     options = os.WEXITED | os.WNOHANG | os.WNOWAIT
     return os.waitid(os.P_PID, process.pid, options) is not None
 
 
-def _possible(environment: Mapping[str, str]) -> dict[str, str]:
-    """What an operating system can hand to a process."""
+def _valid_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Drop the names and characters that the operating system does not accept."""
     return {
         _encodable(name): _encodable(value).replace("\0", "")
         for name, value in environment.items()
@@ -139,5 +139,5 @@ def _possible(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _encodable(text: str) -> str:
-    """JSON can hold half of a character; an environment cannot."""
+    """Replace lone surrogates, which JSON can hold and an environment cannot."""
     return text.encode(errors="replace").decode()

@@ -1,9 +1,9 @@
-"""Records as the API shows them."""
+"""Converts records to the JSON of Coolify's API."""
 
 from typing import Any
 
+from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
 from botpool.emulators.coolify.records import Application, Deployment, Variable, timestamp
-from botpool.emulators.coolify.world import World
 
 _SETTINGS = (
     "is_consistent_container_name_enabled",
@@ -43,19 +43,19 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-def application(world: World, shown: Application) -> dict[str, Any]:
-    settings = shown.settings
+def application(coolify: EmulatedCoolify, record: Application) -> dict[str, Any]:
+    settings = record.settings
     return {
-        "id": shown.id,
-        "uuid": shown.uuid,
-        "name": shown.name,
-        "description": shown.description,
-        "fqdn": shown.fqdn,
+        "id": record.id,
+        "uuid": record.uuid,
+        "name": record.name,
+        "description": record.description,
+        "fqdn": record.fqdn,
         "build_pack": "dockerimage",
-        "docker_registry_image_name": shown.image,
-        "docker_registry_image_tag": shown.tag,
-        "status": world.fleet.told(shown),
-        "server_status": world.server_reachable,
+        "docker_registry_image_name": record.image,
+        "docker_registry_image_tag": record.tag,
+        "status": coolify.containers.reported_status(record),
+        "server_status": coolify.server_reachable,
         "destination_id": 1,
         "destination_type": "App\\Models\\StandaloneDocker",
         "environment_id": 1,
@@ -63,80 +63,80 @@ def application(world: World, shown: Application) -> dict[str, Any]:
         **{name: settings.get(name, default) for name, default in _DEFAULTS.items()},
         "settings": {name: settings[name] for name in _SETTINGS if name in settings},
         "deleted_at": None,
-        "created_at": timestamp(shown.created_at),
-        "updated_at": timestamp(shown.updated_at),
+        "created_at": timestamp(record.created_at),
+        "updated_at": timestamp(record.updated_at),
     }
 
 
-def deployment(world: World, shown: Deployment) -> dict[str, Any]:
-    owner = shown.application
+def deployment(coolify: EmulatedCoolify, record: Deployment) -> dict[str, Any]:
+    owner = record.application
     return {
-        "id": shown.id,
+        "id": record.id,
         "application_id": str(owner.id),
         "application_name": owner.name,
-        "deployment_uuid": shown.uuid,
+        "deployment_uuid": record.uuid,
         "pull_request_id": 0,
         "docker_registry_image_tag": None,
-        "force_rebuild": shown.force_rebuild,
+        "force_rebuild": record.force_rebuild,
         "commit": "HEAD",
-        "status": shown.status.value,
+        "status": record.status.value,
         "is_webhook": False,
         "is_api": True,
-        "restart_only": shown.restart_only,
+        "restart_only": record.restart_only,
         "server_id": 1,
-        "server_name": world.nature.server,
+        "server_name": coolify.config.server,
         "destination_id": "1",
-        "deployment_url": f"/project/{world.nature.project}/application/{owner.uuid}"
-        f"/deployment/{shown.uuid}",
+        "deployment_url": f"/project/{coolify.config.project}/application/{owner.uuid}"
+        f"/deployment/{record.uuid}",
         "only_this_server": False,
         "rollback": False,
-        "created_at": timestamp(shown.created_at),
-        "updated_at": timestamp(shown.updated_at),
+        "created_at": timestamp(record.created_at),
+        "updated_at": timestamp(record.updated_at),
     }
 
 
-def variable(world: World, owner: Application, shown: Variable) -> dict[str, Any]:
+def variable(coolify: EmulatedCoolify, owner: Application, record: Variable) -> dict[str, Any]:
     return {
-        "id": shown.id,
-        "uuid": shown.uuid,
-        "key": shown.key,
-        **({} if world.faults.lasting("hideSensitive") else _values(shown)),
+        "id": record.id,
+        "uuid": record.uuid,
+        "key": record.key,
+        **({} if coolify.faults.active("hideSensitive") else _values(record)),
         "resourceable_type": "App\\Models\\Application",
         "resourceable_id": owner.id,
-        "is_preview": shown.is_preview,
-        "is_literal": shown.is_literal,
-        "is_multiline": shown.is_multiline,
-        "is_shown_once": shown.is_shown_once,
+        "is_preview": record.is_preview,
+        "is_literal": record.is_literal,
+        "is_multiline": record.is_multiline,
+        "is_shown_once": record.is_shown_once,
         "is_runtime": True,
         "is_buildtime": True,
         "is_shared": False,
         "comment": None,
         "version": "4.0.0",
-        "created_at": timestamp(shown.created_at),
-        "updated_at": timestamp(shown.updated_at),
+        "created_at": timestamp(record.created_at),
+        "updated_at": timestamp(record.updated_at),
     }
 
 
-def _values(shown: Variable) -> dict[str, str]:
-    value = shown.value or ""
-    quoted = shown.is_literal or shown.is_multiline
+def _values(record: Variable) -> dict[str, str]:
+    value = record.value or ""
+    quoted = record.is_literal or record.is_multiline
     return {"value": value, "real_value": f"'{value}'" if quoted else value}
 
 
-def server(world: World) -> dict[str, Any]:
-    nature, reachable = world.nature, world.server_reachable
+def server(coolify: EmulatedCoolify) -> dict[str, Any]:
+    config, reachable = coolify.config, coolify.server_reachable
     return {
         "id": 1,
-        "uuid": nature.server,
-        "name": nature.server,
+        "uuid": config.server,
+        "name": config.server,
         "ip": "127.0.0.1",
         "user": "root",
         "port": 22,
         "settings": {
             "id": 1,
             "server_id": 1,
-            "concurrent_builds": nature.concurrent_builds,
-            "deployment_queue_limit": nature.queue_limit,
+            "concurrent_builds": config.concurrent_builds,
+            "deployment_queue_limit": config.queue_limit,
             "is_reachable": reachable,
             "is_usable": reachable,
             "created_at": timestamp(0),
@@ -145,14 +145,14 @@ def server(world: World) -> dict[str, Any]:
     }
 
 
-def project(world: World) -> dict[str, Any]:
-    uuid = world.nature.project
+def project(coolify: EmulatedCoolify) -> dict[str, Any]:
+    uuid = coolify.config.project
     return {"id": 1, "uuid": uuid, "name": uuid, "description": "Emulated by Botpool"}
 
 
-def environment(world: World) -> dict[str, Any]:
-    """Its uuid is its name: no other is needed here."""
-    name = world.nature.environment
+def environment(coolify: EmulatedCoolify) -> dict[str, Any]:
+    """The environment's uuid equals its name."""
+    name = coolify.config.environment
     return {
         "id": 1,
         "uuid": name,

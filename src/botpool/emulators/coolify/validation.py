@@ -1,9 +1,13 @@
-"""The fields of an application that a client may write, and what Laravel makes of their values."""
+"""Reads and validates request bodies like Laravel and Coolify."""
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-_BOTH = {
+from botpool.emulators.coolify import http_messages as http
+from botpool.emulators.coolify.http_messages import Request, RequestRejected
+
+_CREATE_AND_UPDATE = {
     "string": """
         project_uuid server_uuid environment_name ports_exposes destination_uuid name description
         domains docker_registry_image_name docker_registry_image_tag ports_mappings
@@ -45,34 +49,37 @@ _ONLY_UPDATE = {
 }
 
 
-def _sorts(*tables: Mapping[str, str]) -> dict[str, str]:
+def _types_by_field(*tables: Mapping[str, str]) -> dict[str, str]:
     return {
-        name: sort for table in tables for sort, names in table.items() for name in names.split()
+        name: type_name
+        for table in tables
+        for type_name, names in table.items()
+        for name in names.split()
     }
 
 
-CREATE = _sorts(_BOTH, _ONLY_CREATE)
-UPDATE = _sorts(_BOTH, _ONLY_UPDATE)
+CREATE = _types_by_field(_CREATE_AND_UPDATE, _ONLY_CREATE)
+UPDATE = _types_by_field(_CREATE_AND_UPDATE, _ONLY_UPDATE)
 
 _NULLABLE = frozenset(
     name for name in CREATE | UPDATE if name.startswith(("health_check_", "limits_", "custom_"))
 ) | {"description", "docker_registry_image_tag", "ports_mappings", "redirect", "stop_grace_period"}
-_MAX_NAME = 255
+_MAX_NAME_LENGTH = 255
 
 
-def _integer(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     if isinstance(value, str):
         return value.lstrip("-").isdecimal()
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-_IS: dict[str, Callable[[object], bool]] = {
+_HAS_TYPE: dict[str, Callable[[object], bool]] = {
     "string": lambda value: isinstance(value, str),
     "boolean": lambda value: value in (True, False, "0", "1"),
-    "integer": _integer,
+    "integer": _is_integer,
     "array": lambda value: isinstance(value, list | dict),
 }
-_SHOULD_BE = {
+_TYPE_ERROR = {
     "string": "must be a string",
     "boolean": "must be true or false",
     "integer": "must be an integer",
@@ -80,35 +87,55 @@ _SHOULD_BE = {
 }
 
 
-def trimmed(value: Any) -> Any:
-    """Laravel trims every text of a request, and makes an empty one null."""
+def read_json(request: Request) -> dict[str, Any]:
+    """Return the fields of the body and of the query together, as Laravel does."""
+    media_type = request.headers.get("content-type", "")
+    if "/json" not in media_type and "+json" not in media_type:
+        raise _bad_request("Content-Type must be application/json.")
+    try:
+        content = _trim(json.loads(request.body))
+    except (ValueError, RecursionError):
+        raise _bad_request("Invalid JSON.") from None
+    if not content:
+        raise _bad_request("Empty JSON.")
+    if not isinstance(content, dict):
+        raise _bad_request("Invalid JSON.")
+    return {**_trim(dict(request.query)), **content}
+
+
+def _bad_request(error: str) -> RequestRejected:
+    return RequestRejected(http.message(400, "Invalid request.", error=error))
+
+
+def _trim(value: Any) -> Any:
+    """Strip all strings and replace empty strings by None, as Laravel does."""
     if isinstance(value, str):
         return value.strip() or None
     if isinstance(value, list):
-        return [trimmed(item) for item in value]
+        return [_trim(item) for item in value]
     if isinstance(value, dict):
-        return {key: trimmed(item) for key, item in value.items()}
+        return {key: _trim(item) for key, item in value.items()}
     return value
 
 
-def problems(
-    fields: Mapping[str, Any], sorts: Mapping[str, str], required: Collection[str] = ()
+def validate(
+    fields: Mapping[str, Any], types: Mapping[str, str], required: Collection[str] = ()
 ) -> dict[str, list[str]]:
-    """What a validator says, field by field; unknown ones are not allowed."""
-    found: dict[str, list[str]] = {}
+    """Return the error messages by field. Unknown fields are errors."""
+    errors: dict[str, list[str]] = {}
     for name in required:
         if fields.get(name) is None:
-            found[name] = [f"The {_words(name)} field is required."]
+            errors[name] = [f"The {_words(name)} field is required."]
     for name, value in fields.items():
-        if name not in sorts:
-            found[name] = ["This field is not allowed."]
-        elif name not in found and not (value is None and name in _NULLABLE):
-            if not _IS[sorts[name]](value):
-                found[name] = [f"The {_words(name)} field {_SHOULD_BE[sorts[name]]}."]
-            elif name == "name" and len(value) > _MAX_NAME:
-                limit = f"must not be greater than {_MAX_NAME} characters"
-                found[name] = [f"The name field {limit}."]
-    return found
+        if name not in types:
+            errors[name] = ["This field is not allowed."]
+        elif name not in errors and not (value is None and name in _NULLABLE):
+            if not _HAS_TYPE[types[name]](value):
+                errors[name] = [f"The {_words(name)} field {_TYPE_ERROR[types[name]]}."]
+            elif name == "name" and len(value) > _MAX_NAME_LENGTH:
+                limit = f"must not be greater than {_MAX_NAME_LENGTH} characters"
+                errors[name] = [f"The name field {limit}."]
+    return errors
 
 
 def _words(name: str) -> str:
