@@ -91,7 +91,7 @@ class InstallationSettings(Section):
 
 
 class PoolSettings(Section):
-    """One pool: `[pools.google-meet]`. The pools in a file replace the three default pools."""
+    """One pool of slots. Its name, such as `google-meet`, is part of the section's name."""
 
     backend: str = setting(
         "process",

@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,6 +81,15 @@ def test_variable_of_each_setting_sets_it(
         monkeypatch.setenv(each.variable, str(text))
 
     assert load_settings() == Settings(**_tree({each.path: each.example for each in SETTINGS}))
+
+
+def test_examples_of_the_reference_page_are_one_valid_file(write_config: WriteConfig) -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
+    examples = re.findall(r"```toml\n(.*?)```", page.read_text(), re.DOTALL)
+
+    loaded = load_settings(write_config("\n".join(examples)))
+
+    assert loaded == Settings(**_tree({each.path: each.example for each in SETTINGS}))
 
 
 def _tree(values: dict[tuple[str, ...], object]) -> dict[str, Any]:
