@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from botpool.cli import output
-from botpool.cli.connection import ConfigOption, DataDirOption
-from botpool.cli.errors import UsedWrongly
+from botpool.cli.errors import InvalidArgument
+from botpool.cli.options import ConfigOption, DataDirOption
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,14 +22,14 @@ NameArgument = Annotated[
         metavar="NAME", show_default=False, help="A setting or a section, to show it in full."
     ),
 ]
-ListingOption = Annotated[bool, typer.Option("--json", help="Print the settings as JSON.")]
+SettingsJsonOption = Annotated[bool, typer.Option("--json", help="Print the settings as JSON.")]
 
 
 def settings(
     name: NameArgument = None,
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
-    as_json: ListingOption = False,
+    as_json: SettingsJsonOption = False,
 ) -> None:
     """Show each setting's value and its source: default, file, environment or option.
 
@@ -62,7 +62,7 @@ def _matching(found: "Sequence[EffectiveSetting]", name: str) -> "list[Effective
         names |= {each.rpartition(".")[0] for each in names}
         close = get_close_matches(name, names, n=1)
         hint = f"did you mean {close[0]}?" if close else "'botpool settings' lists all of them"
-        raise UsedWrongly(name, f"is not a setting; {hint}")
+        raise InvalidArgument(name, f"is not a setting; {hint}")
     return matching
 
 
@@ -70,10 +70,10 @@ def _table(found: "Sequence[EffectiveSetting]") -> "Table":
     """List the settings under their sections, as in `botpool.toml`."""
     from rich.text import Text
 
-    from botpool.cli.cells import listing
+    from botpool.cli.formatting import list_table
     from botpool.settings.effective import DEFAULT
 
-    table = listing()
+    table = list_table()
     table.add_column("SETTING", no_wrap=True)
     table.add_column("VALUE", overflow="fold")
     table.add_column("FROM", overflow="fold")
@@ -90,9 +90,9 @@ def _table(found: "Sequence[EffectiveSetting]") -> "Table":
 
 
 def _details(each: "EffectiveSetting") -> "Table":
-    from botpool.cli.cells import facts
+    from botpool.cli.formatting import detail_table
 
-    table = facts()
+    table = detail_table()
     table.add_row("setting", each.setting.name)
     table.add_row("", each.setting.description)
     table.add_row("value", _text(each, each.value))
@@ -105,11 +105,11 @@ def _details(each: "EffectiveSetting") -> "Table":
 
 
 def _text(each: "EffectiveSetting", value: object) -> str:
-    from botpool.cli.cells import NONE, clean
+    from botpool.cli.formatting import NONE, sanitised
 
     if value in (None, []):
         return NONE
-    text = clean(value) if isinstance(value, str) else json.dumps(value)
+    text = sanitised(value) if isinstance(value, str) else json.dumps(value)
     return f"{text} {each.setting.unit}" if each.setting.unit else text
 
 

@@ -82,7 +82,7 @@ def test_command_serves_the_documented_control_api_and_settings(tmp_path: Path) 
         theirs = client.post("/_emulator/applications", json={"name": "theirs"})
         assert theirs.status_code == 201
 
-        text = output[output.index("[server]") : output.index("See what is true")]
+        text = output[output.index("[server]") : output.index("Show the emulator")]
         settings = tmp_path / "botpool.toml"
         settings.write_text(text)
         loaded = load_settings(settings, {})
