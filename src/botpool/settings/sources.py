@@ -25,7 +25,7 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The values of one source, and the name of the place that sets the setting at a path."""
+    """The values of one source. `origin` names the file, variable or option of a setting."""
 
     values: Tree
     origin: Callable[[SettingPath], str]
