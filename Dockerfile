@@ -1,4 +1,4 @@
-# Botpool itself: the command, without root. The pools' bots have images of their own (deploy/bot).
+# Image of Botpool itself, which does not run as root. Bots have their own images (deploy/bot).
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
 COPY requirements/run.txt requirements/run.txt

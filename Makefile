@@ -12,7 +12,7 @@ MOVED := $(shell test ! -e .venv/.home || test "$$(cat .venv/.home)" = "$$PWD" |
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help up demo test test-long simulate check bench docs pictures clean moved
+.PHONY: help up demo test test-long simulate check bench docs reference pictures clean moved
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ bench: $(BENCH) ## Measure against PostgreSQL and peers, some eleven minutes; AR
 docs: $(DEV) ## Build the documentation into site/; a broken link fails
 	@$(BIN)/sphinx-build -q -n -W --keep-going -b html -d .venv/doctrees docs site
 	@echo "Open site/index.html"
+
+reference: $(DEV) ## Rewrite the pages in docs/ that are generated from the code
+	@for script in scripts/*-reference scripts/*-table; do $(BIN)/python $$script || exit 1; done
 
 pictures: $(DEV) ## Renew the pictures in docs/ from the browser tests
 	@scripts/install-test-packages

@@ -64,7 +64,7 @@ def main() -> int:
             if asked.small and time.monotonic() - began > ENOUGH_S:
                 console.print(f"{name}: left out, the machine is too busy")
                 continue
-            shown.tell(done, len(measures), f"Measuring {name}")
+            shown.update(done, len(measures), f"Measuring {name}")
             begun = time.monotonic()
             figures += module.measure(ground)
             console.print(f"{name}: measured in {time.monotonic() - begun:.0f} s")

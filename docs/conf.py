@@ -1,4 +1,4 @@
-"""How `make docs` builds these pages: by Sphinx and MyST, in Furo's looks, all of it from here."""
+"""Sphinx configuration of the documentation: MyST pages, Furo theme, no outside requests."""
 
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
@@ -30,5 +30,5 @@ html_theme_options = {
 
 
 def setup(app: Sphinx) -> None:
-    # Drawings of states stay text here: what draws them would have to be loaded from elsewhere.
+    # State diagrams stay text: a renderer for Mermaid would have to be loaded from another site.
     app.add_lexer("mermaid", TextLexer)

@@ -23,7 +23,12 @@ from botpool.backends.protocol import RequestPurpose
 from botpool.domain.ids import PoolName
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
-from botpool.emulators.coolify import EmulatedTransport, ManualClock, Nature, World
+from botpool.emulators.coolify import (
+    EmulatedCoolify,
+    EmulatedTransport,
+    EmulatorConfig,
+    ManualClock,
+)
 from botpool.engine.replica import Identity, Replica
 from botpool.store.database import Database
 
@@ -116,15 +121,15 @@ async def _slots(ground: Ground, slots: int) -> AsyncIterator[_Looked]:
     url = ground.database(f"rows_{slots}")
     database = Database(url)
     await database.open()
-    nature = Nature(requests_per_minute=10**9)
-    world = World(nature)
+    emulator_config = EmulatorConfig(requests_per_minute=10**9)
+    world = EmulatedCoolify(emulator_config)
     counting = _Counting(EmulatedTransport(world, ManualClock()))
     config = CoolifyConfig(
         url="http://coolify",
-        token=nature.token,
-        project_uuid=nature.project,
-        server_uuid=nature.server,
-        environment_name=nature.environment,
+        token=emulator_config.token,
+        project_uuid=emulator_config.project,
+        server_uuid=emulator_config.server,
+        environment_name=emulator_config.environment,
         installation_id="bench",
     )
     backend = CoolifyBackend(config, _NoBudget(), transport=counting)
@@ -147,7 +152,7 @@ async def _slots(ground: Ground, slots: int) -> AsyncIterator[_Looked]:
         await database.close()
 
 
-def _fill(url: str, world: World, tag: str, slots: int) -> None:
+def _fill(url: str, world: EmulatedCoolify, tag: str, slots: int) -> None:
     """Slots whose start was issued just now, each with its application."""
     execute(url, _BOTS % slots, _ASSIGNMENTS % slots)
     rows = []

@@ -22,8 +22,7 @@ from botpool.store.embedded import EmbeddedPostgres
 
 _BOTPOOL = Path(sys.executable).with_name("botpool")
 _LIBRARIES = (
-    "import gc; gc.disable(); "
-    "import fastapi, psycopg, psycopg_pool, pydantic_settings, uvicorn, uvloop"
+    "import gc; gc.disable(); import fastapi, psycopg, psycopg_pool, pydantic, uvicorn, uvloop"
 )
 """What no start can do without, imported as ours are: without looking for garbage meanwhile."""
 

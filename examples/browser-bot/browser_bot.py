@@ -1,8 +1,8 @@
-"""A bot with a real browser: opens the meeting's page, stays until it is told to leave.
+"""A bot with a real browser: opens the meeting's page and stays until it is asked to leave.
 
-It is a start, not a finished bot: what a page wants to be clicked (a name, a microphone, "Ask to
-join") goes into `join`. A picture of the page is kept in `SCREENSHOTS` (default: the working
-directory) when it has joined and when it leaves, and its place is an event of the bot.
+This is a starting point: add the clicks that your meeting page needs (a name, the microphone, "Ask
+to join") to `join`. The bot saves a screenshot in `SCREENSHOTS` (default: the working directory)
+when it has joined and when it leaves, and reports each file as an event.
 
 `CHROMIUM` names the browser; `botData.staySeconds` limits the stay.
 """
@@ -21,11 +21,11 @@ CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 SCREENSHOTS = Path(os.environ.get("SCREENSHOTS", "."))
 LONGEST_STAY_S = 6 * 3600
 ARGUMENTS = [
-    # Inside a container that is no one else's; Chromium's own sandbox needs rights that it lacks.
+    # The container isolates this browser; Chromium's own sandbox needs rights that it lacks.
     "--no-sandbox",
     "--disable-gpu",
     "--no-first-run",
-    # There is no camera: the page gets a moving picture and a tone instead.
+    # A container has no camera: the page gets a test picture and a tone.
     "--use-fake-ui-for-media-stream",
     "--use-fake-device-for-media-stream",
     "--disable-background-networking",
@@ -34,7 +34,7 @@ ARGUMENTS = [
 
 
 async def join(page: Page, agent: Agent) -> None:
-    """Open the meeting. What this platform's page asks for is to be done here."""
+    """Open the meeting. Add the clicks that the meeting page needs here."""
     await page.goto(agent.bot.meeting_url, wait_until="domcontentloaded")
 
 
@@ -54,7 +54,7 @@ async def attend(agent: Agent, browser: Browser) -> None:
 
 
 async def stay(agent: Agent, page: Page) -> None:
-    """Until it is told to leave, its time is over, or the page is closed."""
+    """Wait until the bot is asked to leave, its time is over, or the page is closed."""
     closed = asyncio.Event()
     page.on("close", lambda _: closed.set())
     page.on("crash", lambda _: closed.set())
@@ -86,7 +86,7 @@ def say(line: str) -> None:
 
 async def run() -> None:
     async with Agent.from_environment() as agent, async_playwright() as playwright:
-        # As when it is told to leave: the platform stops a container with SIGTERM.
+        # The backend stops a container with SIGTERM: treat it as a request to leave.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, agent.leave)
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         try:

@@ -1,4 +1,4 @@
-"""The command as people and scripts run it, against a real `botpool up`."""
+"""The `botpool` command against a real `botpool up`."""
 
 import json
 import os
@@ -32,7 +32,7 @@ max_size = 1
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's, without any setting of Botpool's but these; tables are 80 columns wide."""
+    """The environment of this process with only these settings, and 80 columns."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -47,8 +47,8 @@ class Ran:
     out: str
     err: str
 
-    def complaint(self) -> str:
-        """The one line that an error is."""
+    def error_line(self) -> str:
+        """The line on standard error; standard output must be empty."""
         assert self.out == ""
         assert self.err.startswith("botpool: ") and self.err.count("\n") == 1, self.err
         return self.err
@@ -68,18 +68,18 @@ def run(*arguments: str, env: Mapping[str, str] | None = None) -> Ran:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Up:
-    """A running `botpool up`, and the command beside it."""
+    """A running `botpool up`."""
 
     url: str
     key: str
     data_dir: Path
 
     def __call__(self, *arguments: str) -> Ran:
-        """As somebody with the owner's key runs it, from anywhere."""
+        """Run a command with the address and the key of the server."""
         return run(*arguments, env={"BOTPOOL_URL": self.url, "BOTPOOL_API_KEY": self.key})
 
-    def ask(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
-        """The API itself, to compare with."""
+    def call_api(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
+        """Call the API."""
         answer = httpx.request(
             method,
             f"{self.url}/v1/{path}",
@@ -93,7 +93,7 @@ class Up:
 
     def send(self, meeting: str, **data: object) -> int:
         body = {"meetingUrl": meeting, "botData": data}
-        bot_id: int = self.ask("POST", "bots", body)["bot"]["id"]
+        bot_id: int = self.call_api("POST", "bots", body)["bot"]["id"]
         return bot_id
 
 
@@ -121,7 +121,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         assert server.wait(READY_S) == 0
 
 
-def test_a_bot_is_sent_and_followed_to_its_end(up: Up) -> None:
+def test_create_wait_shows_a_bot_until_it_is_done(up: Up) -> None:
     data = '{"joinSeconds": 0.1, "staySeconds": 3}'
     done = up("bot", "create", MEETING, "--name", "Scribe", "--data", data, "--wait")
     assert (done.code, re.fullmatch(r"Bot \d+ DONE\n", done.out) is not None) == (0, True)
@@ -132,18 +132,18 @@ def test_a_bot_is_sent_and_followed_to_its_end(up: Up) -> None:
     assert "IN_CALL → CALL_ENDED" in up("bot", "events", bot_id).out
 
 
-def test_a_bot_that_fails_is_a_command_that_fails(up: Up) -> None:
+def test_create_wait_exits_1_when_the_bot_fails(up: Up) -> None:
     failed = up("bot", "create", MEETING, "--data", '{"joinSeconds": 0, "crash": true}', "--wait")
     assert failed.code == 1
     assert "FAILED container_exited: " in failed.out
 
 
-def test_listings_are_the_apis_json_and_tables_of_80_columns(up: Up) -> None:
+def test_lists_are_the_json_of_the_api_or_tables_of_80_columns(up: Up) -> None:
     up.send(MEETING, staySeconds=60)
     listed = up("bot", "list", "--platform", "google-meet", "--status", "done", "--json")
     assert (listed.code, listed.err) == (0, "")
-    assert json.loads(listed.out) == up.ask("GET", "bots?platform=google-meet&status=DONE")
-    assert json.loads(up("pool", "show", "zoom", "--json").out) == up.ask("GET", "pools/zoom")
+    assert json.loads(listed.out) == up.call_api("GET", "bots?platform=google-meet&status=DONE")
+    assert json.loads(up("pool", "show", "zoom", "--json").out) == up.call_api("GET", "pools/zoom")
     for what in ("bot", "slot"):
         table = up(what, "list")
         assert table.code == 0
@@ -152,112 +152,113 @@ def test_listings_are_the_apis_json_and_tables_of_80_columns(up: Up) -> None:
         assert "\x1b" not in table.out
 
 
-def test_a_bot_waits_in_the_queue_and_is_stopped(up: Up) -> None:
+def test_queued_bot_is_listed_and_cancelled(up: Up) -> None:
     running = up.send("https://zoom.us/j/1", staySeconds=60)
     created = up("bot", "create", "https://zoom.us/j/2", "--priority", "5")
     assert "QUEUED, number 1 in the queue" in created.out
     waiting = created.out.split()[1]
     refused = up("bot", "create", "https://zoom.us/j/3", "--queue-timeout-ms", "0")
-    assert (refused.code, "Try again in" in refused.complaint()) == (1, True)
+    assert (refused.code, "Try again in" in refused.error_line()) == (1, True)
 
     assert up("queue").out.splitlines()[1].split()[:4] == ["1", waiting, "zoom", "5"]
     assert up("bot", "stop", waiting).out == f"Bot {waiting} CANCELLED\n"
-    assert up.ask("GET", "queue")["queue"] == []
-    up.ask("DELETE", f"bots/{running}")
+    assert up.call_api("GET", "queue")["queue"] == []
+    up.call_api("DELETE", f"bots/{running}")
 
 
-def test_an_operator_closes_and_opens(up: Up) -> None:
+def test_cordon_and_drain_take_effect(up: Up) -> None:
     up.send(MEETING, staySeconds=0)
-    (slot, *_) = up.ask("GET", "slots?platform=google-meet")["slots"]
+    (slot, *_) = up.call_api("GET", "slots?platform=google-meet")["slots"]
     assert up("slot", "cordon", slot["name"]).code == 0
-    assert up.ask("GET", f"slots/{slot['id']}")["slot"]["cordoned"]
+    assert up.call_api("GET", f"slots/{slot['id']}")["slot"]["cordoned"]
     assert up("pool", "drain", "google-meet").code == 0
     drained = up("bot", "create", MEETING)
-    assert (drained.code, "drained by an operator" in drained.complaint()) == (1, True)
+    assert (drained.code, "drained by an operator" in drained.error_line()) == (1, True)
     assert up("pool", "undrain", "google-meet").code == 0
     up.send(MEETING, staySeconds=0)
 
 
-def test_the_same_idempotency_key_makes_one_bot(up: Up) -> None:
+def test_same_idempotency_key_creates_one_bot(up: Up) -> None:
     request = ("bot", "create", MEETING, "--idempotency-key", "monday", "--json")
     first, again = up(*request), up(*request)
     assert json.loads(first.out)["bot"]["id"] == json.loads(again.out)["bot"]["id"]
 
 
-def test_keys_are_made_and_revoked_beside_the_server(up: Up) -> None:
+def test_keys_are_created_and_revoked_while_the_server_runs(up: Up) -> None:
     beside = ("--data-dir", str(up.data_dir))
     made = up("key", "create", "--name", "ci", "--scope", "user", *beside)
     key = made.out.removesuffix("\n")
     assert (made.code, re.fullmatch(r"bpk_\S+", key) is not None) == (0, True)
-    assert up.ask("GET", "queue", key=key) == {"queue": []}
+    assert up.call_api("GET", "queue", key=key) == {"queue": []}
 
     listed = up("key", "list", "--json", *beside)
-    assert json.loads(listed.out) == up.ask("GET", "keys")
+    assert json.loads(listed.out) == up.call_api("GET", "keys")
     assert key not in listed.out
     key_id = json.loads(listed.out)["keys"][-1]["id"]
     assert up("key", "revoke", str(key_id), *beside).code == 0
-    assert up.ask("GET", "keys")["keys"][-1]["revokedAt"] is not None
+    assert up.call_api("GET", "keys")["keys"][-1]["revokedAt"] is not None
 
 
-def test_the_key_of_up_is_found_in_its_data_directory(up: Up) -> None:
+def test_key_of_up_is_read_from_its_data_directory(up: Up) -> None:
     assert run("queue", "--url", up.url, "--data-dir", str(up.data_dir)).code == 0
     wrong = run("bot", "list", "--url", up.url, "--key", "bpk_wrong")
-    assert (wrong.code, "does not know the key from --key" in wrong.complaint()) == (1, True)
+    assert (wrong.code, "does not accept the key from --key" in wrong.error_line()) == (1, True)
 
 
-def test_what_the_server_refuses_is_said(up: Up) -> None:
+def test_refusal_of_the_server_is_the_error_line(up: Up) -> None:
     unknown = up("bot", "create", MEETING, "--platform", "skype")
-    assert (unknown.code, "Pools here: google-meet, zoom" in unknown.complaint()) == (2, True)
-    nobody = up("bot", "show", "999999")
-    assert (nobody.code, nobody.complaint()) == (1, "botpool: There is no bot 999999.\n")
+    assert (unknown.code, "Pools here: google-meet, zoom" in unknown.error_line()) == (2, True)
+    missing = up("bot", "show", "999999")
+    assert (missing.code, missing.error_line()) == (1, "botpool: There is no bot 999999.\n")
     bad = up("bot", "create", MEETING, "--data", "{oops")
-    assert (bad.code, "--data: is not JSON" in bad.complaint()) == (2, True)
+    assert (bad.code, "--data: is not JSON" in bad.error_line()) == (2, True)
 
 
-def test_without_a_server_it_says_how_to_start_one() -> None:
+def test_error_without_a_server_says_how_to_start_one() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
     down = run("bot", "list", "--url", url, "--key", "bpk_any")
     assert down.code == 1
-    assert f"No Botpool answers at {url} (connection refused)" in down.complaint()
+    assert f"Botpool at {url} does not answer: connection refused" in down.error_line()
     assert "'botpool up'" in down.err
 
 
-def test_the_first_key_of_a_database_by_url(postgres: TestPostgres) -> None:
-    """No server and no key are needed, but a schema is."""
+def test_first_key_of_a_database_by_url_needs_a_schema_and_no_server(
+    postgres: TestPostgres,
+) -> None:
     settings = {
         "DATABASE_URL": postgres.create_database(),
         "BOTPOOL_INSTALLATION__ID": "test",
         "BOTPOOL_INSTALLATION__SECRET": "secret",
     }
     early = run("key", "create", "--name", "first", env=settings)
-    assert (early.code, "Run 'botpool migrate' first." in early.complaint()) == (1, True)
+    assert (early.code, "Run 'botpool migrate' first." in early.error_line()) == (1, True)
     assert run("migrate", env=settings).code == 0
     made = run("key", "create", "--name", "first", "--scope", "admin", env=settings)
     assert (made.code, made.out.startswith("bpk_")) == (0, True)
 
 
 def run_demo(*options: str) -> Ran:
-    # A short path: for a long one, PostgreSQL's socket would be put elsewhere.
-    with tempfile.TemporaryDirectory(prefix="bp-", dir="/tmp") as place:
-        ran = run("demo", *options, env={"TMPDIR": place, "DATABASE_URL": "not for the demo"})
+    # A short path: PostgreSQL puts its socket elsewhere if the path is long.
+    with tempfile.TemporaryDirectory(prefix="bp-", dir="/tmp") as directory:
+        ran = run("demo", *options, env={"TMPDIR": directory, "DATABASE_URL": "not for the demo"})
         assert ran.code == 0, ran.out + ran.err
         assert ran.err == ""
-        assert list(Path(place).iterdir()) == [], "its directory is gone"
+        assert list(Path(directory).iterdir()) == [], "the demo removes its directory"
     assert "All as expected" in ran.out
     assert re.search(r"DONE +10 bots", ran.out)
     assert re.search(r"FAILED +bot 3 Crash, container_exited: ", ran.out)
     return ran
 
 
-def test_the_demo_runs_to_its_end_and_leaves_nothing() -> None:
+def test_demo_succeeds_and_leaves_nothing() -> None:
     assert re.search(r"First start in a slot +[3-9]\.\d s", run_demo().out)
 
 
-def test_the_demo_on_coolify_pulls_once_and_keeps_within_its_budget() -> None:
+def test_demo_on_coolify_pulls_once_and_keeps_its_request_budget() -> None:
     ran = run_demo("--coolify")
-    assert re.search(r"Pulls of the image +1, for 4 first starts", ran.out)
-    requests = re.search(r"Requests +(\d+) at most in one of Coolify's minutes", ran.out)
+    assert re.search(r"Image pulls +1, for 4 first starts", ran.out)
+    requests = re.search(r"Coolify requests +at most (\d+) per emulated minute", ran.out)
     assert requests is not None and 0 < int(requests[1]) <= 200
     seven_minutes = re.search(r"First start in a slot +(\d+\.\d) s to running", ran.out)
     assert seven_minutes is not None and float(seven_minutes[1]) >= 7.0

@@ -1,4 +1,4 @@
-"""The client of users' code against a real server; the examples of its page run as they stand."""
+"""The Python client against a real server, and the examples of its page."""
 
 import asyncio
 import re
@@ -34,7 +34,7 @@ async def installed(
 
 
 def run(code: str, installed: Installation) -> str:
-    """As a user's program runs: in a process of its own, with the two variables."""
+    """Run a program in a process of its own, with the two variables of the client."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         env={"BOTPOOL_URL": installed.servers[-1].url, "BOTPOOL_API_KEY": installed.key},
@@ -46,14 +46,14 @@ def run(code: str, installed: Installation) -> str:
     return done.stdout
 
 
-async def test_the_examples_of_the_page_do_what_they_say(installed: Installation) -> None:
+async def test_examples_of_the_page_run(installed: Installation) -> None:
     first, second = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     watching = asyncio.create_task(asyncio.to_thread(run, second, installed))
     said = await asyncio.to_thread(run, first, installed)
     assert re.search(r"bot \d+ is in the call", said)
     assert re.search(r"bot \d+ ended (DONE|CANCELLED)", said)
     assert "bot.status JOINING_CALL -> IN_CALL" in said
-    # Whenever the second began to look: there is one more to be seen.
+    # The second example needs a bot that ends after its stream is connected.
     with Client(installed.servers[-1].url, installed.key) as botpool:
         while not watching.done():
             bot = botpool.create(LINK, bot_data=SHORT)
@@ -61,7 +61,7 @@ async def test_the_examples_of_the_page_do_what_they_say(installed: Installation
     assert re.search(r"\d+ bots have failed\nbot \d+ ended \w+: ", await watching)
 
 
-async def test_pages_logs_and_refusals(installed: Installation) -> None:
+async def test_bots_are_listed_in_pages_with_their_logs(installed: Installation) -> None:
     url = installed.servers[-1].url
     with Client(url, installed.key) as botpool:
         made = [botpool.create(LINK, display_name=f"Page {n}", bot_data=SHORT) for n in range(3)]
@@ -82,7 +82,7 @@ async def test_pages_logs_and_refusals(installed: Installation) -> None:
         botpool.get(1)
 
 
-async def test_changes_go_on_after_any_of_them(installed: Installation) -> None:
+async def test_changes_continue_after_a_cursor(installed: Installation) -> None:
     url = installed.servers[-1].url
     with Client(url, installed.key) as botpool:
         states: list[str | None] = []
@@ -96,12 +96,12 @@ async def test_changes_go_on_after_any_of_them(installed: Installation) -> None:
         await asyncio.to_thread(botpool.wait, bot.id, timeout_s=PATIENCE_S)
     with Client(url, installed.key) as botpool:
         after = botpool.changes(after=first.cursor)
-        told = [first]
-        while (told[-1].kind, told[-1].from_state) != ("slot.status", "releasing"):
-            news = await asyncio.to_thread(next, after)
-            assert isinstance(news, Change), "no reset"
-            told.append(news)
-    moves = [each.to_state for each in told if each.kind == "bot.status"]
-    assert moves[0] == "PENDING"
-    assert moves[-1] == "DONE"
-    assert len(moves) == len(set(moves)), "nothing twice"
+        received = [first]
+        while (received[-1].kind, received[-1].from_state) != ("slot.status", "releasing"):
+            change = await asyncio.to_thread(next, after)
+            assert isinstance(change, Change), "no reset"
+            received.append(change)
+    statuses = [each.to_state for each in received if each.kind == "bot.status"]
+    assert statuses[0] == "PENDING"
+    assert statuses[-1] == "DONE"
+    assert len(statuses) == len(set(statuses)), "no change is received twice"

@@ -80,7 +80,7 @@ def assert_told(done: subprocess.CompletedProcess[str], code: int, *words: str) 
         ("[sever]\nport = 8700", "sever: is not a setting; did you mean server?"),
         ("server = 8700", "server: is a section of settings, not a value"),
         ("[pools.zoom]\nbackend = 'cloud'", "pools.zoom.backend: is not a backend"),
-        ("[pools.'Zoom!']", "pools.Zoom!: is not a name for a pool"),
+        ("[pools.'Zoom!']", "pools.Zoom!: is not a valid pool name"),
         ("[pools]", "pools: is empty: define a pool"),
         ("[queue]\nmax_timeout_ms = 1", "queue.max_timeout_ms: is less than"),
         ("[deploy]\ntimeout_s = nan", "deploy.timeout_s: should be a finite number"),
@@ -135,7 +135,7 @@ def test_a_database_by_url_needs_an_identity(run: Run, name: str) -> None:
 )
 def test_an_unreadable_database_url(run: Run, url: str) -> None:
     done = run("migrate", env=IDENTITY | {"DATABASE_URL": url})
-    assert_told(done, USED_WRONGLY, "database.url: cannot be read", "DATABASE_URL")
+    assert_told(done, USED_WRONGLY, "database.url: is not a valid", "DATABASE_URL")
 
 
 # The machine.

@@ -17,17 +17,17 @@ from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
 from botpool.backends.protocol import RequestPurpose, StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.emulators.coolify import (
+    EmulatedCoolify,
     EmulatedTransport,
-    Nature,
+    EmulatorConfig,
     ProcessRuntime,
     ScaledClock,
-    World,
 )
 from tests.backends.harness import TIMEOUT_S, Traits, Witness
 
 COMMAND = (sys.executable, "-I", "-S", str(Path(__file__).parent / "program.py"))
 SCALE = 50.0
-NATURE = Nature(
+NATURE = EmulatorConfig(
     first_start_s=6.0,
     start_s=6.0,
     stop_s=(1.0, 5.0),
@@ -102,7 +102,7 @@ class CoolifyHarness:
         self._witnesses.mkdir()
         self._runtime = ProcessRuntime(COMMAND)
         self.clock = ScaledClock(SCALE)
-        self.world = World(NATURE, seed=seed, runtime=self._runtime)
+        self.world = EmulatedCoolify(NATURE, seed=seed, runtime=self._runtime)
         self._emulated = EmulatedTransport(self.world, self.clock)
         self._lines: list[Line] = []
         self._open: list[CoolifyBackend] = []
@@ -112,7 +112,6 @@ class CoolifyHarness:
     async def _tick(self) -> None:
         while True:
             self.world.advance(self.clock.now())
-            self.world.poll()
             await asyncio.sleep(_TICK_S)
 
     async def control_plane(self, installation: str = "one", start_s: float = 0) -> CoolifyBackend:

@@ -26,7 +26,12 @@ from botpool.domain.observation import (
     DeploymentState,
     Observation,
 )
-from botpool.emulators.coolify import EmulatedTransport, EmulatorServer, ManualClock, World
+from botpool.emulators.coolify import (
+    EmulatedCoolify,
+    EmulatedTransport,
+    EmulatorServer,
+    ManualClock,
+)
 from tests.backends.coolify_harness import NATURE, CoolifyHarness, CountingBudget, config
 from tests.backends.harness import SPEC, eventually, order, running, seen, seen_down
 
@@ -36,7 +41,7 @@ TIMEOUT_S = 5.0
 class Shuffled(EmulatedTransport):
     """Every request may come between any two of another task, and takes some time."""
 
-    def __init__(self, world: World, clock: ManualClock, seed: int) -> None:
+    def __init__(self, world: EmulatedCoolify, clock: ManualClock, seed: int) -> None:
         super().__init__(world, clock)
         self._clock = clock
         self.chance = random.Random(seed)
@@ -57,7 +62,7 @@ class Scene:
 
     def __init__(self, seed: int = 0) -> None:
         self.clock = ManualClock()
-        self.world = World(seed=seed)
+        self.world = EmulatedCoolify(seed=seed)
         self.transport = Shuffled(self.world, self.clock, seed)
         self.budget = CountingBudget()
         self.backend = self.replica()
@@ -146,7 +151,7 @@ class TestMaking:
         assert not scene.world.deployments.open
         scene.pass_time(90)
         assert await scene.ensure() == container_id
-        assert not scene.world.running_containers
+        assert not scene.world.containers.running
 
     async def test_nothing_is_handed_out_while_the_server_is_away(self, scene: Scene) -> None:
         container_id = await scene.ensure()
@@ -157,7 +162,7 @@ class TestMaking:
 
     async def test_applications_of_others_are_never_touched(self, scene: Scene) -> None:
         theirs = scene.world.create_application(name=SPEC.name, image="a", tag="b")
-        scene.world.run_at_once(theirs)
+        scene.world.run_without_deployment(theirs)
         other = ContainerId(theirs.uuid)
         assert await scene.ensure() != other
         for call in (
@@ -234,11 +239,11 @@ class TestStarting:
     async def test_a_full_queue_is_waited_for(self, scene: Scene) -> None:
         for number in range(NATURE.concurrent_builds + NATURE.queue_limit):
             application = scene.world.create_application(name=f"a{number}", image="a", tag="b")
-            scene.world.start(application)
+            scene.world.deployments.queue(application)
         scene.pass_time(10)
         for number in range(5):
             application = scene.world.create_application(name=f"b{number}", image="a", tag="b")
-            scene.world.start(application)
+            scene.world.deployments.queue(application)
         container_id = await scene.ensure()
         with pytest.raises(BudgetExhausted):
             await scene.start(container_id, 1)
@@ -273,7 +278,7 @@ class TestStopping:
         for _ in range(4):
             await scene.stop(container_id, 1)
             scene.pass_time(40)
-        assert not scene.world.running_containers
+        assert not scene.world.containers.running
         scene.pass_time(60)
         assert (await scene.observe(container_id)).state is ContainerState.EXITED
 
@@ -305,7 +310,7 @@ class TestStopping:
 
         await asyncio.gather(start(), stop())
         scene.pass_time(1200)
-        assert not scene.world.running_containers
+        assert not scene.world.containers.running
         with pytest.raises(StartSuperseded):
             await scene.start(container_id, 1)
         assert scene.deployments(container_id) <= 1

@@ -33,7 +33,7 @@ from botpool.backends.docker.daemon import Daemon
 from botpool.backends.process import ProcessBackend
 from botpool.backends.process import backend as process_backend
 from botpool.backends.process.start import launch
-from botpool.cli.running import run
+from botpool.cli.server_process import run
 from botpool.domain.policy import Policy
 from botpool.settings import Settings
 from botpool.store.database import Call, Database, Rows, Transaction
@@ -179,7 +179,7 @@ def serve(order: Mapping[str, Any]) -> None:
     if order["point"] is not None:
         set_fuse(Fuse(Point.parse(order["point"])))
     logs.configure()
-    uvloop.run(run(Settings(**order["settings"]), friendly=False))
+    uvloop.run(run(Settings(**order["settings"]), interactive=False))
 
 
 def deliver(order: Mapping[str, Any]) -> int:

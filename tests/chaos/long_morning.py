@@ -18,13 +18,13 @@ from psycopg.rows import dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import BotId
-from botpool.emulators.coolify import Nature
+from botpool.emulators.coolify import EmulatorConfig
 from tests.simulation.morning import QUARTER_LAG_S, QUARTER_POLICY, TICK_S, Morning
 from tests.support.invariants import assert_settled
 from tests.support.postgres import TestPostgres
 from tests.support.replicas import key, wish
 
-BUSY = Nature(
+BUSY = EmulatorConfig(
     first_start_s=60.0,
     start_s=10.0,
     stop_s=(1.0, 8.0),

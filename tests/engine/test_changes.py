@@ -155,13 +155,13 @@ async def test_what_is_open_while_a_stream_begins_comes_into_it(
 async def test_a_place_is_told_only_when_nothing_waits(stage: Stage, changes: ChangeStream) -> None:
     """Whoever is cut off before it was told what waits must not go on behind it."""
     subscription = await changes.subscribe(None)
-    begin = subscription.image_host
+    begin = subscription.position
     assert begin is not None
     happen(stage, "missed")
     resumed = await changes.subscribe(str(begin))
-    assert resumed.image_host is None
+    assert resumed.position is None
     assert await told(resumed, "missed") == ["missed"]
-    again = await changes.subscribe(str(resumed.image_host))
+    again = await changes.subscribe(str(resumed.position))
     await nothing_for_now(again)
 
 

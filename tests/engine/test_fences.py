@@ -105,7 +105,7 @@ async def test_the_stop_waits_for_a_start_under_way(stage: Stage) -> None:
     come, go_on = stage.backend.hold("start")
     starting = asyncio.create_task(stage.step(replica))
     await come.wait()
-    await other.stopping.stop(bot)
+    await other.bot_stopper.stop(bot)
     assert await stage.step(other) == 0
     assert stage.backend.made("stop") == []
     go_on.set()

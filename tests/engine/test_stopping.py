@@ -98,7 +98,7 @@ async def test_a_stop_races_the_hand_over(stage: Stage) -> None:
         first = await stage.run_bot(replicas[0])
         waiting = (await replicas[0].admission.admit(wish())).bot.id
         await stage.end(replicas[0], first.bot.id)
-        await asyncio.gather(stage.step(replicas[0]), replicas[1].stopping.stop(waiting))
+        await asyncio.gather(stage.step(replicas[0]), replicas[1].bot_stopper.stop(waiting))
         await stage.settle(replicas[0])
         assert stage.statuses(waiting) == ["CANCELLED"]
         assert stage.slots()[0]["status"] == "idle"

@@ -118,7 +118,7 @@ class Machine(Life):
         bot = self.reference.bots[number]
         before = bot.status
         bot.stop_asked = bot.stop_asked or before not in FINAL
-        answer = self.do(lambda r: r.stopping.stop(BotId(number)), repeat=True)
+        answer = self.do(lambda r: r.bot_stopper.stop(BotId(number)), repeat=True)
         if before in ("QUEUED", "DEPLOYING"):
             assert bot.status == "CANCELLED"
         elif before in FINAL:

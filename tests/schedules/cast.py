@@ -110,7 +110,7 @@ class Cast:
             if self.chance.random() < 0.25:
                 await asyncio.sleep(self.chance.uniform(0.0, 12.0))
                 self.causes.stop_asked.add(admitted[0].bot.id)
-                await self._insist(lambda r: r.stopping.stop(admitted[0].bot.id))
+                await self._insist(lambda r: r.bot_stopper.stop(admitted[0].bot.id))
 
     # Operators
 

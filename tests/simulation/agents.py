@@ -60,7 +60,7 @@ class Bots:
         self.agents.append(agent)
         return agent
 
-    def ask_to_stop(self, handle: Hashable) -> None:
+    def request_stop(self, handle: Hashable) -> None:
         self.stop(handle)
 
     def stop(self, handle: Hashable) -> None:
@@ -69,6 +69,9 @@ class Bots:
 
     def is_running(self, handle: Hashable) -> bool:
         return isinstance(handle, Agent) and handle.running
+
+    def output(self, handle: Hashable, lines: int) -> str:
+        return ""
 
     async def act(self, home: str, control_plane: Agents) -> None:
         """Let every agent of that control plane do what is due."""

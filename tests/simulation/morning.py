@@ -22,7 +22,12 @@ from botpool.domain.ids import BotId, PoolName
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
 from botpool.domain.recovery import RecoveryLimits
-from botpool.emulators.coolify import EmulatedTransport, ManualClock, Nature, World
+from botpool.emulators.coolify import (
+    EmulatedCoolify,
+    EmulatedTransport,
+    EmulatorConfig,
+    ManualClock,
+)
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.request_budget import SharedRequestBudget
 from botpool.store.database import Database
@@ -68,7 +73,7 @@ class Living:
     line: Line
 
 
-QUARTER = Nature(
+QUARTER = EmulatorConfig(
     first_start_s=60.0,
     start_s=10.0,
     stop_s=(1.0, 8.0),
@@ -108,7 +113,7 @@ def coolify_pool(max_size: int, pool_name: PoolName = MEET, image: str = "acme/b
 @dataclass
 class Morning:
     url: str
-    world: World
+    world: EmulatedCoolify
     bots: Bots
     pools: Sequence[PoolSpec]
     policy: Policy
@@ -136,7 +141,7 @@ class Morning:
         url: str,
         *pools: PoolSpec,
         seed: int = 0,
-        nature: Nature | None = None,
+        nature: EmulatorConfig | None = None,
         replicas: int = 1,
         stay_s: float = 60.0,
         policy: Policy | None = None,
@@ -150,7 +155,7 @@ class Morning:
         bots = shares.bots if shares else Bots(SECRET, stay_s=stay_s)
         morning = cls(
             url=url,
-            world=shares.world if shares else World(nature, seed=seed, runtime=bots),
+            world=shares.world if shares else EmulatedCoolify(nature, seed=seed, runtime=bots),
             bots=bots,
             pools=pools,
             policy=policy or Policy(),
@@ -176,7 +181,7 @@ class Morning:
         await database.open()
         self.closing.append(database)
         line = Line(EmulatedTransport(self.world, self.emulated_clock))
-        nature = self.world.nature
+        nature = self.world.config
         config = CoolifyConfig(
             url="http://coolify",
             token=nature.token,
@@ -234,7 +239,7 @@ class Morning:
         self.bots.now = self.now
         self.ticks += 1
         await self.bots.act(self.installation, self.replica.agents)
-        self.world.poll()
+        self.world.advance(self.now)
         due = {name for name, at in self.due_at.items() if self.now >= at}
         for name in due:
             self.due_at[name] = self.now + self._interval_s(name)
@@ -328,7 +333,7 @@ class Morning:
         }
 
     def requests_by_minute(self) -> list[int]:
-        return self.world.limits.requests.by_minute(self.now)
+        return self.world.rate_limits.requests.by_minute(self.now)
 
     def seconds_to_running(self) -> list[float]:
         """Of each bot that ran, in the order of admission."""

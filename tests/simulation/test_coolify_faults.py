@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from botpool.emulators.coolify import Nature
+from botpool.emulators.coolify import EmulatorConfig
 from tests.simulation.morning import QUARTER, QUARTER_LAG_S, QUARTER_POLICY, Morning, coolify_pool
 from tests.simulation.verdict import assert_good, put_in_others, snapshot
 
-QUICK = Nature(first_start_s=120.0)
+QUICK = EmulatorConfig(first_start_s=120.0)
 FAULTY_S = 250.0
 SOMETIMES = {"probability": 0.4}
 

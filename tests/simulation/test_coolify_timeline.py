@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from botpool.emulators.coolify import Nature
+from botpool.emulators.coolify import EmulatorConfig
 from tests.simulation.morning import Morning, coolify_pool
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "coolify-timeline.md"
@@ -34,7 +34,7 @@ async def top_of_the_hour(
     url: str, *, builds: int, workers: int, concurrent_deployments: int
 ) -> list[float]:
     """Fifty bots at once on twenty warm slots: when each was in its call, sorted."""
-    nature = Nature(concurrent_builds=builds, workers=workers)
+    nature = EmulatorConfig(concurrent_builds=builds, workers=workers)
     async with Morning.dawn(
         url,
         coolify_pool(WARM),

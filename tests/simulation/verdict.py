@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from botpool.emulators.coolify import World
+from botpool.emulators.coolify import EmulatedCoolify
 from tests.simulation.morning import Morning
 from tests.support.invariants import assert_settled
 
 
-def put_in_others(world: World) -> list[str]:
+def put_in_others(world: EmulatedCoolify) -> list[str]:
     """Applications of other people, some with names like ours; some run."""
     names = ("website", "pool-google-meet-001", "pool-google-meet-002")
     applications = [
@@ -15,11 +15,11 @@ def put_in_others(world: World) -> list[str]:
         for name, tags in zip(names, ((), ("botpool-two",), ("botpool",)), strict=True)
     ]
     for application in applications[:2]:
-        world.run_at_once(application)
+        world.run_without_deployment(application)
     return [application.uuid for application in applications]
 
 
-def snapshot(world: World, uuids: list[str]) -> list[Any]:
+def snapshot(world: EmulatedCoolify, uuids: list[str]) -> list[Any]:
     """Everything of them that a client could have changed."""
     return [
         (

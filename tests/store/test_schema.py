@@ -37,11 +37,11 @@ def connection(database_url: str):  # type: ignore[no-untyped-def]
 
 
 def allowed(connection: psycopg.Connection, machine: str, old: str, new: str) -> bool:
-    row = connection.execute(f"SELECT botpool_{machine}_move_allowed(%s, %s)", [old, new])
+    row = connection.execute(f"SELECT botpool_{machine}_transition_allowed(%s, %s)", [old, new])
     return bool(row.fetchone()[0])  # type: ignore[index]
 
 
-def test_the_databases_moves_are_the_domains(connection: psycopg.Connection) -> None:
+def test_database_allows_the_transitions_of_the_domain(connection: psycopg.Connection) -> None:
     for old, new in product(BotStatus, BotStatus):
         assert allowed(connection, "bot", old, new) == (new in BOT_TRANSITIONS[old]), (old, new)
     for slot_old, slot_new in product(SlotStatus, SlotStatus):
@@ -49,7 +49,7 @@ def test_the_databases_moves_are_the_domains(connection: psycopg.Connection) -> 
         assert allowed(connection, "slot", slot_old, slot_new) == expected, (slot_old, slot_new)
 
 
-def test_a_bot_is_sound_exactly_as_the_domain_says(connection: psycopg.Connection) -> None:
+def test_a_bot_is_valid_exactly_as_the_domain_says(connection: psycopg.Connection) -> None:
     ended = datetime(2026, 1, 1, tzinfo=UTC)
     codes = [None, *FailureCode, "else"]
     for row in product([*BotStatus, "ELSE"], codes, [None, ended], [-1, 0]):
@@ -61,10 +61,10 @@ def test_a_bot_is_sound_exactly_as_the_domain_says(connection: psycopg.Connectio
             and (status == BotStatus.FAILED) == (code is not None)
             and timeout_ms >= 0
         )
-        assert is_sound(connection, "bot", row) == expected, row
+        assert is_valid(connection, "bot", row) == expected, row
 
 
-def test_a_slot_is_sound_exactly_as_the_domain_says(connection: psycopg.Connection) -> None:
+def test_a_slot_is_valid_exactly_as_the_domain_says(connection: psycopg.Connection) -> None:
     with_bot = {SlotStatus.DEPLOYING, SlotStatus.BUSY, SlotStatus.RELEASING}
     phases = [None, *SlotPhase, "else"]
     flags = [[None, 1]] * 2 + [[None, "text"]] * 3
@@ -80,13 +80,13 @@ def test_a_slot_is_sound_exactly_as_the_domain_says(connection: psycopg.Connecti
             and (leads is None or (bot is not None and image_host is not None))
             and number >= 1
         )
-        assert is_sound(connection, "slot", row) == expected, row
+        assert is_valid(connection, "slot", row) == expected, row
 
 
-def is_sound(connection: psycopg.Connection, kind: str, row: Sequence[object]) -> bool:
+def is_valid(connection: psycopg.Connection, kind: str, row: Sequence[object]) -> bool:
     """What the check of that table says, which passes unless it is plainly false."""
     shown = ", ".join("%s" for _ in row)
-    found = connection.execute(f"SELECT botpool_{kind}_is_sound({shown}) IS NOT FALSE", row)
+    found = connection.execute(f"SELECT botpool_{kind}_is_valid({shown}) IS NOT FALSE", row)
     return bool(found.fetchone()[0])  # type: ignore[index]
 
 
@@ -105,15 +105,13 @@ def is_sound(connection: psycopg.Connection, kind: str, row: Sequence[object]) -
         ("bot_pool_slots", "number = 0, slot_name = 'pool-google-meet-0'"),
     ],
 )
-def test_a_row_that_is_not_sound_is_refused(
-    connection: psycopg.Connection, table: str, change: str
-) -> None:
+def test_invalid_row_is_refused(connection: psycopg.Connection, table: str, change: str) -> None:
     insert_bot(connection)
     insert_slot(connection, 1)
     connection.execute("DROP TRIGGER bots_transitions ON bots")
     connection.execute("DROP TRIGGER slots_transitions ON bot_pool_slots")
     raised = "" if table == "bots" else ", version = version + 1"
-    with pytest.raises(psycopg.errors.CheckViolation, match="_are_sound"):
+    with pytest.raises(psycopg.errors.CheckViolation, match="_are_valid"):
         connection.execute(f"UPDATE {table} SET {change}{raised}")
 
 
@@ -158,12 +156,12 @@ def test_a_final_bot_is_kept_final_by_the_database(
 @pytest.mark.parametrize(
     "name", ["pool-google-meet-12", "pool-google-meet-0020", "pool-zoom-2", "xpool-google-meet-2"]
 )
-def test_a_slot_is_called_after_its_pool_and_number(
+def test_slot_name_follows_from_pool_name_and_number(
     connection: psycopg.Connection, name: str
 ) -> None:
     """Numbers are unique in a pool, so names are unique at all."""
     insert_slot(connection, 1)
-    with pytest.raises(psycopg.errors.CheckViolation, match="may not be called"):
+    with pytest.raises(psycopg.errors.CheckViolation, match="may not be named"):
         connection.execute(
             "UPDATE bot_pool_slots SET number = 2, slot_name = %s, version = version + 1", [name]
         )
@@ -193,9 +191,9 @@ def test_who_has_a_bot_follows_from_the_status(connection: psycopg.Connection) -
         )
 
 
-def test_a_slot_is_not_written_without_raising_its_version(connection: psycopg.Connection) -> None:
+def test_slot_write_without_version_increase_is_refused(connection: psycopg.Connection) -> None:
     slot = insert_slot(connection, 1)
-    with pytest.raises(psycopg.errors.CheckViolation, match="without raising"):
+    with pytest.raises(psycopg.errors.CheckViolation, match="without an increase"):
         connection.execute("UPDATE bot_pool_slots SET cordoned = true WHERE id = %s", [slot])
 
 
@@ -238,11 +236,11 @@ def test_containers_are_unique_at_their_backend(connection: psycopg.Connection) 
     assert known.fetchall() == [(1, None), (2, "the-container")]
 
 
-def test_a_slot_that_is_known_by_no_name_takes_no_container(connection: psycopg.Connection) -> None:
+def test_slot_without_identity_row_takes_no_container(connection: psycopg.Connection) -> None:
     """Nothing would keep another from taking the same."""
     slot = insert_slot(connection, 1)
     connection.execute("DELETE FROM slot_identities")
-    with pytest.raises(psycopg.errors.CheckViolation, match="known by no name"):
+    with pytest.raises(psycopg.errors.CheckViolation, match="no row in slot_identities"):
         connection.execute(
             "UPDATE bot_pool_slots SET container_id = 'c', version = version + 1 WHERE id = %s",
             [slot],

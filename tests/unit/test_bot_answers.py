@@ -14,7 +14,7 @@ AT = datetime(2026, 1, 5, 10, 0, 0, 120_000, tzinfo=UTC)
 FAILED = Bot(
     id=BotId(7),
     correlation_id="c-1",
-    platform=PoolName("teams"),
+    pool_name=PoolName("teams"),
     meeting_url="https://teams.live.com/meet/ä",
     bot_display_name="Botpool",
     status=BotStatus.FAILED,

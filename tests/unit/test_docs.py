@@ -36,7 +36,8 @@ def test_the_bots_drawing_and_its_text_are_its_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["api-reference", "cli-reference", "recovery-table", "settings-reference"]
+    "name",
+    ["api-reference", "cli-reference", "doctor-table", "recovery-table", "settings-reference"],
 )
 def test_a_written_page_is_what_the_code_is(name: str) -> None:
     written = runpy.run_path(str(ROOT / "scripts" / name))

@@ -228,6 +228,6 @@ def test_what_a_platform_says_cannot_steer_the_terminal() -> None:
 
 
 def test_the_verdict() -> None:
-    assert verdict([CHECK.ok(), CHECK.ok()]) == "2 checks: all is well."
+    assert verdict([CHECK.ok(), CHECK.ok()]) == "2 checks: no problem found."
     told = verdict([CHECK.ok(), CHECK.warning("x"), CHECK.wrong("y")])
     assert told == "3 checks: 1 wrong, 1 with a warning."

@@ -17,7 +17,7 @@ def change(number: int) -> Change:
         transaction=number,
         at=datetime(2026, 1, 5, 10, tzinfo=UTC),
         kind="slot.status",
-        platform="zoom",
+        pool_name="zoom",
         bot_id=7,
         slot_id=3,
         slot_name="pool-zoom-003",

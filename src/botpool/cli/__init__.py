@@ -1,14 +1,11 @@
-"""The `botpool` command. Everything heavy is imported inside the commands that need it."""
+"""The `botpool` command. Each command imports heavy modules only when it runs."""
 
 from collections.abc import Sequence
 
-from botpool.cli.importing import importing
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that the arguments name, and give its exit code."""
-    with importing():
-        from botpool.cli.commands import app
-        from botpool.cli.errors import told_in_one_line
+    """Run the command that the arguments name and return its exit code."""
+    from botpool.cli.commands import app
+    from botpool.cli.errors import run_reporting_errors
 
-    return told_in_one_line(app, arguments)
+    return run_reporting_errors(app, arguments)

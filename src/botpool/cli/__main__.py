@@ -1,4 +1,4 @@
-"""`python -m botpool.cli`: the command, where it is not on the path."""
+"""`python -m botpool.cli`: the `botpool` command, where it is not on the PATH."""
 
 import sys
 

@@ -1,22 +1,25 @@
-"""`botpool bot`: send bots into meetings, see them, end them."""
+"""`botpool bot`: send bots into meetings, show them, stop them."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from botpool.cli import output
 from botpool.cli.bot_data import read_bot_data
-from botpool.cli.connection import JsonOption, connected
-from botpool.cli.errors import RequestNotValid, UsedWrongly
+from botpool.cli.errors import InvalidArgument, InvalidRequest
+from botpool.cli.options import JsonOption
+from botpool.cli.server_command import with_client, with_client_and_json
 from botpool.domain.states import BotStatus
 
 if TYPE_CHECKING:
-    from botpool.cli.client import Client
+    from rich.console import RenderableType
 
-BotArgument = Annotated[int, typer.Argument(metavar="BOT", min=1, help="The bot's number.")]
+    from botpool.client import Client, NotValid
 
-_NAMES_HERE = {
+BotArgument = Annotated[int, typer.Argument(metavar="BOT", min=1, help="The bot's id.")]
+
+_OPTION_OF_FIELD = {
     "meetingUrl": "MEETING_URL",
     "botDisplayName": "--name",
     "platform": "--platform",
@@ -25,23 +28,22 @@ _NAMES_HERE = {
     "botData": "--data",
     "idempotency-key": "--idempotency-key",
 }
-"""What the API calls a field, as the user of this command wrote it."""
 
 
-@connected
+@with_client
 def create(
     client: "Client",
     meeting_url: Annotated[str, typer.Argument(metavar="MEETING_URL", help="The meeting's link.")],
     name: Annotated[
-        str | None, typer.Option(help="The name that the meeting sees. Default: Botpool")
+        str | None, typer.Option(help="The bot's name in the meeting. Default: Botpool")
     ] = None,
     platform: Annotated[
-        str | None, typer.Option(help="The pool to use. Default: read from the link")
+        str | None, typer.Option(help="The pool. Default: derived from the link")
     ] = None,
     queue_timeout_ms: Annotated[
         int | None,
         typer.Option(
-            metavar="MS", help="How long to wait for a slot; 0: not at all. Default: 300000"
+            metavar="MS", help="How long to wait for a slot; 0: do not queue. Default: 300000"
         ),
     ] = None,
     priority: Annotated[
@@ -50,15 +52,15 @@ def create(
     data: Annotated[
         str | None,
         typer.Option(
-            metavar="JSON|@FILE", help="A JSON object for the bot: itself, @file, or @- for stdin."
+            metavar="JSON|@FILE", help="A JSON object for the bot; @FILE reads it, @- from stdin."
         ),
     ] = None,
     idempotency_key: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="With the same text again, no second bot is made."),
+        typer.Option(metavar="TEXT", help="The same key again returns the same bot."),
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Follow the bot to its end; exit 1 unless it is DONE.")
+        bool, typer.Option("--wait", help="Wait for the bot's end; exit 1 unless it is DONE.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -69,37 +71,46 @@ def create(
     botpool bot create https://meet.google.com/abc-defg-hij --wait \\
         --data '{"staySeconds": 3}'
     """
-    wanted: dict[str, Any] = {
-        "meetingUrl": meeting_url,
-        "botDisplayName": name,
-        "platform": platform,
-        "queueTimeoutMs": queue_timeout_ms,
-        "priority": priority,
-        "botData": read_bot_data(data) if data is not None else None,
-    }
-    if idempotency_key is not None and not all("!" <= each <= "~" for each in idempotency_key):
-        raise UsedWrongly("--idempotency-key", "may have visible ASCII characters only")
-    try:
-        answer = client.create_bot(
-            {field: value for field, value in wanted.items() if value is not None}, idempotency_key
-        )
-    except RequestNotValid as error:
-        raise error.in_words_of(_NAMES_HERE) from None
-    if wait:
-        from botpool.cli import following
+    from botpool.client import NotValid
 
-        answer = following.to_its_end(client, answer)
+    bot_data = read_bot_data(data) if data is not None else None
+    if idempotency_key is not None and not all("!" <= each <= "~" for each in idempotency_key):
+        raise InvalidArgument("--idempotency-key", "must be visible ASCII characters")
+    try:
+        bot = client.create(
+            meeting_url,
+            display_name=name,
+            platform=platform,
+            queue_timeout_ms=queue_timeout_ms,
+            priority=priority,
+            bot_data=bot_data,
+            idempotency_key=idempotency_key,
+        )
+    except NotValid as error:
+        raise InvalidRequest(_in_words_of_options(error)) from error
+    if wait:
+        from botpool.cli.waiting import wait_for_end
+
+        bot = wait_for_end(client, bot)
     if as_json:
-        output.write_json(answer.content)
+        output.write_json(client.response.content)
     else:
         from botpool.cli import details
 
-        output.show(details.bot_line(answer.body))
-    if wait and answer.body["bot"]["status"] != BotStatus.DONE:
+        output.show(details.bot_line(bot))
+    if wait and bot.status != BotStatus.DONE:
         raise typer.Exit(1)
 
 
-@connected
+def _in_words_of_options(error: "NotValid") -> str:
+    """The problem of each field, under the name of its option."""
+    problems = [
+        f"{_OPTION_OF_FIELD.get(name, name)}: {text}" for name, text in error.fields.items()
+    ]
+    return "; ".join(problems) or error.detail
+
+
+@with_client_and_json
 def list_(
     client: "Client",
     status: Annotated[
@@ -108,14 +119,13 @@ def list_(
     platform: Annotated[str | None, typer.Option(help="Only bots of this pool.")] = None,
     search: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Only bots with this in link, name or correlation id."),
+        typer.Option(metavar="TEXT", help="Only bots with TEXT in link, name or correlation id."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, metavar="N", help="How many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=500, metavar="N", help="At most N bots.")] = 50,
     cursor: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Go on where the last list ended.")
+        str | None, typer.Option(metavar="TEXT", help="Continue a list; it prints its cursor.")
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> "RenderableType":
     """List bots, newest first.
 
     \b
@@ -123,79 +133,65 @@ def list_(
     botpool bot list --search abc-defg-hij
     botpool bot list --json | jq '.bots[].id'
     """
-    answer = client.bots(
-        status=status, platform=platform, search=search, limit=limit, cursor=cursor
-    )
-    if as_json:
-        output.write_json(answer.content)
-        return
+    from rich.console import Group
+
     from botpool.cli import tables
 
-    more = answer.body["nextCursor"]
-    if answer.body["bots"]:
-        output.show(tables.bots(answer.body["bots"], answer.at))
-        if more:
-            output.show(f"Older ones: --cursor {more}")
-    elif more:
-        output.show(f"No bot so far is like that. Search on: --cursor {more}")
-    elif status or platform or search or cursor:
-        output.show("No bot is like that.")
-    else:
-        output.show("No bots. Send one with 'botpool bot create <meeting link>'.")
+    page = client.bots_page(
+        status=status, platform=platform, search=search, limit=limit, cursor=cursor
+    )
+    more = page.next_cursor
+    if page.bots:
+        table = tables.bots(page.bots, client.response.server_time)
+        return Group(table, f"Older bots: --cursor {more}") if more else table
+    if more:
+        return f"No match so far. Continue with --cursor {more}"
+    if status or platform or search or cursor:
+        return "No bot matches."
+    return "No bots. Send one with 'botpool bot create <meeting link>'."
 
 
-@connected
-def show(client: "Client", bot: BotArgument, as_json: JsonOption = False) -> None:
-    """Show all about a bot, with its place in the queue while it waits.
+@with_client_and_json
+def show(client: "Client", bot: BotArgument) -> "RenderableType":
+    """Show a bot, with its position while it is queued.
 
     \b
     botpool bot show 7
     """
-    answer = client.bot(bot)
-    if as_json:
-        output.write_json(answer.content)
-    else:
-        from botpool.cli import details
+    from botpool.cli import details
 
-        output.show(details.bot(answer.body, answer.at))
+    found = client.get(bot)
+    return details.bot(found, client.response.server_time)
 
 
-@connected
-def stop(client: "Client", bot: BotArgument, as_json: JsonOption = False) -> None:
-    """End a bot.
-
-    It is cancelled while it waits or deploys, and asked to leave once it runs.
+@with_client_and_json
+def stop(client: "Client", bot: BotArgument) -> "RenderableType":
+    """Stop a bot: cancel it while it waits or deploys, ask it to leave once it runs.
 
     \b
     botpool bot stop 7
     """
-    answer = client.stop_bot(bot)
-    if as_json:
-        output.write_json(answer.content)
-    else:
-        from botpool.cli import details
+    from botpool.cli import details
 
-        line = details.bot_line(answer.body)
-        output.show(line.append(" (it had ended already)") if answer.status == 200 else line)
+    found = client.stop(bot)
+    note = " (it had already ended)" if client.response.status == 200 else ""
+    return details.bot_line(found).append(note)
 
 
-@connected
-def events(client: "Client", bot: BotArgument, as_json: JsonOption = False) -> None:
-    """Show what happened to a bot, oldest first.
+@with_client_and_json
+def events(client: "Client", bot: BotArgument) -> "RenderableType":
+    """Show a bot's history, oldest first.
 
     \b
     botpool bot events 7
     """
-    answer = client.bot_events(bot)
-    if as_json:
-        output.write_json(answer.content)
-    else:
-        from botpool.cli import tables
+    from botpool.cli import tables
 
-        output.show(tables.bot_history(answer.body["events"]))
+    found = client.events(bot)
+    return tables.bot_history(found)
 
 
-@connected
+@with_client
 def logs(
     client: "Client",
     bot: BotArgument,
@@ -203,7 +199,7 @@ def logs(
         int | None, typer.Option(min=0, max=100_000, metavar="N", help="Only the last N lines.")
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until the bot's container ends.")
+        bool, typer.Option("--follow", "-f", help="Continue until the bot's container ends.")
     ] = False,
 ) -> None:
     """Print the output of a bot's container.
@@ -212,7 +208,6 @@ def logs(
     botpool bot logs 7 --tail 20
     botpool bot logs 7 --follow
     """
-    with client.bot_logs(bot, tail=tail, follow=follow) as chunks:
-        for chunk in chunks:
-            sys.stdout.buffer.write(chunk)
-            sys.stdout.buffer.flush()
+    for part in client.logs(bot, tail=tail, follow=follow):
+        sys.stdout.buffer.write(part)
+        sys.stdout.buffer.flush()

@@ -1,19 +1,19 @@
-"""All commands, under their names."""
+"""The tree of all commands."""
 
 from collections.abc import Callable
 from typing import Any
 
 import typer
 
-from botpool.cli import benching, bots, doctor, emulate, keys, pools, serving, slots
+from botpool.cli import bots, database, doctor, emulate, keys, pools, server, settings, slots
+from botpool.cli.demo import demo
 from botpool.cli.watch import watch
 
-# Plain help: to import what draws boxes takes longer than everything else that help does.
+# Plain help: rich help would take longer to import than everything else that help needs.
 _PLAIN: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
 
 
-def _help_if_alone(context: typer.Context) -> None:
-    """A command without its verb is answered with what there is."""
+def _print_help_without_subcommand(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)
@@ -21,36 +21,36 @@ def _help_if_alone(context: typer.Context) -> None:
 
 def _group(help_text: str, **commands: Callable[..., None]) -> typer.Typer:
     group = typer.Typer(help=help_text, **_PLAIN)
-    group.callback(invoke_without_command=True)(_help_if_alone)
+    group.callback(invoke_without_command=True)(_print_help_without_subcommand)
     for name, command in commands.items():
         group.command(name)(command)
     return group
 
 
-_WELCOME = """The control plane for pools of slow-to-start bot containers.
+_HELP = """The control plane for pools of slow-to-start bot containers.
 
 \b
-botpool up                             # everything, on this machine
+botpool up                             # run everything on this machine
 botpool bot create <meeting link> --wait
-botpool watch                          # the pools, live
-botpool doctor                         # is everything as it must be?
+botpool watch                          # show the pools, live
+botpool doctor                         # check a running installation
 """
 
 app = _group(
-    _WELCOME,
-    up=serving.up,
-    serve=serving.serve,
-    migrate=serving.migrate,
+    _HELP,
+    up=server.up,
+    serve=server.serve,
+    migrate=database.migrate,
     doctor=doctor.doctor,
-    demo=serving.demo,
-    bench=benching.bench,
+    settings=settings.settings,
+    demo=demo,
     watch=watch,
     queue=pools.queue,
     recover=pools.recover,
 )
 app.add_typer(
     _group(
-        "Bots: send them into meetings, see them, end them.",
+        "Bots: send them into meetings, show them, stop them.",
         create=bots.create,
         list=bots.list_,
         show=bots.show,
@@ -62,7 +62,7 @@ app.add_typer(
 )
 app.add_typer(
     _group(
-        "Slots: the places where bots run.",
+        "Slots: capacity for one bot each.",
         list=slots.list_,
         show=slots.show,
         cordon=slots.cordon,
@@ -85,7 +85,7 @@ app.add_typer(
 )
 app.add_typer(
     _group(
-        "API keys, made in the database: the server need not run.",
+        "API keys, created in the database: the server need not run.",
         create=keys.create,
         list=keys.list_,
         revoke=keys.revoke,
@@ -93,6 +93,6 @@ app.add_typer(
     name="key",
 )
 app.add_typer(
-    _group("Emulated platforms, to try and test against.", coolify=emulate.coolify),
+    _group("Emulated backends, to try Botpool and to test it.", coolify=emulate.coolify),
     name="emulate",
 )

@@ -1,101 +1,95 @@
-"""One thing in full: a bot, a slot, a pool."""
+"""Details of one bot, slot or pool."""
 
 from datetime import datetime
 
 from rich.table import Table
 from rich.text import Text
 
-from botpool.cli import shapes
-from botpool.cli.cells import facts, said, status
-from botpool.cli.tables import share, state
-from botpool.cli.times import exactly, of_ms, span
-from botpool.domain.states import FINAL
+from botpool.cli.formatting import cell, detail_table, status
+from botpool.cli.tables import percentage, pool_state
+from botpool.cli.times import duration, duration_of_ms, time_and_age
+from botpool.client import Bot, Pool, Slot
 
 
-def bot(answer: shapes.BotAnswer, now: datetime) -> Table:
-    shown = answer["bot"]
-    table = facts()
-    table.add_row("bot", str(shown["id"]))
-    table.add_row("status", status(shown["status"]))
-    if place := queue_place(answer):
-        table.add_row("queue", place)
-    if shown["failureCode"]:
-        table.add_row("failure", said(f"{shown['failureCode']}: {shown['failureReason']}"))
-    table.add_row("name", said(shown["botDisplayName"]))
-    table.add_row("meeting", said(shown["meetingUrl"]))
-    table.add_row("platform", said(shown["platform"]))
-    table.add_row("priority", str(shown["priority"]))
-    table.add_row("slot", said(shown["slotName"]))
-    table.add_row("container", said(shown["containerId"]))
-    table.add_row("attempts", str(shown["attempts"]))
-    table.add_row("correlation", said(shown["correlationId"]))
-    table.add_row("created", exactly(shown["createdAt"], now))
-    table.add_row("queued", exactly(shown["queuedAt"], now))
-    table.add_row("assigned", exactly(shown["assignedAt"], now))
-    table.add_row("started", exactly(shown["startedAt"], now))
-    table.add_row("heartbeat", exactly(shown["lastHeartbeatAt"], now))
-    table.add_row("ended", exactly(shown["endedAt"], now))
+def bot(shown: Bot, now: datetime) -> Table:
+    table = detail_table()
+    table.add_row("bot", str(shown.id))
+    table.add_row("status", status(shown.status))
+    if position := queue_position(shown):
+        table.add_row("queue", position)
+    if shown.failure_code:
+        table.add_row("failure", cell(f"{shown.failure_code}: {shown.failure_reason}"))
+    table.add_row("name", cell(shown.bot_display_name))
+    table.add_row("meeting", cell(shown.meeting_url))
+    table.add_row("platform", cell(shown.platform))
+    table.add_row("priority", str(shown.priority))
+    table.add_row("slot", cell(shown.slot_name))
+    table.add_row("container", cell(shown.container_id))
+    table.add_row("attempts", str(shown.attempts))
+    table.add_row("correlation", cell(shown.correlation_id))
+    table.add_row("created", time_and_age(shown.created_at, now))
+    table.add_row("queued", time_and_age(shown.queued_at, now))
+    table.add_row("assigned", time_and_age(shown.assigned_at, now))
+    table.add_row("started", time_and_age(shown.started_at, now))
+    table.add_row("heartbeat", time_and_age(shown.last_heartbeat_at, now))
+    table.add_row("ended", time_and_age(shown.ended_at, now))
     return table
 
 
-def bot_line(answer: shapes.BotAnswer) -> Text:
-    """A bot in a line: where it is, where it waits, or why it failed."""
-    shown = answer["bot"]
-    line = Text(f"Bot {shown['id']} ").append_text(status(shown["status"]))
-    if place := queue_place(answer):
-        line.append(f", {place}")
-    elif shown["failureReason"]:
-        line.append(f" {shown['failureCode'] or ''}: ").append_text(said(shown["failureReason"]))
-    elif shown["slotName"] and shown["status"] not in FINAL:
-        line.append(" in ").append_text(said(shown["slotName"]))
+def bot_line(shown: Bot) -> Text:
+    """A bot in one line: its status, with its position, its failure or its slot."""
+    line = Text(f"Bot {shown.id} ").append_text(status(shown.status))
+    if position := queue_position(shown):
+        line.append(f", {position}")
+    elif shown.failure_reason:
+        line.append(f" {shown.failure_code or ''}: ").append_text(cell(shown.failure_reason))
+    elif shown.slot_name and not shown.is_final:
+        line.append(" in ").append_text(cell(shown.slot_name))
     return line
 
 
-def queue_place(answer: shapes.BotAnswer) -> str | None:
-    """Only a bot that waits has a place."""
-    if "queuePosition" not in answer:
+def queue_position(shown: Bot) -> str | None:
+    """The position of a queued bot and its estimated wait."""
+    if shown.queue_position is None:
         return None
-    place = f"number {answer['queuePosition']} in the queue"
-    if "estimatedWaitMs" in answer:
-        place += f", about {span(answer['estimatedWaitMs'] / 1000)} to wait"
-    return place
+    position = f"number {shown.queue_position} in the queue"
+    if shown.estimated_wait_ms is not None:
+        position += f", estimated wait {duration(shown.estimated_wait_ms / 1000)}"
+    return position
 
 
-def slot(shown: shapes.Slot, now: datetime) -> Table:
-    table = facts()
-    table.add_row("slot", str(shown["id"]))
-    table.add_row("name", said(shown["name"]))
-    table.add_row("platform", said(shown["platform"]))
-    table.add_row("status", status(shown["status"], shown["phase"]))
-    table.add_row("cordoned", "yes" if shown["cordoned"] else "no")
-    if shown["errorMessage"]:
-        table.add_row("error", said(shown["errorMessage"]))
-    table.add_row("bot", said(shown["assignedBotId"]))
-    table.add_row("container", said(shown["containerId"]))
-    table.add_row("image", said(shown["image"]))
-    table.add_row(
-        "recoveries", f"{shown['recoveryAttempts']}, {shown['skippedRecoveries']} skipped"
-    )
-    table.add_row("created", exactly(shown["createdAt"], now))
-    table.add_row("assigned", exactly(shown["lastAssignedAt"], now))
-    table.add_row("released", exactly(shown["lastReleasedAt"], now))
-    table.add_row("used", exactly(shown["lastUsedAt"], now))
+def slot(shown: Slot, now: datetime) -> Table:
+    table = detail_table()
+    table.add_row("slot", str(shown.id))
+    table.add_row("name", cell(shown.name))
+    table.add_row("platform", cell(shown.platform))
+    table.add_row("status", status(shown.status, shown.phase))
+    table.add_row("cordoned", "yes" if shown.cordoned else "no")
+    if shown.error_message:
+        table.add_row("error", cell(shown.error_message))
+    table.add_row("bot", cell(shown.assigned_bot_id))
+    table.add_row("container", cell(shown.container_id))
+    table.add_row("image", cell(shown.image))
+    table.add_row("resets", f"{shown.recovery_attempts}, {shown.skipped_recoveries} skipped")
+    table.add_row("created", time_and_age(shown.created_at, now))
+    table.add_row("assigned", time_and_age(shown.last_assigned_at, now))
+    table.add_row("released", time_and_age(shown.last_released_at, now))
+    table.add_row("used", time_and_age(shown.last_used_at, now))
     return table
 
 
-def pool(shown: shapes.Pool) -> Table:
-    health = shown["backendHealth"]
-    by_status = (f"{count} {name}" for name, count in sorted(shown["slotsByStatus"].items()))
-    table = facts()
-    table.add_row("pool", said(shown["platform"]))
-    table.add_row("state", state(shown))
-    table.add_row("backend", said(f"{shown['backend']}: {health['detail'] or 'in order'}"))
-    table.add_row("image", said(shown["image"]))
-    table.add_row("slots", f"{shown['size']} of at most {shown['maxSize']}")
-    table.add_row("", ", ".join(by_status) or "none yet: they are made when bots come")
-    table.add_row("queue", f"{shown['queueDepth']} waiting")
-    table.add_row("oldest wait", of_ms(shown["oldestWaitMs"]))
-    table.add_row("warm starts", share(shown["warmHitRatio"]))
-    table.add_row("to running", f"{of_ms(shown['timeToRunningP50Ms'])} for half of the bots")
-    table.add_row("", f"{of_ms(shown['timeToRunningP95Ms'])} for 95 % of them")
+def pool(shown: Pool) -> Table:
+    by_status = (f"{count} {name}" for name, count in sorted(shown.slots_by_status.items()))
+    table = detail_table()
+    table.add_row("pool", cell(shown.platform))
+    table.add_row("state", pool_state(shown))
+    table.add_row("backend", cell(f"{shown.backend}: {shown.backend_health.detail or 'ok'}"))
+    table.add_row("image", cell(shown.image))
+    table.add_row("slots", f"{shown.size} of at most {shown.max_size}")
+    table.add_row("", ", ".join(by_status) or "none: Botpool creates slots when bots need them")
+    table.add_row("queue", f"{shown.queue_depth} bots")
+    table.add_row("longest wait", duration_of_ms(shown.oldest_wait_ms))
+    table.add_row("warm starts", percentage(shown.warm_hit_ratio))
+    table.add_row("time to running", f"p50 {duration_of_ms(shown.time_to_running_p50_ms)}")
+    table.add_row("", f"p95 {duration_of_ms(shown.time_to_running_p95_ms)}")
     return table

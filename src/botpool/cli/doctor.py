@@ -1,7 +1,7 @@
-"""`botpool doctor`: is everything as it must be? Reads, compares, says what to do; changes nothing.
+"""`botpool doctor`: checks an installation and says what to do. It changes nothing.
 
-It needs no server and no API key, only the settings of `serve` or `up`: when the server does not
-answer is when somebody asks.
+It needs the settings of `serve` or `up`, but neither a server nor an API key, so that it works when
+the server does not answer.
 """
 
 import sys
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from botpool.cli import output
-from botpool.cli.connection import ConfigOption, DataDirOption
+from botpool.cli.options import ConfigOption, DataDirOption
 from botpool.domain.errors import BotpoolError, SettingError
 
 if TYPE_CHECKING:
@@ -25,31 +25,33 @@ if TYPE_CHECKING:
     from botpool.settings import Settings
     from botpool.store.installation import Installation
 
-_PATIENCE_S = 2.0
-_NO_SECRET = ""  # it signs the tokens of agents, and none is started here
+_PROGRESS_AFTER_S = 2.0
+_NO_SECRET = ""  # The secret signs agents' tokens, and doctor starts no agent.
 _STYLES = {"ok": "green", "warning": "yellow", "wrong": "bold red"}
 
-ListingOption = Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")]
+FindingsJsonOption = Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")]
 
 
 @dataclass(eq=False)
 class NothingRuns(BotpoolError):
+    """There is no embedded database to check."""
+
     data_dir: str
 
     def __str__(self) -> str:
         return (
-            f"No Botpool runs on the data directory {self.data_dir}: there is nothing to examine. "
-            "Start it with 'botpool up', or name another with --data-dir or --config."
+            f"No Botpool runs on the data directory {self.data_dir}, so there is nothing to check. "
+            "Start it with 'botpool up', or give another directory with --data-dir or --config."
         )
 
 
 def doctor(
-    config: ConfigOption = None, data_dir: DataDirOption = None, as_json: ListingOption = False
+    config: ConfigOption = None, data_dir: DataDirOption = None, as_json: FindingsJsonOption = False
 ) -> None:
-    """Examine a running system: its database, its backends, what must always hold.
+    """Check a running installation: its database, its backends and its invariants.
 
-    Give it the settings of 'serve' or 'up'. It only reads. Exit code 0: all is well, perhaps with
-    warnings; 1: something is wrong.
+    It needs the settings of 'serve' or 'up', and only reads. Exit code 0: no problem, perhaps
+    warnings; 1: a problem.
 
     \b
     botpool doctor --config /etc/botpool.toml
@@ -60,7 +62,7 @@ def doctor(
     from botpool.settings import load_settings
 
     settings = load_settings(config, {"data_dir": data_dir})
-    findings = asyncio.run(_examine(settings, _installed(settings)))
+    findings = asyncio.run(_check(settings, _installation(settings)))
     wrong = [each for each in findings if each.result == "wrong"]
     if as_json:
         output.write_json(_json(findings, ok=not wrong))
@@ -72,9 +74,9 @@ def doctor(
 def table(findings: "Sequence[Finding]") -> "Table":
     from rich.text import Text
 
-    from botpool.cli.cells import clean, listing
+    from botpool.cli.formatting import list_table, sanitised
 
-    shown = listing()
+    shown = list_table()
     shown.add_column("CHECK", no_wrap=True)
     shown.add_column("RESULT", no_wrap=True)
     shown.add_column("FOUND", overflow="fold", ratio=1)
@@ -83,8 +85,8 @@ def table(findings: "Sequence[Finding]") -> "Table":
         shown.add_row(
             each.check,
             Text(each.result, style=_STYLES[each.result]),
-            Text(clean(each.found)) if each.found else Text(each.meaning, style="dim"),
-            Text(clean(each.remedy)),
+            Text(sanitised(each.found)) if each.found else Text(each.meaning, style="dim"),
+            Text(sanitised(each.remedy)),
         )
     return shown
 
@@ -96,7 +98,7 @@ def verdict(findings: "Sequence[Finding]") -> str:
     checked = f"{len(findings)} checks"
     if wrong or warnings:
         return f"{checked}: {wrong} wrong, {warnings} with a warning."
-    return f"{checked}: all is well."
+    return f"{checked}: no problem found."
 
 
 def _json(findings: "Sequence[Finding]", *, ok: bool) -> bytes:
@@ -107,8 +109,8 @@ def _json(findings: "Sequence[Finding]", *, ok: bool) -> bytes:
     return json.dumps(answer, ensure_ascii=False).encode()
 
 
-def _installed(settings: "Settings") -> "Installation":
-    """As `serve` finds it, but nothing is made or started where it is missing."""
+def _installation(settings: "Settings") -> "Installation":
+    """The installation that `serve` uses. Missing parts are not created."""
     from botpool.store.data_dir import DataDir
     from botpool.store.embedded import EmbeddedPostgres
     from botpool.store.installation import Installation
@@ -127,7 +129,7 @@ def _installed(settings: "Settings") -> "Installation":
     if url is None:
         raise NothingRuns(str(data_dir.root))
     if not data_dir.installation_file.exists():
-        problem = f"{data_dir.installation_file} is missing beside a running database"
+        problem = f"{data_dir.installation_file} is missing although the database runs"
         raise SettingError("data_dir", problem)
     return Installation(
         database_url=url,
@@ -137,29 +139,29 @@ def _installed(settings: "Settings") -> "Installation":
     )
 
 
-async def _examine(settings: "Settings", installed: "Installation") -> "list[Finding]":
+async def _check(settings: "Settings", installed: "Installation") -> "list[Finding]":
     from botpool.app import under_examination
     from botpool.engine.maintenance.doctor import examine
 
     findings: list[Finding] = []
     async with under_examination(settings, installed) as subject:
-        with _progress() as say_looked_at:
+        with _progress() as show_done:
             async with aclosing(examine(subject)) as examination:
                 async for finding in examination:
                     findings.append(finding)
-                    say_looked_at(finding.check)
+                    show_done(finding.check)
     return findings
 
 
 @contextmanager
 def _progress() -> "Iterator[Callable[[str], None]]":
-    """On a terminal, what was looked at last: once it takes long enough to wonder."""
+    """Show the latest finished check on a terminal, if the checks take long."""
     import asyncio
 
-    status = output.console(sys.stderr).status("Looking …")
-    start = asyncio.get_running_loop().call_later(_PATIENCE_S, status.start)
+    status = output.console(sys.stderr).status("Checking …")
+    start = asyncio.get_running_loop().call_later(_PROGRESS_AFTER_S, status.start)
     try:
-        yield lambda check: status.update(f"Looking: {check} is done …")
+        yield lambda check: status.update(f"Checking … {check} is done")
     finally:
         start.cancel()
         status.stop()

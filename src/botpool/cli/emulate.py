@@ -1,4 +1,4 @@
-"""`botpool emulate`: platforms to try Botpool against, with nothing installed and nothing paid."""
+"""`botpool emulate`: emulated backends, to try Botpool without installing or paying anything."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,46 +6,45 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from botpool.cli.errors import UsedWrongly
+from botpool.cli.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from botpool.emulators.coolify import ContainerRuntime, EmulatorServer, Nature
+    from botpool.emulators.coolify import ContainerRuntime, EmulatorConfig, EmulatorServer
 
 _DEMO_BOT = "the demo bot"
-_LOOK_INTERVAL_S = 15.0
-_SHORTEST_LOOK_INTERVAL_S = 0.5
-_TOKEN = "1|emulated"  # noqa: S105 - it opens nothing but the emulator
+_POLL_INTERVAL_S = 15.0
+_SHORTEST_POLL_INTERVAL_S = 0.5
+_TOKEN = "1|emulated"  # noqa: S105 - the token of the emulator only
 
 
 def coolify(
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port to listen on. 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, help="The port to listen on; 0: any free port.")
     ] = 8701,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    token: Annotated[str, typer.Option(help="The API token that is accepted.")] = _TOKEN,
+    token: Annotated[str, typer.Option(help="The API token to accept.")] = _TOKEN,
     time_scale: Annotated[
-        float, typer.Option(help="Emulated seconds in a second: 60 runs a minute in a second.")
+        float, typer.Option(help="Emulated seconds per second; 60 runs a minute in a second.")
     ] = 1.0,
     concurrent_builds: Annotated[
-        int, typer.Option(min=1, help="Deployments at once on the server; others wait in a queue.")
+        int, typer.Option(min=1, help="Deployments at once on the server; others are queued.")
     ] = 2,
     workers: Annotated[
         int, typer.Option(min=1, help="Jobs at once: deployments, stops and deletes together.")
     ] = 4,
-    seed: Annotated[int, typer.Option(help="The same seed, the same delays and faults.")] = 0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same delays and faults.")] = 0,
     command: Annotated[
-        str, typer.Option(help="What runs in every container, whatever its image.")
+        str, typer.Option(help="The command that runs in every container, for any image.")
     ] = _DEMO_BOT,
     no_processes: Annotated[
-        bool, typer.Option("--no-processes", help="Containers run in name only.")
+        bool, typer.Option("--no-processes", help="Start no processes for the containers.")
     ] = False,
 ) -> None:
     """Run an emulated Coolify: its API, its delays and, on demand, its failures.
 
-    Containers are local processes and images take their time to be pulled, but nothing is
-    downloaded. A first start takes 7 minutes, a later one 30 seconds; --time-scale makes them
-    shorter. Faults are set by HTTP. What is needed to go on is printed, ready to paste: a
-    botpool.toml, and how to see what is true and let something go wrong.
+    Containers are local processes. Pulling an image takes its time, but downloads nothing. A first
+    start takes 7 minutes, a later one 30 seconds; --time-scale shortens both. The command prints
+    a botpool.toml to paste, and requests that show the emulator's state and set faults.
 
     \b
     botpool emulate coolify --time-scale 60
@@ -54,17 +53,22 @@ def coolify(
     import asyncio
 
     if not 0 < time_scale <= 100_000:
-        raise UsedWrongly("--time-scale", "must be more than 0 and at most 100000")
+        raise InvalidArgument("--time-scale", "must be more than 0 and at most 100000")
     if not token.isascii() or not token.isprintable() or token.strip() != token or not token:
-        raise UsedWrongly("--token", "must be printable ASCII without spaces around it")
+        raise InvalidArgument("--token", "must be printable ASCII without spaces around it")
 
-    from botpool.emulators.coolify import EmulatorServer, Nature, ScaledClock, World
+    from botpool.emulators.coolify import (
+        EmulatedCoolify,
+        EmulatorConfig,
+        EmulatorServer,
+        ScaledClock,
+    )
 
-    nature = Nature(token=token, concurrent_builds=concurrent_builds, workers=workers)
+    config = EmulatorConfig(token=token, concurrent_builds=concurrent_builds, workers=workers)
     with _runtime(command, no_processes=no_processes) as runtime:
-        world = World(nature, seed=seed, runtime=runtime)
-        server = EmulatorServer(world, ScaledClock(time_scale), host=host, port=port)
-        asyncio.run(_serve(server, nature, time_scale))
+        emulated = EmulatedCoolify(config, seed=seed, runtime=runtime)
+        server = EmulatorServer(emulated, ScaledClock(time_scale), host=host, port=port)
+        asyncio.run(_serve(server, config, time_scale))
 
 
 @contextmanager
@@ -72,10 +76,10 @@ def _runtime(command: str, *, no_processes: bool) -> "Iterator[ContainerRuntime]
     import shlex
     import shutil
 
-    from botpool.emulators.coolify import NoProcesses, ProcessRuntime
+    from botpool.emulators.coolify import ProcessRuntime, SimulatedRuntime
 
     if no_processes:
-        yield NoProcesses()
+        yield SimulatedRuntime()
         return
     if command == _DEMO_BOT:
         with ProcessRuntime() as runtime:
@@ -84,15 +88,17 @@ def _runtime(command: str, *, no_processes: bool) -> "Iterator[ContainerRuntime]
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise UsedWrongly("--command", str(error).lower()) from error
+        raise InvalidArgument("--command", str(error).lower()) from error
     if not words or shutil.which(words[0]) is None:
-        raise UsedWrongly("--command", f"{words[0] if words else 'nothing'!r} cannot be run")
+        raise InvalidArgument(
+            "--command", f"{words[0] if words else ''!r} is not a command on this machine"
+        )
     with ProcessRuntime(words) as runtime:
         yield runtime
 
 
-async def _serve(server: "EmulatorServer", nature: "Nature", time_scale: float) -> None:
-    """Until a signal; then no container is left."""
+async def _serve(server: "EmulatorServer", config: "EmulatorConfig", time_scale: float) -> None:
+    """Serve until a signal, then stop all containers."""
     import asyncio
     import signal
 
@@ -100,43 +106,43 @@ async def _serve(server: "EmulatorServer", nature: "Nature", time_scale: float) 
         await server.start()
     except OSError as error:
         problem = (error.strerror or str(error)).lower()
-        raise UsedWrongly("--port", f"{server.url} cannot be used: {problem}") from error
+        raise InvalidArgument("--port", f"{server.url} cannot be used: {problem}") from error
     stop = asyncio.Event()
     loop, signals = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
     for number in signals:
         loop.add_signal_handler(number, stop.set)
-    typer.echo(welcome(server.url, nature, time_scale))
-    waiting = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.failed())}
+    typer.echo(instructions(server.url, config, time_scale))
+    waiting = {asyncio.ensure_future(stop.wait()), asyncio.ensure_future(server.wait_failed())}
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in waiting:
             task.cancel()
         for number in signals:
-            # Containers are still to be ended, within seconds: no second signal may break that off.
+            # A second signal must not interrupt the stop of the containers, which takes seconds.
             loop.remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)
         await server.stop()
 
 
-def welcome(url: str, nature: "Nature", time_scale: float) -> str:
-    """Everything that is needed to go on, ready to paste."""
+def instructions(url: str, config: "EmulatorConfig", time_scale: float) -> str:
+    """Settings for Botpool and requests for the emulator, ready to paste."""
     import json
 
-    requests = max(int(nature.requests_per_minute * time_scale), 1)
-    longest_lag_s = nature.status_lag_s[1] / time_scale
-    look_s = max(_LOOK_INTERVAL_S / time_scale, _SHORTEST_LOOK_INTERVAL_S)
+    requests = max(int(config.requests_per_minute * time_scale), 1)
+    longest_lag_s = config.status_lag_s[1] / time_scale
+    poll_s = max(_POLL_INTERVAL_S / time_scale, _SHORTEST_POLL_INTERVAL_S)
     return f"""
 An emulated Coolify answers at {url}
 
   API          {url}/api/v1
-  token        {nature.token}
-  project      {nature.project}
-  server       {nature.server}
-  environment  {nature.environment}
-  time         one second here is {time_scale:g} s there
+  token        {config.token}
+  project      {config.project}
+  server       {config.server}
+  environment  {config.environment}
+  time         one real second is {time_scale:g} emulated seconds
 
-For Botpool, a whole botpool.toml:
+A complete botpool.toml for it:
 
 [server]
 public_url = "http://127.0.0.1:8700"
@@ -148,22 +154,22 @@ max_size = 5
 
 [backends.coolify]
 url = "{url}"
-token = {json.dumps(nature.token)}
-project_uuid = "{nature.project}"
-server_uuid = "{nature.server}"
-environment_name = "{nature.environment}"
+token = {json.dumps(config.token)}
+project_uuid = "{config.project}"
+server_uuid = "{config.server}"
+environment_name = "{config.environment}"
 requests_per_minute = {requests}
 status_lag_s = {longest_lag_s:g}
 
 [deploy]
-poll_interval_s = {look_s:g}
+poll_interval_s = {poll_s:g}
 
-See what is true, and let something go wrong:
+Show the emulator's state, set a fault, clear all faults:
 
 curl -s {url}/_emulator
 curl -s {url}/_emulator/state
 curl -s {url}/_emulator/faults -d '{{"stopDoesNothing": {{"times": 1}}}}'
 curl -s {url}/_emulator/faults -d '{{"clear": true}}'
 
-Ctrl-C stops it, and every container with it.
+Ctrl-C stops the emulator and all its containers.
 """

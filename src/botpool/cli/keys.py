@@ -1,10 +1,10 @@
-"""`botpool key`: API keys, made in the database itself.
+"""`botpool key`: API keys, created in the database itself.
 
-The first key of an installation cannot be asked for with a key. Whoever can reach the database by
-the settings may make one; the server need not run.
+An installation's first key cannot be created through the API, which needs a key. Anyone with the
+settings of the database can create one here; the server need not run.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -13,19 +13,23 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from botpool.cli import output
-from botpool.cli.connection import ConfigOption, DataDirOption, JsonOption
-from botpool.cli.errors import UsedWrongly, say
+from botpool.cli.errors import InvalidArgument, print_notice
+from botpool.cli.options import ConfigOption, DataDirOption, JsonOption
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from botpool.api.schemas import Model
+    from botpool.domain.records import ApiKey
     from botpool.engine.api_keys import ApiKeys
 
 T = TypeVar("T")
 _LONGEST_NAME = 100
+_NAME_SHOWN = 32
 
 
 class Scope(StrEnum):
-    """Each includes those before it."""
+    """The scopes of keys. Each includes those before it."""
 
     USER = "user"
     OPERATOR = "operator"
@@ -33,7 +37,7 @@ class Scope(StrEnum):
 
 
 def create(
-    name: Annotated[str, typer.Option(help="Who will use it, for the list of keys.")],
+    name: Annotated[str, typer.Option(help="The key's user, for the list of keys.")],
     scope: Annotated[
         Scope, typer.Option(help="user: bots; operator: also slots and pools; admin: also keys.")
     ] = Scope.USER,
@@ -41,28 +45,28 @@ def create(
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make an API key and print it, this once.
+    """Create an API key and print it. It cannot be shown again.
 
     \b
     botpool key create --name ci
     export BOTPOOL_API_KEY=$(botpool key create --name ops --scope operator)
     """
     if not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
-        raise UsedWrongly("--name", f"must have 1 to {_LONGEST_NAME} printable characters")
+        raise InvalidArgument("--name", f"must have 1 to {_LONGEST_NAME} printable characters")
     key, text = _with_keys(config, data_dir, lambda keys: keys.create(name, scope))
     if as_json:
         from botpool.api import schemas
 
         _write(schemas.NewKey(key=schemas.Key.model_validate(key), secret=text))
     else:
-        say(f"key {key.id} ({scope}) was made; it is shown this once")
+        print_notice(f"created key {key.id} ({scope}); it cannot be shown again")
         typer.echo(text)
 
 
 def list_(
     config: ConfigOption = None, data_dir: DataDirOption = None, as_json: JsonOption = False
 ) -> None:
-    """List all keys, by what may be shown of them.
+    """List all keys, without their secrets.
 
     \b
     botpool key list
@@ -72,13 +76,10 @@ def list_(
         from botpool.api import schemas
 
         _write(schemas.Keys(keys=[schemas.Key.model_validate(key) for key in found]))
-        return
-    from botpool.cli import tables
-
-    if found:
-        output.show(tables.keys(found))
+    elif found:
+        output.show(_table(found))
     else:
-        output.show("No keys. Make one with 'botpool key create --name NAME'.")
+        output.show("No keys. Create one with 'botpool key create --name NAME'.")
 
 
 def revoke(
@@ -87,23 +88,51 @@ def revoke(
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """End a key. Servers notice within ten seconds.
+    """Revoke a key. Servers refuse it within ten seconds.
 
     \b
     botpool key revoke 3
     """
-    ended = _with_keys(config, data_dir, lambda keys: keys.revoke(key))
+    revoked = _with_keys(config, data_dir, lambda keys: keys.revoke(key))
     if as_json:
         from botpool.api import schemas
 
-        _write(schemas.Key.model_validate(ended))
+        _write(schemas.Key.model_validate(revoked))
     else:
-        typer.echo(f"Key {ended.id} ({ended.name}) is revoked; servers notice within ten seconds.")
+        output.show(
+            f"Key {revoked.id} ({revoked.name}) is revoked; servers refuse it within ten seconds."
+        )
 
 
-def _write(answer: "Model") -> None:
-    """As the API would answer."""
-    output.write_json(answer.model_dump_json(by_alias=True).encode())
+def _table(listed: "Sequence[ApiKey]") -> "Table":
+    from datetime import UTC, datetime
+
+    from rich.text import Text
+
+    from botpool.cli.formatting import list_table, shortened
+    from botpool.cli.times import ago
+
+    table = list_table()
+    table.add_column("ID", justify="right")
+    for name in ("NAME", "SCOPE", "BEGINS WITH", "CREATED", "STATE"):
+        table.add_column(name, no_wrap=True)
+    now = datetime.now(UTC)
+    for key in listed:
+        revoked = key.revoked_at and f"revoked {ago(key.revoked_at, now)}"
+        table.add_row(
+            str(key.id),
+            Text(shortened(key.name, _NAME_SHOWN)),
+            key.scope,
+            key.prefix,
+            ago(key.created_at, now),
+            Text(revoked, style="dim") if revoked else Text("valid", style="green"),
+        )
+    return table
+
+
+def _write(response: "Model") -> None:
+    """Print the response of the API for the same request."""
+    output.write_json(response.model_dump_json(by_alias=True).encode())
 
 
 def _with_keys(
@@ -111,7 +140,7 @@ def _with_keys(
 ) -> T:
     import asyncio
 
-    from botpool.cli.serving import database_url
+    from botpool.cli.database import database_url
     from botpool.settings import load_settings
 
     async def run(url: str) -> T:
@@ -134,7 +163,7 @@ async def _keys_in(url: str) -> "AsyncIterator[ApiKeys]":
 
     database = Database(url, max_connections=2)
     try:
-        # Asked first: the pool would try for long and then say only that it has no connection.
+        # Connect once before the pool does: the pool retries for long and hides the cause.
         await (await database.listener()).close()
         await database.open()
         check_schema(await database.applied_migrations())

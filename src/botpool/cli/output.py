@@ -1,4 +1,4 @@
-"""Standard output: tables for people, the API's own bytes for programs."""
+"""Standard output: tables for people, the server's JSON for programs."""
 
 import os
 import sys
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-_UNBOUNDED = 1000
+_UNLIMITED = 1000
 
 
 def console(stream: TextIO | None = None) -> "Console":
-    """Plain where nobody sees colours; without a terminal, lines are as long as they need to be.
+    """A console without colours and without a line width, unless the stream is a terminal.
 
-    With NO_COLOR, rich still writes bold and dim. Those are escape sequences too.
+    With NO_COLOR there is no escape sequence at all; rich alone would still write bold and dim.
     """
     from rich.console import Console
 
@@ -22,7 +22,7 @@ def console(stream: TextIO | None = None) -> "Console":
     return Console(
         file=stream,
         color_system=None if os.environ.get("NO_COLOR") else "auto",
-        width=None if terminal or os.environ.get("COLUMNS") else _UNBOUNDED,
+        width=None if terminal or os.environ.get("COLUMNS") else _UNLIMITED,
         highlight=False,
         markup=False,
         emoji=False,
@@ -36,7 +36,7 @@ def show(*parts: "RenderableType") -> None:
 
 
 def write_json(content: bytes) -> None:
-    """The answer as it came. Bytes, so that no encoding of the terminal's changes it."""
+    """Write JSON unchanged, independent of the terminal's encoding."""
     sys.stdout.flush()
     sys.stdout.buffer.write(content + b"\n")
     sys.stdout.buffer.flush()

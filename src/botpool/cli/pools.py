@@ -1,130 +1,104 @@
-"""`botpool pool` and `botpool queue`: how the pools stand, and who waits for them."""
+"""`botpool pool`, `botpool queue` and `botpool recover`."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from botpool.cli import output
-from botpool.cli.connection import JsonOption, connected
+from botpool.cli.server_command import with_client_and_json
 
 if TYPE_CHECKING:
-    from botpool.cli.answers import Answer
-    from botpool.cli.client import Client
-    from botpool.cli.shapes import PoolAnswer
+    from rich.console import RenderableType
+
+    from botpool.client import Client
 
 PoolArgument = Annotated[
-    str, typer.Argument(metavar="PLATFORM", help="The pool's platform: google-meet.")
+    str, typer.Argument(metavar="PLATFORM", help="The pool's name, such as google-meet.")
 ]
 
 
-@connected
-def list_(client: "Client", as_json: JsonOption = False) -> None:
+@with_client_and_json
+def list_(client: "Client") -> "RenderableType":
     """List pools: slots, queue, share of warm starts, time to running (P50, P95).
 
     \b
     botpool pool list
     """
-    answer = client.pools()
-    if as_json:
-        output.write_json(answer.content)
-    else:
-        from botpool.cli import tables
+    from botpool.cli import tables
 
-        output.show(tables.pools(answer.body["pools"]))
+    return tables.pools(client.pools())
 
 
-@connected
-def show(client: "Client", platform: PoolArgument, as_json: JsonOption = False) -> None:
-    """Show all about a pool.
+@with_client_and_json
+def show(client: "Client", platform: PoolArgument) -> "RenderableType":
+    """Show a pool.
 
     \b
     botpool pool show google-meet
     """
-    answer = client.pool(platform)
-    if as_json:
-        output.write_json(answer.content)
-    else:
-        from botpool.cli import details
+    from botpool.cli import details
 
-        output.show(details.pool(answer.body["pool"]))
+    return details.pool(client.pool(platform))
 
 
-@connected
+@with_client_and_json
 def drain(
     client: "Client",
     platform: PoolArgument,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Go on until the last of its bots has left.")
+        bool, typer.Option("--wait", help="Wait until the pool's last bot has ended.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Cordon all slots of a pool and admit nobody new. Bots that run stay; the queue waits.
+) -> str:
+    """Cordon all slots of a pool and admit no new bots. Running bots go on; queued bots wait.
 
     \b
     botpool pool drain google-meet
     botpool pool drain google-meet --wait && systemctl stop botpool
     """
-    answer = client.change_pool(platform, "drain")
-    if wait:
-        from botpool.cli import draining
+    pool = client.drain_pool(platform)
+    if not wait:
+        return f"Pool {platform} is drained: it admits no new bots."
+    from botpool.cli.waiting import wait_until_drained
 
-        answer = draining.until_empty(client, answer)
-    news = "is drained, and no bot is left in it" if wait else "is drained: it admits no new bots"
-    _tell(answer, news, as_json)
+    wait_until_drained(client, pool)
+    return f"Pool {platform} is drained, and none of its slots has a bot."
 
 
-@connected
-def undrain(client: "Client", platform: PoolArgument, as_json: JsonOption = False) -> None:
-    """Open a drained pool again.
+@with_client_and_json
+def undrain(client: "Client", platform: PoolArgument) -> str:
+    """Let a drained pool admit bots again.
 
     \b
     botpool pool undrain google-meet
     """
-    _tell(client.change_pool(platform, "undrain"), "is open again", as_json)
+    client.undrain_pool(platform)
+    return f"Pool {platform} admits bots again."
 
 
-@connected
+@with_client_and_json
 def queue(
     client: "Client",
     platform: Annotated[str | None, typer.Option(help="Only the queue of this pool.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show who waits for a slot, in the order of service.
+) -> "RenderableType":
+    """List the bots that wait for a slot, in the order in which they get one.
 
     \b
     botpool queue --platform google-meet
     """
-    answer = client.queue(platform)
-    if as_json:
-        output.write_json(answer.content)
-    elif answer.body["queue"]:
-        from botpool.cli import tables
+    from botpool.cli import tables
 
-        output.show(tables.queue(answer.body["queue"], answer.at))
-    else:
-        output.show("Nobody waits.")
+    found = client.queue(platform=platform)
+    return tables.queue(found, client.response.server_time) if found else "The queue is empty."
 
 
-def _tell(answer: "Answer[PoolAnswer]", news: str, as_json: bool) -> None:
-    if as_json:
-        output.write_json(answer.content)
-    else:
-        output.show(f"Pool {answer.body['pool']['platform']} {news}.")
-
-
-@connected
-def recover(client: "Client", as_json: JsonOption = False) -> None:
-    """Run the recovery pass now: what does not move is looked into, and put right.
+@with_client_and_json
+def recover(client: "Client") -> str:
+    """Run the recovery pass now: check all slots for problems and repair them.
 
     \b
     botpool recover
     """
-    answer = client.recover()
-    if as_json:
-        output.write_json(answer.content)
-        return
-    found = answer.body
-    output.show(
-        f"Recovered {found['recovered']}, failed {found['failed']}, deleted {found['deleted']}, "
-        f"skipped {found['skipped']}."
+    result = client.recover()
+    return (
+        f"Recovered {result.recovered}, failed {result.failed}, deleted {result.deleted}, "
+        f"skipped {result.skipped}."
     )

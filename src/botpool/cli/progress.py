@@ -1,4 +1,4 @@
-"""Bars for what takes longer than a moment: on a terminal only, and gone when it is done."""
+"""Progress bars on a terminal."""
 
 import sys
 from collections.abc import Iterator
@@ -11,20 +11,21 @@ _WIDTH = 24
 
 
 class Bar:
-    """How far something is. Until that was told once, it only shows that it goes on."""
+    """A progress bar. Until the first update it only shows that the work goes on."""
 
-    def __init__(self, progress: Progress, what: str) -> None:
+    def __init__(self, progress: Progress, title: str) -> None:
         self._progress = progress
-        self._task = progress.add_task(what, total=None, count="")
+        self._task = progress.add_task(title, total=None, count="")
 
-    def tell(self, done: int, of: int, what: str | None = None) -> None:
+    def update(self, done: int, total: int, title: str | None = None) -> None:
         self._progress.update(
-            self._task, completed=done, total=of, count=f"{done} of {of}", description=what
+            self._task, completed=done, total=total, count=f"{done} of {total}", description=title
         )
 
 
 @contextmanager
-def bar(console: Console, what: str, *, shown: bool = True) -> Iterator[Bar]:
+def bar(out: Console, title: str, *, shown: bool = True) -> Iterator[Bar]:
+    """Show a bar on a terminal, and remove it at the end."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -34,10 +35,10 @@ def bar(console: Console, what: str, *, shown: bool = True) -> Iterator[Bar]:
     )
     with Progress(
         *columns,
-        console=console,
+        console=out,
         transient=True,
-        disable=not (shown and console.is_terminal),
-        # Lines that are logged meanwhile go above it; where they go to a file, they go on doing so.
+        disable=not (shown and out.is_terminal),
+        # Log lines appear above the bar, unless standard error is a file.
         redirect_stderr=sys.stderr.isatty(),
     ) as progress:
-        yield Bar(progress, what)
+        yield Bar(progress, title)

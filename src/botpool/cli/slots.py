@@ -1,18 +1,16 @@
-"""`botpool slot`: the places where bots run, for operators."""
+"""`botpool slot`: show slots and act on them, for operators."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from botpool.cli import output
-from botpool.cli.connection import JsonOption, connected
-from botpool.domain.errors import NotFound
+from botpool.cli.server_command import with_client_and_json
 from botpool.domain.states import SlotStatus
 
 if TYPE_CHECKING:
-    from botpool.cli.answers import Answer
-    from botpool.cli.client import Client
-    from botpool.cli.shapes import SlotAnswer
+    from rich.console import RenderableType
+
+    from botpool.client import Client
 
 SlotArgument = Annotated[
     str, typer.Argument(metavar="SLOT", help="The slot's id, or its name: pool-zoom-001.")
@@ -21,126 +19,119 @@ SlotArgument = Annotated[
 _HISTORY_SHOWN = 8
 
 
-@connected
+@with_client_and_json
 def list_(
     client: "Client",
     platform: Annotated[str | None, typer.Option(help="Only slots of this pool.")] = None,
     status: Annotated[
         SlotStatus | None, typer.Option(case_sensitive=False, help="Only slots in this status.")
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> "RenderableType":
     """List slots, by pool and number.
 
     \b
     botpool slot list --platform google-meet
     botpool slot list --status error --json
     """
-    answer = client.slots(platform=platform, status=status)
-    if as_json:
-        output.write_json(answer.content)
-    elif answer.body["slots"]:
-        from botpool.cli import tables
+    from botpool.cli import tables
 
-        output.show(tables.slots(answer.body["slots"], answer.at))
-    else:
-        output.show("No slots. They are made when bots come.")
+    found = client.slots(platform=platform, status=status)
+    if found:
+        return tables.slots(found, client.response.server_time)
+    if platform or status:
+        return "No slot matches."
+    return "No slots. Botpool creates slots when bots need them."
 
 
-@connected
-def show(client: "Client", slot: SlotArgument, as_json: JsonOption = False) -> None:
-    """Show all about a slot, and what happened to it last.
+@with_client_and_json
+def show(client: "Client", slot: SlotArgument) -> "RenderableType":
+    """Show a slot and its latest history.
 
     \b
     botpool slot show 3
     botpool slot show pool-google-meet-003
     """
-    answer = client.slot(_id_of(client, slot))
-    if as_json:
-        output.write_json(answer.content)
-        return
+    from rich.console import Group
+
     from botpool.cli import details, tables
 
-    found = answer.body["slot"]
-    history = client.slot_history(found["id"]).body["events"][:_HISTORY_SHOWN]
-    output.show(details.slot(found, answer.at), "", tables.slot_history(history[::-1]))
+    slot_id = _id_of(client, slot)
+    history = client.slot_history(slot_id)[:_HISTORY_SHOWN]
+    # The slot is the last call, so that --json prints the slot.
+    found = client.slot(slot_id)
+    table = tables.slot_history(history[::-1])
+    return Group(details.slot(found, client.response.server_time), "", table)
 
 
-@connected
-def cordon(client: "Client", slot: SlotArgument, as_json: JsonOption = False) -> None:
+@with_client_and_json
+def cordon(client: "Client", slot: SlotArgument) -> str:
     """Let a slot finish its bot and take no other.
 
     \b
     botpool slot cordon pool-google-meet-003
     """
-    answer = client.change_slot(_id_of(client, slot), "cordon")
-    _tell(answer, "is cordoned: it takes no new bots", as_json)
+    found = client.cordon_slot(_id_of(client, slot))
+    return f"Slot {found.name} is cordoned: it takes no new bots."
 
 
-@connected
-def uncordon(client: "Client", slot: SlotArgument, as_json: JsonOption = False) -> None:
+@with_client_and_json
+def uncordon(client: "Client", slot: SlotArgument) -> str:
     """Let a slot take bots again.
 
     \b
     botpool slot uncordon pool-google-meet-003
     """
-    answer = client.change_slot(_id_of(client, slot), "uncordon")
-    _tell(answer, "takes bots again", as_json)
+    found = client.uncordon_slot(_id_of(client, slot))
+    return f"Slot {found.name} takes bots again."
 
 
-@connected
-def release(client: "Client", slot: SlotArgument, as_json: JsonOption = False) -> None:
-    """Take a slot away from its bot. The bot fails, with code `operator`.
+@with_client_and_json
+def release(client: "Client", slot: SlotArgument) -> str:
+    """Take a slot from its bot. The bot fails with code `operator`.
 
     \b
     botpool slot release pool-google-meet-003
     """
-    answer = client.change_slot(_id_of(client, slot), "release")
-    _tell(answer, "is released: its bot, if it had one, has failed", as_json)
+    found = client.release_slot(_id_of(client, slot))
+    return f"Slot {found.name} is released. If it had a bot, the bot has failed."
 
 
-@connected
-def recover(client: "Client", slot: SlotArgument, as_json: JsonOption = False) -> None:
-    """Reset a slot now. A bot that is still deploying is tried again; one that runs fails.
+@with_client_and_json
+def recover(client: "Client", slot: SlotArgument) -> str:
+    """Reset a slot now. A deploying bot is retried; a running bot fails.
 
     \b
     botpool slot recover pool-google-meet-003
     """
-    answer = client.change_slot(_id_of(client, slot), "recover")
-    _tell(answer, "is being reset", as_json)
+    found = client.recover_slot(_id_of(client, slot))
+    return f"Slot {found.name} is being reset."
 
 
-@connected
+@with_client_and_json
 def delete(
     client: "Client",
     slot: SlotArgument,
     force: Annotated[
-        bool, typer.Option("--force", help="Also with a live bot, which then fails.")
+        bool, typer.Option("--force", help="Delete a slot with a live bot too; the bot fails.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Delete a slot and its container. The pool makes a new one when it must.
+) -> str:
+    """Delete a slot and its container. The pool creates a new slot when it needs one.
 
     \b
     botpool slot delete pool-google-meet-003
     botpool slot delete pool-google-meet-003 --force
     """
-    answer = client.delete_slot(_id_of(client, slot), force=force)
-    _tell(answer, "is being deleted", as_json)
-
-
-def _tell(answer: "Answer[SlotAnswer]", news: str, as_json: bool) -> None:
-    if as_json:
-        output.write_json(answer.content)
-    else:
-        output.show(f"Slot {answer.body['slot']['name']} {news}.")
+    found = client.delete_slot(_id_of(client, slot), force=force)
+    return f"Slot {found.name} is being deleted."
 
 
 def _id_of(client: "Client", slot: str) -> int:
-    """The API knows slots by their ids; people read their names."""
+    """The id of a slot that the user gave by id or by name."""
+    from botpool.client import NotFound
+
     if slot.isascii() and slot.isdigit():
         return int(slot)
-    for each in client.slots().body["slots"]:
-        if each["name"] == slot:
-            return each["id"]
-    raise NotFound("slot", slot)
+    for each in client.slots():
+        if each.name == slot:
+            return each.id
+    raise NotFound(404, f"There is no slot {slot}.")

@@ -1,160 +1,149 @@
-"""Listings: what the API lists, as tables that fit 80 columns."""
+"""Lists as tables that fit 80 columns."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from rich.table import Table
 from rich.text import Text
 
-from botpool.cli import shapes
-from botpool.cli.cells import change, giving_way, listing, said, short, slot_number, status
-from botpool.cli.times import ago, moment, of_ms, span, took, until
-from botpool.domain.records import ApiKey
+from botpool.cli.formatting import (
+    cell,
+    list_table,
+    shortened,
+    shrinkable,
+    slot_number,
+    status,
+    transition,
+)
+from botpool.cli.times import ago, duration, duration_of_ms, precise_duration, until
+from botpool.client import Bot, Event, Pool, QueueEntry, Slot, SlotEvent
 
 _NAME = 16
 
 
-def bots(listed: Sequence[shapes.Bot], now: datetime) -> Table:
-    table = listing()
+def bots(listed: Sequence[Bot], now: datetime) -> Table:
+    table = list_table()
     for name in ("BOT", "STATUS", "PLATFORM", "SLOT", "CREATED"):
         table.add_column(name, no_wrap=True)
     table.add_column("NAME")
     table.add_column("FAILURE", no_wrap=True)
     for bot in listed:
         table.add_row(
-            str(bot["id"]),
-            status(bot["status"]),
-            said(bot["platform"]),
-            slot_number(bot["slotName"]),
-            ago(bot["createdAt"], now),
-            giving_way(Text(short(bot["botDisplayName"], _NAME))),
-            said(bot["failureCode"]),
+            str(bot.id),
+            status(bot.status),
+            cell(bot.platform),
+            slot_number(bot.slot_name),
+            ago(bot.created_at, now),
+            shrinkable(Text(shortened(bot.bot_display_name, _NAME))),
+            cell(bot.failure_code),
         )
     return table
 
 
-def bot_history(listed: Sequence[shapes.Event]) -> Table:
-    """What happened to a bot, and in which slot."""
-    return _history(listed, "SLOT", [Text(slot_number(event["slotName"])) for event in listed])
+def bot_history(listed: Sequence[Event]) -> Table:
+    return _history(listed, "SLOT", [Text(slot_number(event.slot_name)) for event in listed])
 
 
-def slot_history(listed: Sequence[shapes.SlotEvent]) -> Table:
-    """What happened to a slot, and for which bot."""
-    return _history(listed, "BOT", [said(event["botId"]) for event in listed])
+def slot_history(listed: Sequence[SlotEvent]) -> Table:
+    return _history(listed, "BOT", [cell(event.bot_id) for event in listed])
 
 
-def _history(listed: Sequence[shapes.Event], other: str, others: Sequence[Text]) -> Table:
-    """A history, oldest first, each line with its time since the first."""
-    table = listing()
+def _history(listed: Sequence[Event], title: str, cells: Sequence[Text]) -> Table:
+    """A history, oldest first; each line has its time since the first, and its cell of `cells`."""
+    table = list_table()
     table.add_column("AFTER", justify="right", no_wrap=True)
-    for name in ("WHAT", "CHANGE", other):
+    for name in ("EVENT", "CHANGE", title):
         table.add_column(name, no_wrap=True)
     table.add_column("REASON", overflow="fold")
-    for event, beside in zip(listed, others, strict=True):
-        after = moment(event["at"]) - moment(listed[0]["at"])
+    for event, own_cell in zip(listed, cells, strict=True):
+        after = event.at - listed[0].at
         table.add_row(
-            took(after.total_seconds()),
-            said(event["kind"]),
-            change(event["from"], event["to"]),
-            beside,
-            said(event["reason"]),
+            precise_duration(after.total_seconds()),
+            cell(event.kind),
+            transition(event.from_state, event.to_state),
+            own_cell,
+            cell(event.reason),
         )
     return table
 
 
-def queue(listed: Sequence[shapes.QueueEntry], now: datetime) -> Table:
-    table = listing()
+def queue(listed: Sequence[QueueEntry], now: datetime) -> Table:
+    table = list_table()
     table.add_column("POSITION", justify="right")
     table.add_column("BOT", justify="right")
     table.add_column("PLATFORM")
     table.add_column("PRIORITY", justify="right")
-    for name in ("WAITS", "STILL ABOUT", "GIVES UP"):
+    for name in ("WAITED", "ESTIMATE", "EXPIRES"):
         table.add_column(name, no_wrap=True)
     for entry in listed:
-        wait_ms = entry["estimatedWaitMs"]
+        wait_ms = entry.estimated_wait_ms
         table.add_row(
-            str(entry["position"]),
-            str(entry["botId"]),
-            said(entry["platform"]),
-            str(entry["priority"]),
-            span((now - moment(entry["queuedAt"])).total_seconds()),
-            "unknown" if wait_ms is None else span(wait_ms / 1000),
-            until(entry["timeoutAt"], now),
+            str(entry.position),
+            str(entry.bot_id),
+            cell(entry.platform),
+            str(entry.priority),
+            duration((now - entry.queued_at).total_seconds()),
+            "unknown" if wait_ms is None else duration(wait_ms / 1000),
+            until(entry.timeout_at, now),
         )
     return table
 
 
-def slots(listed: Sequence[shapes.Slot], now: datetime) -> Table:
-    table = listing()
+def slots(listed: Sequence[Slot], now: datetime) -> Table:
+    table = list_table()
     table.add_column("ID", justify="right", no_wrap=True)
-    for name, gives_way in {"NAME": False, "STATUS": True, "BOT": False, "USED": False}.items():
-        table.add_column(name, no_wrap=not gives_way)
+    table.add_column("NAME", no_wrap=True)
+    table.add_column("STATUS")
+    table.add_column("BOT", no_wrap=True)
+    table.add_column("USED", no_wrap=True)
     table.add_column("NOTE")
     for slot in listed:
-        notes = ["cordoned"] if slot["cordoned"] else []
-        notes += [slot["errorMessage"]] if slot["errorMessage"] else []
+        notes = ["cordoned"] if slot.cordoned else []
+        notes += [slot.error_message] if slot.error_message else []
         table.add_row(
-            str(slot["id"]),
-            said(slot["name"]),
-            giving_way(status(slot["status"], slot["phase"])),
-            said(slot["assignedBotId"]),
-            ago(slot["lastUsedAt"], now),
-            giving_way(said(", ".join(notes) or None)),
+            str(slot.id),
+            cell(slot.name),
+            shrinkable(status(slot.status, slot.phase)),
+            cell(slot.assigned_bot_id),
+            ago(slot.last_used_at, now),
+            shrinkable(cell(", ".join(notes) or None)),
         )
     return table
 
 
-def pools(listed: Sequence[shapes.Pool]) -> Table:
-    table = listing()
+def pools(listed: Sequence[Pool]) -> Table:
+    table = list_table()
     table.add_column("PLATFORM", no_wrap=True)
-    for name in ("SLOTS", "IDLE", "BUSY", "QUEUE", "OLDEST", "WARM", "P50", "P95"):
+    for name in ("SLOTS", "IDLE", "BUSY", "QUEUE", "WAIT", "WARM", "P50", "P95"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("STATE", no_wrap=True)
     for pool in listed:
-        by_status = pool["slotsByStatus"]
         table.add_row(
-            said(pool["platform"]),
-            f"{pool['size']}/{pool['maxSize']}",
-            str(by_status.get("idle", 0)),
-            str(by_status.get("busy", 0)),
-            str(pool["queueDepth"]),
-            _wait(pool["oldestWaitMs"]),
-            share(pool["warmHitRatio"]),
-            of_ms(pool["timeToRunningP50Ms"]),
-            of_ms(pool["timeToRunningP95Ms"]),
-            state(pool),
+            cell(pool.platform),
+            f"{pool.size}/{pool.max_size}",
+            str(pool.slots_by_status.get("idle", 0)),
+            str(pool.slots_by_status.get("busy", 0)),
+            str(pool.queue_depth),
+            longest_wait(pool),
+            percentage(pool.warm_hit_ratio),
+            duration_of_ms(pool.time_to_running_p50_ms),
+            duration_of_ms(pool.time_to_running_p95_ms),
+            pool_state(pool),
         )
     return table
 
 
-def state(pool: shapes.Pool) -> Text:
-    if not pool["backendHealth"]["ok"]:
+def pool_state(pool: Pool) -> Text:
+    if not pool.backend_health.ok:
         return Text("failing", style="bold red")
-    return Text("drained", style="yellow") if pool["drained"] else Text("open", style="green")
+    return Text("drained", style="yellow") if pool.drained else Text("open", style="green")
 
 
-def share(ratio: float | None) -> str:
+def longest_wait(pool: Pool, age_s: float = 0.0) -> str:
+    """The longest wait in a pool's queue, `age_s` after the server reported it."""
+    wait_ms = pool.oldest_wait_ms
+    return "-" if wait_ms is None else duration(wait_ms / 1000 + age_s)
+
+
+def percentage(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.0%}"
-
-
-def _wait(milliseconds: int | None) -> str:
-    return "-" if milliseconds is None else span(milliseconds / 1000)
-
-
-def keys(listed: Sequence[ApiKey]) -> Table:
-    table = listing()
-    table.add_column("ID", justify="right")
-    for name in ("NAME", "SCOPE", "BEGINS WITH", "CREATED", "STATE"):
-        table.add_column(name, no_wrap=True)
-    now = datetime.now(UTC)
-    for key in listed:
-        revoked = key.revoked_at and f"revoked {ago(key.revoked_at.isoformat(), now)}"
-        table.add_row(
-            str(key.id),
-            Text(short(key.name, 2 * _NAME)),
-            key.scope,
-            key.prefix,
-            ago(key.created_at.isoformat(), now),
-            Text(revoked, style="dim") if revoked else Text("valid", style="green"),
-        )
-    return table

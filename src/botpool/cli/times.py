@@ -1,17 +1,12 @@
-"""Times as people say them: how long ago, how long still, how long it took."""
+"""Times and durations in words."""
 
 from datetime import UTC, datetime
 
 _STEPS = ((60, 1, "s"), (3600, 60, "min"), (86_400 * 2, 3600, "h"), (float("inf"), 86_400, "d"))
 
 
-def moment(text: str) -> datetime:
-    """A time of the API."""
-    return datetime.fromisoformat(text)
-
-
-def span(seconds: float) -> str:
-    """A length of time in its largest unit: '12 s', '3 min', '5 h', '4 d'."""
+def duration(seconds: float) -> str:
+    """A duration in its largest unit: '12 s', '3 min', '5 h', '4 d'."""
     seconds = max(seconds, 0)
     for below, unit_s, unit in _STEPS:
         if seconds < below:
@@ -19,30 +14,29 @@ def span(seconds: float) -> str:
     raise AssertionError("unreachable: the last step has no bound")
 
 
-def took(seconds: float) -> str:
-    """A measured length, with tenths while they matter."""
-    return f"{max(seconds, 0):.1f} s" if seconds < 60 else span(seconds)
+def precise_duration(seconds: float) -> str:
+    """A duration with tenths of a second, up to a minute."""
+    return f"{max(seconds, 0):.1f} s" if seconds < 60 else duration(seconds)
 
 
-def of_ms(milliseconds: int | None) -> str:
-    return "-" if milliseconds is None else took(milliseconds / 1000)
+def duration_of_ms(milliseconds: int | None) -> str:
+    return "-" if milliseconds is None else precise_duration(milliseconds / 1000)
 
 
-def ago(text: str | None, now: datetime) -> str:
-    """How long a time lies back. The server's clock is a whole second, so a moment ago is now."""
-    if text is None:
+def ago(at: datetime | None, now: datetime) -> str:
+    """The age of a time. The server's clock has whole seconds, so less than one is 'just now'."""
+    if at is None:
         return "-"
-    seconds = (now - moment(text)).total_seconds()
-    return "just now" if seconds < 1 else f"{span(seconds)} ago"
+    seconds = (now - at).total_seconds()
+    return "just now" if seconds < 1 else f"{duration(seconds)} ago"
 
 
-def until(text: str, now: datetime) -> str:
-    seconds = (moment(text) - now).total_seconds()
-    return "now" if seconds < 1 else f"in {span(seconds)}"
+def until(at: datetime, now: datetime) -> str:
+    seconds = (at - now).total_seconds()
+    return "now" if seconds < 1 else f"in {duration(seconds)}"
 
 
-def exactly(text: str | None, now: datetime) -> str:
-    """The time itself and how long ago it was."""
-    if text is None:
+def time_and_age(at: datetime | None, now: datetime) -> str:
+    if at is None:
         return "-"
-    return f"{moment(text).astimezone(UTC):%Y-%m-%d %H:%M:%S}Z, {ago(text, now)}"
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z, {ago(at, now)}"

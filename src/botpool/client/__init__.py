@@ -1,4 +1,4 @@
-"""Botpool for the code of its users: send bots, wait for them, follow what happens.
+"""The Python client for Botpool's HTTP API.
 
     from botpool import Client
 
@@ -8,12 +8,13 @@
         botpool.stop(bot.id)
         print(botpool.wait(bot.id).status)
 
-Every call may be repeated without harm, and is, when the connection fails: a bot is made once,
-however often its creation had to be sent. What the server refuses comes as an exception of its own
-kind, in the server's words.
+The client retries a call when the connection fails, if a second execution does no harm; creating a
+bot carries an idempotency key, so a retry creates no second bot. A refusal raises an exception of
+its own type, with the server's explanation.
 """
 
 from botpool.client.client import Client
+from botpool.client.connection import Response
 from botpool.client.errors import (
     BotEnded,
     ClientError,
@@ -22,16 +23,32 @@ from botpool.client.errors import (
     NotFound,
     NotValid,
     Refused,
+    ResponseLost,
     Unauthorized,
     Unavailable,
+    UnexpectedResponse,
     Unreachable,
     WaitedTooLong,
 )
-from botpool.client.records import Bot, Change, Event, Reset
+from botpool.client.records import (
+    BackendHealth,
+    Bot,
+    BotPage,
+    Change,
+    Event,
+    Pool,
+    QueueEntry,
+    RecoveryResult,
+    Reset,
+    Slot,
+    SlotEvent,
+)
 
 __all__ = [
+    "BackendHealth",
     "Bot",
     "BotEnded",
+    "BotPage",
     "Change",
     "Client",
     "ClientError",
@@ -40,10 +57,18 @@ __all__ = [
     "Forbidden",
     "NotFound",
     "NotValid",
+    "Pool",
+    "QueueEntry",
+    "RecoveryResult",
     "Refused",
     "Reset",
+    "Response",
+    "ResponseLost",
+    "Slot",
+    "SlotEvent",
     "Unauthorized",
     "Unavailable",
+    "UnexpectedResponse",
     "Unreachable",
     "WaitedTooLong",
 ]

@@ -1,31 +1,54 @@
-"""The client: one server, one key."""
+"""The client: calls for users (bots) and for operators (slots, pools, changes)."""
 
+import json
 import math
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
 
-from botpool.client.connection import TIMEOUT, Connection, silent_for
-from botpool.client.errors import BotEnded, Unavailable, Unreachable, WaitedTooLong
-from botpool.client.records import Bot, Change, Event, Reset, read
+from botpool.client.connection import TIMEOUT_S, Connection, Response
+from botpool.client.errors import (
+    BotEnded,
+    Conflict,
+    NotFound,
+    Unavailable,
+    Unreachable,
+    WaitedTooLong,
+)
+from botpool.client.records import (
+    Bot,
+    BotPage,
+    Change,
+    Event,
+    Pool,
+    QueueEntry,
+    RecoveryResult,
+    Reset,
+    Slot,
+    SlotEvent,
+)
 from botpool.client.stream import ChangeStream, OnState
 from botpool.domain.states import FINAL
 
+T = TypeVar("T")
 _PAGE = 200
-_FIRST_LOOK_S = 0.25
-_LONGEST_LOOK_S = 2.0
-_PATIENCE_S = 60.0
-"""How long a server may be away in the middle of a wait."""
+_ATTEMPTS = 4
+_FIRST_PAUSE_S = 0.25
+_LONGEST_PAUSE_S = 1.0
+_LONGEST_OUTAGE_S = 60.0
+_POOL_NAME = re.compile(r"[A-Za-z0-9-]+")
 
 
 class Client:
-    """Send bots, see them, stop them. Use it as a context manager, from one thread at a time.
+    """A client for one server and one API key. Use it from one thread at a time.
 
-    Without arguments it takes BOTPOOL_URL and BOTPOOL_API_KEY from the environment.
+    Without arguments, the client reads BOTPOOL_URL and BOTPOOL_API_KEY from the environment.
+    `attempts` is how often a call is sent while the connection fails.
     """
 
     def __init__(
@@ -33,13 +56,20 @@ class Client:
         url: str | None = None,
         key: str | None = None,
         *,
+        attempts: int = _ATTEMPTS,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         url = url or os.environ.get("BOTPOOL_URL", "http://127.0.0.1:8700")
         key = key or os.environ.get("BOTPOOL_API_KEY")
         if not key or not all("!" <= each <= "~" for each in key):
             raise ValueError("Give the API key, or set BOTPOOL_API_KEY: visible ASCII characters.")
-        self._connection = Connection(url, key, transport)
+
+        def connect() -> Connection:
+            return Connection(url, key, attempts=attempts, transport=transport)
+
+        self._connect = connect
+        self._connection = connect()
+        self._response: Response | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -49,6 +79,19 @@ class Client:
 
     def close(self) -> None:
         self._connection.close()
+
+    @property
+    def url(self) -> str:
+        return self._connection.url
+
+    @property
+    def response(self) -> Response:
+        """The server's response to the last call that returned records."""
+        if self._response is None:
+            raise ValueError("The client has made no call yet.")
+        return self._response
+
+    # Bots.
 
     def create(
         self,
@@ -64,62 +107,61 @@ class Client:
     ) -> Bot:
         """Send a bot into a meeting.
 
-        With the same `idempotency_key` again, the same bot; without one, each call has its own.
+        The same `idempotency_key` again returns the same bot. Without a key, each call creates one.
         """
-        wanted = {
-            "meetingUrl": meeting_url,
-            "botDisplayName": display_name,
-            "platform": platform,
-            "queueTimeoutMs": queue_timeout_ms,
-            "priority": priority,
-            "botData": bot_data,
+        body = _without_none(
+            meetingUrl=meeting_url,
+            botDisplayName=display_name,
+            platform=platform,
+            queueTimeoutMs=queue_timeout_ms,
+            priority=priority,
+            botData=bot_data,
+        )
+        headers = {
+            "Content-Type": "application/json",
+            "Idempotency-Key": idempotency_key or uuid.uuid4().hex,
         }
-        headers = {"Idempotency-Key": idempotency_key or uuid.uuid4().hex}
         if correlation_id is not None:
             headers["X-Correlation-ID"] = correlation_id
-        body = {name: value for name, value in wanted.items() if value is not None}
-        return _bot(self._connection.ask("POST", "/v1/bots", "bot", json=body, headers=headers))
+        # ASCII can encode any text, a lone surrogate too, which the server then refuses.
+        content = json.dumps(body).encode("ascii")
+        return self._bot("POST", "/v1/bots", content=content, headers=headers)
 
     def get(self, bot_id: int) -> Bot:
-        return _bot(self._connection.ask("GET", f"/v1/bots/{bot_id}", "bot"))
+        return self._bot("GET", f"/v1/bots/{bot_id}")
 
     def stop(self, bot_id: int) -> Bot:
-        """Cancelled while it waits or deploys, asked to leave once it runs."""
-        return _bot(self._connection.ask("DELETE", f"/v1/bots/{bot_id}", "bot"))
+        """Cancel a bot that waits or deploys; ask a running bot to leave."""
+        return self._bot("DELETE", f"/v1/bots/{bot_id}")
 
     def wait(
         self,
-        bot_id: int,
+        bot: Bot | int,
         until: Collection[str] = FINAL,
         *,
         timeout_s: float | None = None,
-        on_look: Callable[[Bot], None] | None = None,
+        on_poll: Callable[[Bot], None] | None = None,
     ) -> Bot:
-        """The bot once it has one of these statuses; by default, once it has ended.
+        """Poll a bot, given by id or as a record, until it has one of these statuses.
 
-        `BotEnded` if it ended otherwise, `WaitedTooLong` after `timeout_s`. A server that restarts
-        in the meantime is waited for. `on_look` is told the bot whenever it was asked for.
+        By default, poll until the bot has ended.
+
+        Raises `BotEnded` if the bot ends in another status and `WaitedTooLong` after `timeout_s`.
+        Tolerates a server that restarts. `on_poll` receives the bot after each poll.
         """
-        began = heard = time.monotonic()
-        pause_s = _FIRST_LOOK_S
-        bot = self.get(bot_id)
-        while True:
-            if on_look is not None:
-                on_look(bot)
-            if bot.status in until:
-                return bot
-            if bot.is_final:
-                raise BotEnded(bot)
-            left_s = math.inf if timeout_s is None else began + timeout_s - time.monotonic()
-            if left_s <= 0:
-                raise WaitedTooLong(bot, time.monotonic() - began)
-            time.sleep(min(pause_s, left_s))
-            pause_s = min(pause_s * 1.5, _LONGEST_LOOK_S)
-            try:
-                bot, heard = self.get(bot_id), time.monotonic()
-            except (Unreachable, Unavailable):
-                if time.monotonic() - heard > _PATIENCE_S:
-                    raise
+        began = time.monotonic()
+        deadline = math.inf if timeout_s is None else began + timeout_s
+        first = self.get(bot) if isinstance(bot, int) else bot
+        for found in self._poll(first, lambda: self.get(first.id), deadline):
+            if on_poll is not None:
+                on_poll(found)
+            if found.status in until:
+                return found
+            if found.is_final:
+                raise BotEnded(found)
+            if time.monotonic() >= deadline:
+                raise WaitedTooLong(found, time.monotonic() - began)
+        raise AssertionError("unreachable: polling has no end")
 
     def bots(
         self,
@@ -128,55 +170,170 @@ class Client:
         platform: str | None = None,
         search: str | None = None,
     ) -> Iterator[Bot]:
-        """All bots that match, newest first. Pages are asked for as they are needed."""
-        filters = {"status": status, "platform": platform, "search": search}
-        given: dict[str, Any] = {name: text for name, text in filters.items() if text is not None}
-        given["limit"] = _PAGE
+        """All matching bots, newest first. The client requests pages as they are needed."""
+        cursor = None
         while True:
-            page = self._connection.ask("GET", "/v1/bots", "bots", params=given)
-            for body in page["bots"]:
-                yield read(Bot, body)
-            if (more := page.get("nextCursor")) is None:
+            page = self.bots_page(
+                status=status, platform=platform, search=search, limit=_PAGE, cursor=cursor
+            )
+            yield from page.bots
+            if (cursor := page.next_cursor) is None:
                 return
-            given["cursor"] = more
+
+    def bots_page(
+        self,
+        *,
+        status: str | None = None,
+        platform: str | None = None,
+        search: str | None = None,
+        limit: int = _PAGE,
+        cursor: str | None = None,
+    ) -> BotPage:
+        """One page of the matching bots, newest first."""
+        params = _without_none(
+            status=status, platform=platform, search=search, limit=limit, cursor=cursor
+        )
+        response = self._request("GET", "/v1/bots", params=params)
+        listed = response.records(Bot, "bots")
+        return BotPage(bots=listed, next_cursor=response.body.get("nextCursor"))
 
     def events(self, bot_id: int) -> list[Event]:
-        """What happened to a bot, oldest first."""
-        answer = self._connection.ask("GET", f"/v1/bots/{bot_id}/events", "events")
-        return [read(Event, body) for body in answer["events"]]
+        """A bot's history, oldest first."""
+        return self._request("GET", f"/v1/bots/{bot_id}/events").records(Event, "events")
 
     def logs(
         self, bot_id: int, *, tail: int | None = None, follow: bool = False
     ) -> Iterator[bytes]:
-        """The output of a bot's container, in parts; with `follow`, until it ends."""
-        params = {"follow": "true" if follow else "false"}
-        if tail is not None:
-            params["tail"] = str(tail)
-        # What is followed may be quiet for as long as it likes.
-        timeout = silent_for(None) if follow else TIMEOUT
+        """The output of a bot's container, in parts; with `follow`, until the container ends."""
+        params = _without_none(tail=tail, follow="true" if follow else None)
+        # A container may write nothing for any length of time.
+        timeout_s = None if follow else TIMEOUT_S
         path = f"/v1/bots/{bot_id}/logs"
-        with self._connection.stream(path, params=params, timeout=timeout) as response:
+        with self._connection.stream(path, params=params, read_timeout_s=timeout_s) as response:
             yield from response.iter_bytes()
+
+    def queue(self, *, platform: str | None = None) -> list[QueueEntry]:
+        """The bots that wait for a slot, in the order in which they get one."""
+        params = _without_none(platform=platform)
+        return self._request("GET", "/v1/queue", params=params).records(QueueEntry, "queue")
+
+    # Slots, pools and changes: these calls need a key with scope `operator`.
+
+    def slots(self, *, platform: str | None = None, status: str | None = None) -> list[Slot]:
+        params = _without_none(platform=platform, status=status)
+        return self._request("GET", "/v1/slots", params=params).records(Slot, "slots")
+
+    def slot(self, slot_id: int) -> Slot:
+        return self._slot("GET", slot_id)
+
+    def slot_history(self, slot_id: int) -> list[SlotEvent]:
+        """A slot's transitions, newest first."""
+        return self._request("GET", f"/v1/slots/{slot_id}/history").records(SlotEvent, "events")
+
+    def cordon_slot(self, slot_id: int) -> Slot:
+        """Let a slot finish its bot and take no other."""
+        return self._slot("POST", slot_id, "/cordon")
+
+    def uncordon_slot(self, slot_id: int) -> Slot:
+        return self._slot("POST", slot_id, "/uncordon")
+
+    def release_slot(self, slot_id: int) -> Slot:
+        """Take a slot from its bot, which fails with code `operator`."""
+        return self._slot("POST", slot_id, "/release", repeatable=False)
+
+    def recover_slot(self, slot_id: int) -> Slot:
+        """Reset a slot now."""
+        return self._slot("POST", slot_id, "/recover", repeatable=False)
+
+    def delete_slot(self, slot_id: int, *, force: bool = False) -> Slot:
+        """Delete a slot and its container; a slot with a live bot only with `force`."""
+        params = {"force": "true"} if force else {}
+        return self._slot("DELETE", slot_id, repeatable=False, params=params)
+
+    def pools(self) -> list[Pool]:
+        return self._request("GET", "/v1/pools").records(Pool, "pools")
+
+    def pool(self, platform: str) -> Pool:
+        return self._pool("GET", platform)
+
+    def drain_pool(self, platform: str) -> Pool:
+        """Cordon all slots of a pool and admit no new bots to it."""
+        return self._pool("POST", platform, "/drain")
+
+    def undrain_pool(self, platform: str) -> Pool:
+        return self._pool("POST", platform, "/undrain")
+
+    def wait_until_drained(
+        self, pool: Pool, *, on_poll: Callable[[Pool], None] | None = None
+    ) -> Pool:
+        """Poll a drained pool until none of its slots has a bot.
+
+        Raises `Conflict` if the pool is undrained meanwhile. Tolerates a server that restarts.
+        """
+        for found in self._poll(pool, lambda: self.pool(pool.platform)):
+            if not found.drained:
+                raise Conflict(409, f"Pool {pool.platform} is open: an operator undrained it.")
+            if on_poll is not None:
+                on_poll(found)
+            if not found.slots_with_bot:
+                return found
+        raise AssertionError("unreachable: polling has no end")
+
+    def recover(self) -> RecoveryResult:
+        """Run the recovery pass now."""
+        return self._request("POST", "/v1/maintenance/recover").record(RecoveryResult)
 
     def changes(
         self, *, after: str | None = None, on_state: OnState | None = None
     ) -> Iterator[Change | Reset]:
-        """Every change as it happens, without end; needs a key with scope `operator`.
+        """Every change as it happens, without end.
 
-        A lost connection is made again, and goes on where it was. `after` is the `cursor` of a
-        change that was read earlier. `on_state` is told None whenever the stream is live, and why
-        it is not whenever it is lost.
+        The stream has a connection of its own, so another thread may read it. It reconnects after
+        a failure and continues where it was. `after` is the `cursor` of a change that was read
+        earlier. `on_state` receives None when the stream connects and the problem when it fails.
         """
-        stream = ChangeStream(connection=self._connection, cursor=after)
-        if on_state is not None:
-            stream.on_state = on_state
-        return iter(stream)
+        connection = self._connect()
+        try:
+            yield from ChangeStream(connection=connection, cursor=after, on_state=on_state)
+        finally:
+            connection.close()
+
+    def _request(self, method: str, path: str, **request: Any) -> Response:
+        self._response = self._connection.request(method, path, **request)
+        return self._response
+
+    def _bot(self, method: str, path: str, **request: Any) -> Bot:
+        response = self._request(method, path, **request)
+        return response.record(
+            Bot,
+            "bot",
+            queue_position=response.body.get("queuePosition"),
+            estimated_wait_ms=response.body.get("estimatedWaitMs"),
+        )
+
+    def _slot(self, method: str, slot_id: int, action: str = "", **request: Any) -> Slot:
+        return self._request(method, f"/v1/slots/{slot_id}{action}", **request).record(Slot, "slot")
+
+    def _pool(self, method: str, platform: str, action: str = "") -> Pool:
+        # A name with other characters could become another path.
+        if not _POOL_NAME.fullmatch(platform):
+            raise NotFound(404, f"There is no pool {platform!r}.")
+        return self._request(method, f"/v1/pools/{platform}{action}").record(Pool, "pool")
+
+    def _poll(self, result: T, call: Callable[[], T], deadline: float = math.inf) -> Iterator[T]:
+        """Yield the result and repeat the call. An outage of a minute repeats the last result."""
+        answered_at = time.monotonic()
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            yield result
+            time.sleep(max(min(pause_s, deadline - time.monotonic()), 0))
+            pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
+            try:
+                result, answered_at = call(), time.monotonic()
+            except (Unreachable, Unavailable):
+                if time.monotonic() - answered_at > _LONGEST_OUTAGE_S:
+                    raise
 
 
-def _bot(answer: Mapping[str, Any]) -> Bot:
-    return read(
-        Bot,
-        answer["bot"],
-        queue_position=answer.get("queuePosition"),
-        estimated_wait_ms=answer.get("estimatedWaitMs"),
-    )
+def _without_none(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

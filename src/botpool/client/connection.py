@@ -1,25 +1,24 @@
-"""Requests and answers: tried again while the connection fails, judged when they come."""
+"""HTTP requests with retries, and the responses to them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 import stamina
 
 from botpool.client import errors
+from botpool.client.records import MalformedRecord, read
 
-TIMEOUT = httpx.Timeout(30.0, connect=5.0)
-
-
-def silent_for(seconds: float | None) -> httpx.Timeout:
-    """The same, for an answer that may pause so long between its parts."""
-    return httpx.Timeout(30.0, connect=5.0, read=seconds)
-
-
-_ATTEMPTS = 4
-_KINDS: Mapping[int, Callable[[int, str], errors.Refused]] = {
+T = TypeVar("T")
+TIMEOUT_S = 30.0
+_CONNECT_TIMEOUT_S = 5.0
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+_BY_STATUS: Mapping[int, Callable[[int, str], errors.Refused]] = {
     401: errors.Unauthorized,
     403: errors.Forbidden,
     404: errors.NotFound,
@@ -27,53 +26,162 @@ _KINDS: Mapping[int, Callable[[int, str], errors.Refused]] = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """A successful response, with its body as the server sent it."""
+
+    url: str
+    status: int
+    content: bytes
+    body: Mapping[str, Any]
+    server_time: datetime
+    """The server's clock, so that ages do not depend on the clock of this machine."""
+
+    def record(self, kind: type[T], part: str | None = None, **more: Any) -> T:
+        """Read the record in a part of the body, or the body itself as a record."""
+        return self._read(kind, self.body if part is None else self._part(part), part, more)
+
+    def records(self, kind: type[T], part: str) -> list[T]:
+        """Read the list of records in a part of the body."""
+        listed = self._part(part)
+        if not isinstance(listed, list):
+            raise self._unexpected(f"a list of {part}")
+        return [self._read(kind, each, f"{part}.{n}", {}) for n, each in enumerate(listed)]
+
+    def _part(self, part: str) -> Any:
+        if part not in self.body:
+            raise self._unexpected(part)
+        return self.body[part]
+
+    def _read(self, kind: type[T], body: Any, path: str | None, more: Mapping[str, Any]) -> T:
+        try:
+            return read(kind, body, **more)
+        except MalformedRecord as error:
+            raise self._unexpected(f"{path}.{error}" if path else str(error)) from error
+        except (TypeError, ValueError) as error:
+            raise self._unexpected(f"a valid {path}") from error
+
+    def _unexpected(self, missing: str) -> errors.UnexpectedResponse:
+        return errors.UnexpectedResponse(self.url, f"HTTP {self.status} without {missing}")
+
+
 class Connection:
-    def __init__(self, url: str, key: str, transport: httpx.BaseTransport | None) -> None:
+    """A server, an API key and the HTTP client for them."""
+
+    def __init__(
+        self, url: str, key: str, *, attempts: int, transport: httpx.BaseTransport | None
+    ) -> None:
         self.url = url.rstrip("/")
+        self._attempts = attempts
         self._http = httpx.Client(
             base_url=self.url,
             headers={"Authorization": f"Bearer {key}"},
-            timeout=TIMEOUT,
-            # A proxy for the outside world must not stand between this machine and itself.
-            trust_env=not _is_local(self.url),
+            timeout=httpx.Timeout(TIMEOUT_S, connect=_CONNECT_TIMEOUT_S),
+            # A proxy from the environment cannot reach a server on this machine.
+            trust_env=not is_local(self.url),
             transport=transport,
         )
 
     def close(self) -> None:
         self._http.close()
 
-    def ask(self, method: str, path: str, part: str, **request: Any) -> dict[str, Any]:
-        """The answer, which has that part. A lost call is sent again: none of ours does harm."""
-        try:
+    def request(
+        self, method: str, path: str, *, repeatable: bool = True, **request: Any
+    ) -> Response:
+        """Send a request and return the successful response.
+
+        A request that was not sent is retried. A request whose response was lost is retried only
+        if it is `repeatable`: releasing a slot twice could hit its next bot.
+        """
+        retried = httpx.TransportError if repeatable else _NOT_SENT
+        with self._transport_errors():
             for attempt in stamina.retry_context(
-                on=httpx.TransportError, attempts=_ATTEMPTS, wait_initial=0.2, timeout=None
+                on=retried, attempts=self._attempts, wait_initial=0.2, timeout=None
             ):
                 with attempt:
                     response = self._http.request(method, path, **request)
-        except httpx.TransportError as error:
-            raise errors.Unreachable(self.url, _reason(error)) from error
         if not response.is_success:
-            raise refusal(response)
+            raise refusal(self.url, response)
         body = _json(response)
-        if part not in body:
-            raise errors.Refused(response.status_code, f"{self.url} is not Botpool.")
-        return body
+        if body is None:
+            raise errors.UnexpectedResponse(self.url, _description(response))
+        return Response(
+            url=self.url,
+            status=response.status_code,
+            content=response.content,
+            body=body,
+            server_time=_server_time(response),
+        )
 
     @contextmanager
-    def stream(self, path: str, **request: Any) -> Iterator[httpx.Response]:
-        """An answer that comes in parts. Not tried again: the caller knows where it was."""
+    def stream(
+        self, path: str, *, read_timeout_s: float | None, **request: Any
+    ) -> Iterator[httpx.Response]:
+        """Send a request whose response is read in parts. It is not retried."""
+        timeout = httpx.Timeout(TIMEOUT_S, connect=_CONNECT_TIMEOUT_S, read=read_timeout_s)
+        with (
+            self._transport_errors(),
+            self._http.stream("GET", path, timeout=timeout, **request) as response,
+        ):
+            if not response.is_success:
+                response.read()
+                raise refusal(self.url, response)
+            yield response
+
+    @contextmanager
+    def _transport_errors(self) -> Iterator[None]:
+        """Raise the errors of httpx as the client's own."""
         try:
-            with self._http.stream("GET", path, **request) as response:
-                if not response.is_success:
-                    response.read()
-                    raise refusal(response)
-                yield response
-        except (httpx.TransportError, httpx.StreamError) as error:
+            yield
+        except httpx.ConnectTimeout as error:
+            problem = f"no connection within {_CONNECT_TIMEOUT_S:.0f} s"
+            raise errors.Unreachable(self.url, problem) from error
+        except _NOT_SENT as error:
             raise errors.Unreachable(self.url, _reason(error)) from error
+        except httpx.TimeoutException as error:
+            problem = f"no response within {TIMEOUT_S:.0f} s"
+            raise errors.ResponseLost(self.url, problem) from error
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise errors.ResponseLost(self.url, _reason(error)) from error
+
+
+def is_local(url: str) -> bool:
+    """Whether the URL names this machine."""
+    host = urlsplit(url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def refusal(url: str, response: httpx.Response) -> errors.ClientError:
+    """The error for an unsuccessful response."""
+    status, problem = response.status_code, _json(response) or {}
+    detail = problem.get("detail")
+    if status in (502, 503, 504):
+        wait = response.headers.get("retry-after", "")
+        text = str(detail or f"{url} answered {_description(response)}: Botpool is not available.")
+        return errors.Unavailable(status, text, float(wait) if wait.isdigit() else 1.0)
+    if not isinstance(detail, str):
+        return errors.UnexpectedResponse(url, _description(response))
+    if status in (400, 422):
+        return errors.NotValid(status, detail, _invalid_fields(problem))
+    return _BY_STATUS.get(status, errors.Refused)(status, detail)
+
+
+def _invalid_fields(problem: Mapping[str, Any]) -> dict[str, str]:
+    listed = problem.get("errors")
+    return {
+        str(each.get("field")): str(each.get("message"))
+        for each in (listed if isinstance(listed, list) else [])
+        if isinstance(each, dict)
+    }
+
+
+def _description(response: httpx.Response) -> str:
+    kind = response.headers.get("content-type", "no content type")
+    return f"HTTP {response.status_code}, {kind}"
 
 
 def _reason(error: Exception) -> str:
-    """The system's own word where there is one: httpx wraps it twice."""
+    """The operating system's message, which httpx wraps in two exceptions, or the error's own."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:
@@ -82,28 +190,17 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _is_local(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    return host in ("localhost", "::1") or host.startswith("127.")
-
-
-def refusal(response: httpx.Response) -> errors.Refused:
-    """What the server states as its problem, as the exception that says it best."""
-    status, problem = response.status_code, _json(response)
-    detail = str(problem.get("detail") or f"HTTP {status} of something that is not Botpool.")
-    if status in (400, 422):
-        listed = problem.get("errors") or []
-        return errors.NotValid(status, detail, {each["field"]: each["message"] for each in listed})
-    if status == 503:
-        wait = response.headers.get("retry-after", "")
-        return errors.Unavailable(status, detail, float(wait) if wait.isdigit() else 1.0)
-    return _KINDS.get(status, errors.Refused)(status, detail)
-
-
-def _json(response: httpx.Response) -> dict[str, Any]:
-    """The object in an answer; nothing where another than Botpool has answered."""
+def _json(response: httpx.Response) -> dict[str, Any] | None:
+    """The JSON object in a response, if there is one."""
     try:
         body = response.json()
-    except ValueError:
-        return {}
-    return body if isinstance(body, dict) else {}
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _server_time(response: httpx.Response) -> datetime:
+    try:
+        return parsedate_to_datetime(response.headers["date"]).astimezone(UTC)
+    except (KeyError, ValueError):
+        return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""What can go wrong between a program and Botpool. No message holds the key."""
+"""Errors that the client raises. No message contains the API key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class ClientError(BotpoolError):
-    """The base of everything that the client raises."""
+    """The base of all errors that the client raises."""
 
 
 @dataclass(eq=False)
 class Unreachable(ClientError):
-    """No answer, however often it was tried. Whether the last call was carried out is unknown."""
+    """The server did not answer, after all attempts."""
 
     url: str
     problem: str
@@ -25,9 +25,27 @@ class Unreachable(ClientError):
         return f"Botpool at {self.url} does not answer: {self.problem}"
 
 
+class ResponseLost(Unreachable):
+    """The connection failed after the request was sent: the server may have carried it out."""
+
+
+@dataclass(eq=False)
+class UnexpectedResponse(ClientError):
+    """Something answered, but not as Botpool does."""
+
+    url: str
+    problem: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.url} did not answer as Botpool does ({self.problem}). Check the address, "
+            "and that client and server have the same version."
+        )
+
+
 @dataclass(eq=False)
 class Refused(ClientError):
-    """The server said no, in its own words."""
+    """The server refused the request; `detail` is its explanation."""
 
     status: int
     detail: str
@@ -37,38 +55,41 @@ class Refused(ClientError):
 
 
 class Unauthorized(Refused):
-    """The key is unknown, revoked, or was not sent."""
+    """The key is missing, unknown or revoked."""
 
 
 class Forbidden(Refused):
-    """The key has not the scope that this needs."""
+    """The key lacks the scope that the call needs."""
 
 
 class NotFound(Refused):
-    pass
+    """The bot, slot or pool does not exist."""
 
 
 class Conflict(Refused):
-    """An idempotency key that was used for something else; a slot that is in use."""
+    """The idempotency key belongs to another request, or the slot is in use."""
 
 
 @dataclass(eq=False)
 class NotValid(Refused):
-    """The request makes no sense: what is wrong with which field."""
+    """The request is not valid; `fields` maps each invalid field to its problem."""
 
     fields: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "; ".join(f"{name}: {text}" for name, text in self.fields.items()) or self.detail
 
 
 @dataclass(eq=False)
 class Unavailable(Refused):
-    """Not now: no slot is free, the pool is drained, or the server is in trouble."""
+    """The server cannot do this now: no free slot, a drained pool, or an outage."""
 
     retry_after_s: float = 1.0
 
 
 @dataclass(eq=False)
 class BotEnded(ClientError):
-    """The bot has ended and can no longer become what was waited for."""
+    """The bot ended before it reached a status that `wait` was asked for."""
 
     bot: "Bot"
 
@@ -79,6 +100,8 @@ class BotEnded(ClientError):
 
 @dataclass(eq=False)
 class WaitedTooLong(ClientError, TimeoutError):
+    """The bot did not reach the wanted status within `timeout_s`."""
+
     bot: "Bot"
     waited_s: float
 

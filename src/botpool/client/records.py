@@ -1,18 +1,18 @@
-"""What the API answers, as values. A server that adds a field breaks no client."""
+"""Records of the API's responses. Fields that a newer server adds are ignored."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
-from botpool.domain.states import FINAL
+from botpool.domain.states import FINAL, WITH_BOT
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bot:
-    """A bot as it was when it was asked for."""
+    """A bot as it was at the time of the response."""
 
     id: int
     correlation_id: str
@@ -33,13 +33,21 @@ class Bot:
     last_heartbeat_at: datetime | None
     ended_at: datetime | None
     queue_position: int | None = None
-    """From 1, while it is QUEUED; only of a bot that was asked for by itself."""
+    """From 1, while the bot is QUEUED; None in lists of bots."""
     estimated_wait_ms: int | None = None
 
     @property
     def is_final(self) -> bool:
-        """DONE, FAILED or CANCELLED: it never changes again."""
+        """Whether the status is DONE, FAILED or CANCELLED, which never changes again."""
         return self.status in FINAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotPage:
+    """A part of the list of bots; `next_cursor` continues it."""
+
+    bots: list[Bot]
+    next_cursor: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +64,18 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlotEvent(Event):
+    """A row of a slot's history."""
+
+    bot_id: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Event):
-    """An event of the stream."""
+    """A change that the stream reports."""
 
     cursor: str
-    """Where the stream stands after it: `changes(after=...)` goes on from here."""
+    """The position in the stream: `changes(after=...)` continues from here."""
     platform: str | None
     bot_id: int | None
     slot_id: int | None
@@ -69,25 +84,117 @@ class Change(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reset:
-    """What follows in the stream does not continue what came before: load the state again."""
+    """A gap in the stream: changes are missing, so load the current state again."""
 
     cursor: str
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueEntry:
+    """A bot that waits for a slot."""
+
+    bot_id: int
+    platform: str
+    priority: int
+    position: int
+    queued_at: datetime
+    timeout_at: datetime
+    estimated_wait_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """A slot as it was at the time of the response."""
+
+    id: int
+    name: str
+    platform: str
+    status: str
+    phase: str | None
+    assigned_bot_id: int | None
+    container_id: str | None
+    image: str
+    last_assigned_at: datetime | None
+    last_released_at: datetime | None
+    last_used_at: datetime | None
+    recovery_attempts: int
+    skipped_recoveries: int
+    error_message: str | None
+    cordoned: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendHealth:
+    """Whether a backend answers; `detail` is its problem."""
+
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """A pool with its figures."""
+
+    platform: str
+    backend: str
+    backend_health: BackendHealth
+    image: str
+    size: int
+    max_size: int
+    slots_by_status: Mapping[str, int]
+    queue_depth: int
+    oldest_wait_ms: int | None
+    warm_hit_ratio: float | None
+    time_to_running_p50_ms: int | None
+    time_to_running_p95_ms: int | None
+    drained: bool
+
+    @property
+    def slots_with_bot(self) -> int:
+        """How many slots have a bot."""
+        return sum(self.slots_by_status.get(status, 0) for status in WITH_BOT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryResult:
+    """Counts of the slots that a recovery pass handled."""
+
+    recovered: int
+    failed: int
+    deleted: int
+    skipped: int
+
+
 _NAMES = {"from_state": "from", "to_state": "to"}
+_NESTED: Mapping[str, type] = {"backend_health": BackendHealth}
 
 
-def read(kind: type[T], body: Mapping[str, Any], **more: Any) -> T:
-    """The record in an answer. Fields that it does not know are left out; `more` is added."""
-    found = {}
-    for each in fields(kind):  # type: ignore[arg-type] # only dataclasses are asked for
+class MalformedRecord(ValueError):
+    """A JSON value that is not the expected record; the message names the missing part."""
+
+
+def read(kind: type[T], body: object, **more: Any) -> T:
+    """Build a record from a JSON object and the fields in `more`."""
+    if not isinstance(body, dict):
+        raise MalformedRecord("an object")
+    values = dict(more)
+    for each in fields(kind):  # type: ignore[arg-type] # all callers pass a dataclass
         name = _NAMES.get(each.name, _camel(each.name))
         if name in body:
-            is_time = each.name == "at" or each.name.endswith("_at")
-            value = body[name]
-            found[each.name] = datetime.fromisoformat(value) if is_time and value else value
-    return kind(**found, **more)
+            values[each.name] = _value(each.name, body[name])
+        elif each.name not in values and each.default is MISSING:
+            raise MalformedRecord(name)
+    return kind(**values)
+
+
+def _value(field_name: str, value: Any) -> Any:
+    if field_name in _NESTED:
+        return read(_NESTED[field_name], value)
+    if value is not None and (field_name == "at" or field_name.endswith("_at")):
+        return datetime.fromisoformat(value)
+    return value
 
 
 def _camel(name: str) -> str:

@@ -1,67 +1,74 @@
-"""The stream of changes, without its gaps: a lost connection is made again where it was lost."""
+"""The stream of changes, which reconnects and continues where it failed."""
 
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from botpool.client.connection import Connection, silent_for
-from botpool.client.errors import Unauthorized, Unavailable, Unreachable
+from botpool.client.connection import Connection
+from botpool.client.errors import Unauthorized, Unavailable, UnexpectedResponse, Unreachable
 from botpool.client.records import Change, Reset, read
 
-_SILENT_S = 20.0
-"""The server says every few seconds that it is there: so long a silence is a dead connection."""
-_RETRY_S = 1.0
+_LONGEST_SILENCE_S = 20.0
+"""The server writes a comment every few seconds: a longer silence means a dead connection."""
+_RECONNECT_PAUSE_S = 1.0
 
 OnState: TypeAlias = Callable[[str | None], None]
-"""Told None whenever the stream is live, and why it is not whenever it is lost."""
-
-
-def _unheard(_: str | None) -> None: ...
+"""Receives None when the stream connects, and the problem when it fails."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ChangeStream:
-    """Changes as they happen, for as long as somebody asks for the next."""
+    """Iterates over changes without end."""
 
     connection: Connection
     cursor: str | None = None
-    on_state: OnState = _unheard
-    pause: Callable[[float], None] = field(default=time.sleep)
+    on_state: OnState | None = None
 
     def __iter__(self) -> Iterator[Change | Reset]:
         while True:
             try:
                 yield from self._connected()
-                self.on_state("the server ended the stream")
+                self._report("the server ended the stream")
             except Unreachable as error:
-                self.on_state(error.problem)
+                self._report(error.problem)
             except Unavailable as error:
-                self.on_state(error.detail)
-            self.pause(_RETRY_S)
+                self._report(error.detail)
+            time.sleep(_RECONNECT_PAUSE_S)
+
+    def _report(self, problem: str | None) -> None:
+        if self.on_state is not None:
+            self.on_state(problem)
 
     def _connected(self) -> Iterator[Change | Reset]:
         headers = {} if self.cursor is None else {"Last-Event-ID": self.cursor}
-        timeout = silent_for(_SILENT_S)
-        with self.connection.stream("/v1/events", headers=headers, timeout=timeout) as response:
-            self.on_state(None)
+        with self.connection.stream(
+            "/v1/events", headers=headers, read_timeout_s=_LONGEST_SILENCE_S
+        ) as response:
+            self._report(None)
             for event_id, kind, data in _events(response.iter_bytes()):
-                # Moved before it is told: whoever stops at an event has read it.
+                # Before the yield: a reader that stops at an event has read it.
                 self.cursor = event_id or self.cursor
                 if kind == "denied":
                     raise Unauthorized(401, data["reason"])
                 if kind == "change":
-                    yield read(Change, data, cursor=self.cursor)
+                    yield self._read(Change, data)
                 elif kind == "reset":
-                    yield read(Reset, data, cursor=self.cursor)
+                    yield self._read(Reset, data)
+
+    def _read(self, kind: type[Change] | type[Reset], data: Any) -> Change | Reset:
+        try:
+            return read(kind, data, cursor=self.cursor)
+        except (TypeError, ValueError) as error:
+            problem = f"an event without {error}"
+            raise UnexpectedResponse(self.connection.url, problem) from error
 
 
 def _events(parts: Iterator[bytes]) -> Iterator[tuple[str, str, Any]]:
-    """Id, kind and data of each event; an id that comes alone has the kind ''.
+    """Id, kind and data of each event; an id without an event has the kind ''.
 
-    Only line feeds end a line here, as our server writes it: JSON may hold other separators that
-    text is commonly split at.
+    Only a line feed ends a line: JSON may contain other characters that `str.splitlines` splits at.
     """
     event_id, kind, data = "", "", ""
     for line in _lines(parts):

@@ -1,1 +1,1 @@
-"""Stand-ins for the platforms that Botpool talks to, true enough that a client cannot tell."""
+"""Emulators of the systems that Botpool controls, for trials and tests."""

@@ -1,44 +1,20 @@
-"""Settings: their names, defaults and limits, and the one way to load them.
+"""Settings: their names, defaults, limits and descriptions, and the functions that load them.
 
-Importing this costs pydantic; the command line imports it inside the commands that need it.
+The command line imports this package inside the commands that need it: pydantic imports slowly.
 """
 
+from botpool.settings.backends import CoolifySettings, DockerSettings
+from botpool.settings.catalog import describe_sections
+from botpool.settings.effective import EffectiveSetting, effective_settings
 from botpool.settings.load import load_settings
 from botpool.settings.model import Settings
-from botpool.settings.sections import (
-    BACKENDS,
-    AgentSettings,
-    BackendsSettings,
-    BotsSettings,
-    CoolifySettings,
-    DatabaseSettings,
-    DeploySettings,
-    DockerSettings,
-    InstallationSettings,
-    PoolSettings,
-    ProcessSettings,
-    QueueSettings,
-    RecoverySettings,
-    RetentionSettings,
-    ServerSettings,
-)
 
 __all__ = [
-    "BACKENDS",
-    "AgentSettings",
-    "BackendsSettings",
-    "BotsSettings",
     "CoolifySettings",
-    "DatabaseSettings",
-    "DeploySettings",
     "DockerSettings",
-    "InstallationSettings",
-    "PoolSettings",
-    "ProcessSettings",
-    "QueueSettings",
-    "RecoverySettings",
-    "RetentionSettings",
-    "ServerSettings",
+    "EffectiveSetting",
     "Settings",
+    "describe_sections",
+    "effective_settings",
     "load_settings",
 ]

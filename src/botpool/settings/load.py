@@ -1,72 +1,61 @@
-"""Load the settings, or say in one line which one is wrong, why, and where it was set."""
+"""Load the settings, or report the first invalid one: its name, the problem and its source."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from botpool.domain.errors import SettingError
-from botpool.settings.layers import (
-    Layer,
-    alias_layer,
-    environment_layer,
-    file_layer,
-    merged,
-    option_layer,
-)
+from botpool.settings.catalog import SettingPath, names_in
 from botpool.settings.model import Settings
-from botpool.settings.sections import PoolSettings
+from botpool.settings.sources import Source, merge, read_sources
 
 
 def load_settings(
     config: Path | None = None, overrides: Mapping[str, object] | None = None
 ) -> Settings:
-    """File, then environment, then options. A wrong setting is a SettingError, never a traceback.
+    """Load file, then environment, then options; raise SettingError for an invalid setting.
 
     `config` is the file that `--config` names; `overrides` are options as a tree, such as
     `{"server": {"port": 8800}}`, where None means "not given".
     """
-    layers = [
-        file_layer(config),
-        alias_layer(),
-        environment_layer(),
-        option_layer(overrides or {}),
-    ]
+    return validate(read_sources(config, overrides or {}))
+
+
+def validate(sources: Sequence[Source]) -> Settings:
     try:
-        return Settings(**merged(layer.values for layer in layers))
+        return Settings(**merge(source.values for source in sources))
     except ValidationError as error:
-        # Not chained: pydantic's own report could show what was set, secrets included.
-        raise _first_problem(error, layers) from None
+        # Not chained: pydantic's report could show the values, including secrets.
+        raise _first_problem(error, sources) from None
 
 
-def _first_problem(error: ValidationError, layers: list[Layer]) -> SettingError:
+def origin_of(path: SettingPath, sources: Sequence[Source]) -> str | None:
+    """Name the source that sets a setting: a file, a variable or an option; None for a default."""
+    return next((each.origin(path) for each in reversed(sources) if each.sets(path)), None)
+
+
+def _unknown_setting(path: SettingPath) -> str:
+    """Say that there is no such setting, with the closest name or all names beside it."""
+    names = names_in(path[:-1])
+    if close := get_close_matches(path[-1], names, n=1):
+        return f"is not a setting; did you mean {'.'.join((*path[:-1], close[0]))}?"
+    return f"is not a setting; the names here are {', '.join(names)}"
+
+
+def _first_problem(error: ValidationError, sources: Sequence[Source]) -> SettingError:
     first = error.errors(include_url=False, include_input=False)[0]
     path = tuple(part for part in first["loc"] if isinstance(part, str) and part != "[key]")
     if first["loc"][-1] == "[key]":
-        problem = "is not a name for a pool: lower-case letters, digits and hyphens, at most 40"
+        problem = "is not a valid pool name: use at most 40 lower-case letters, digits and hyphens"
     elif first["type"] == "extra_forbidden":
-        problem = _unknown(path)
+        problem = _unknown_setting(path)
     elif first["type"] in ("model_type", "dict_type"):
         problem = "is a section of settings, not a value"
+    elif first["type"] == "path_type":
+        problem = "should be a path"
     else:
         problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    origin = next((layer.origin(path) for layer in reversed(layers) if layer.has(path)), None)
+    origin = origin_of(path, sources)
     return SettingError(".".join(path), f"{problem} (from {origin})" if origin else problem)
-
-
-def _unknown(path: tuple[str, ...]) -> str:
-    names = _names_beside(path)
-    close = get_close_matches(path[-1], names, n=1)
-    hint = f"did you mean {'.'.join((*path[:-1], close[0]))}?" if close else None
-    return f"is not a setting; {hint or 'there are: ' + ', '.join(names)}"
-
-
-def _names_beside(path: tuple[str, ...]) -> list[str]:
-    """The names that would have been understood where an unknown one stands."""
-    model: type[BaseModel] = Settings
-    for name in path[:-1]:
-        kind: Any = model.model_fields[name].annotation if name in model.model_fields else None
-        model = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else PoolSettings
-    return sorted(model.model_fields)

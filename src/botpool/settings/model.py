@@ -1,16 +1,16 @@
-"""All settings together, and what must hold between them."""
+"""All settings together, and the rules between them."""
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Self
 
-from pydantic import Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from botpool.domain.errors import SettingError
+from botpool.settings.backends import BackendsSettings
+from botpool.settings.declaration import Section, setting
 from botpool.settings.sections import (
     DEMO_IMAGE,
     AgentSettings,
-    BackendsSettings,
     BotsSettings,
     DatabaseSettings,
     DeploySettings,
@@ -21,30 +21,27 @@ from botpool.settings.sections import (
     RetentionSettings,
     ServerSettings,
 )
+from botpool.settings.value_types import PoolName
 
 DEFAULT_POOLS = ("google-meet", "teams", "zoom")
 
-PoolName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")]
 
+class Settings(Section):
+    """One valid set of settings. `load_settings` reads them from file, environment and options."""
 
-class Settings(BaseSettings):
-    """One consistent set. Reads nothing by itself: `load_settings` brings file and environment."""
+    model_config = ConfigDict(validate_default=True)
 
-    model_config = SettingsConfigDict(
-        extra="forbid",
-        frozen=True,
-        hide_input_in_errors=True,
-        env_prefix="BOTPOOL_",
-        env_nested_delimiter="__",
-        env_ignore_empty=True,
-        enable_decoding=False,
+    data_dir: Path = setting(
+        Path(".botpool"),
+        "The directory for local data: the embedded database, its key and process containers.",
+        example="/var/lib/botpool",
     )
-
-    data_dir: Path = Path(".botpool")
     database: DatabaseSettings = DatabaseSettings()
     server: ServerSettings = ServerSettings()
     installation: InstallationSettings = InstallationSettings()
-    pools: dict[PoolName, PoolSettings] = {name: PoolSettings() for name in DEFAULT_POOLS}
+    pools: dict[PoolName, PoolSettings] = Field(
+        default_factory=lambda: {name: PoolSettings() for name in DEFAULT_POOLS}
+    )
     backends: BackendsSettings = BackendsSettings()
     queue: QueueSettings = QueueSettings()
     deploy: DeploySettings = DeploySettings()
@@ -53,56 +50,46 @@ class Settings(BaseSettings):
     bots: BotsSettings = BotsSettings()
     retention: RetentionSettings = RetentionSettings()
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings,)
-
     @field_validator("data_dir")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
-        """Later changes of the working directory must not move the data."""
+        """Resolve the directory now: a later change of the working directory has no effect."""
         return value.expanduser().absolute()
 
     @model_validator(mode="after")
-    def _fit_together(self) -> Self:
+    def _check_consistency(self) -> Self:
         if not self.pools:
             raise SettingError("pools", "is empty: define a pool, such as [pools.google-meet]")
         if not self.database.embedded:
-            for name in ("id", "secret"):
-                if getattr(self.installation, name) is None:
-                    problem = "is required when database.url names a server"
-                    variable = f"BOTPOOL_INSTALLATION__{name.upper()}"
-                    raise SettingError(f"installation.{name}", f"{problem} (or set {variable})")
-        for platform, pool in self.pools.items():
+            self._require_identity()
+        for pool_name, pool in self.pools.items():
             if pool.backend != "process":
-                self._fit_for_a_platform(platform, pool)
+                self._require_backend_settings(pool_name, pool)
         if self.queue.max_timeout_ms < self.queue.default_timeout_ms:
             problem = f"is less than queue.default_timeout_ms ({self.queue.default_timeout_ms})"
             raise SettingError("queue.max_timeout_ms", problem)
         if self.recovery.heartbeat_freshness_s * 1_000 <= self.agent.heartbeat_interval_ms:
-            problem = "is not above agent.heartbeat_interval_ms: live bots would be failed"
+            problem = "is not above agent.heartbeat_interval_ms: live bots would fail"
             raise SettingError("recovery.heartbeat_freshness_s", problem)
         return self
 
-    def _fit_for_a_platform(self, platform: str, pool: PoolSettings) -> None:
-        if self.server.public_url is None:
-            problem = f"is required for the backend of pools.{platform} ({pool.backend})"
-            raise SettingError("server.public_url", problem)
-        if pool.backend == "coolify":
-            self._fit_for_coolify(platform)
-        if pool.image == DEMO_IMAGE:
-            problem = "is required: the image to be pulled, such as ghcr.io/acme/bot:1.4"
-            raise SettingError(f"pools.{platform}.image", problem)
+    def _require_identity(self) -> None:
+        for name in ("id", "secret"):
+            if getattr(self.installation, name) is None:
+                variable = f"BOTPOOL_INSTALLATION__{name.upper()}"
+                problem = f"is required when database.url names a server (or set {variable})"
+                raise SettingError(f"installation.{name}", problem)
 
-    def _fit_for_coolify(self, platform: str) -> None:
-        for name in ("url", "token", "project_uuid", "server_uuid"):
-            if not getattr(self.backends.coolify, name):
-                problem = f"is required for the backend of pools.{platform} (coolify)"
-                raise SettingError(f"backends.coolify.{name}", problem)
+    def _require_backend_settings(self, pool_name: str, pool: PoolSettings) -> None:
+        required = {"server.public_url": self.server.public_url}
+        if pool.backend == "coolify":
+            coolify = self.backends.coolify
+            for name in ("url", "token", "project_uuid", "server_uuid"):
+                required[f"backends.coolify.{name}"] = getattr(coolify, name)
+        for name, value in required.items():
+            if not value:
+                problem = f"is required for the backend of pools.{pool_name} ({pool.backend})"
+                raise SettingError(name, problem)
+        if pool.image == DEMO_IMAGE:
+            problem = "is required: the image to pull, such as ghcr.io/acme/bot:1.4"
+            raise SettingError(f"pools.{pool_name}.image", problem)

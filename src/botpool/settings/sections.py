@@ -1,246 +1,262 @@
-"""The sections of `botpool.toml`: every name, its default and its limits, stated once.
+"""The sections of `botpool.toml`, except the backends: names, defaults, limits, descriptions."""
 
-Limits keep a slip of the keyboard from becoming an outage (a timeout of 0, a poll of a day), not
-users from what they want.
-"""
+from typing import Annotated, Literal
 
-import ipaddress
-import re
-import shlex
-import sys
-from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from pydantic import Field, SecretStr, field_validator
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    field_validator,
+from botpool.settings.backends import BACKENDS
+from botpool.settings.declaration import Section, setting
+from botpool.settings.value_types import (
+    EMBEDDED,
+    Count,
+    CountOrZero,
+    DatabaseUrl,
+    Days,
+    InstallationId,
+    Milliseconds,
+    MillisecondsOrZero,
+    Proxies,
+    Seconds,
+    SecondsOrZero,
+    Secret,
+    WebAddress,
 )
 
-BACKENDS = ("process", "docker", "coolify")
-DEMO_COMMAND = (sys.executable, "-m", "botpool.agent.demo")
 DEMO_IMAGE = "botpool-demo"
-EMBEDDED = "embedded"
-
-MONTH_S = 30 * 86_400
-DAY_MS = 86_400_000
-
-Seconds = Annotated[float, Field(gt=0, le=MONTH_S)]
-SecondsOrNone = Annotated[float, Field(ge=0, le=MONTH_S)]  # 0 switches it off
-Milliseconds = Annotated[int, Field(ge=1, le=DAY_MS)]
-Days = Annotated[int, Field(ge=1, le=36_500)]
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
-QueueTimeout = Annotated[int, Field(ge=0, le=DAY_MS)]  # 0: such a bot does not queue
-Secret = Annotated[SecretStr, Field(min_length=1)]
-
-
-def _web_address(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("should be an address like https://botpool.example.org")
-    return value.rstrip("/")
-
-
-def _proxy(value: str) -> str:
-    if value != "*":
-        try:
-            ipaddress.ip_network(value, strict=False)
-        except ValueError:
-            raise ValueError("should be IP addresses, networks or *") from None
-    return value
-
-
-def _split_at_commas(value: Any) -> Any:
-    """Environment variables hold lists as `a, b`."""
-    if not isinstance(value, str):
-        return value
-    return [item.strip() for item in value.split(",") if item.strip()]
-
-
-def _split_like_a_shell(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return shlex.split(value)
-    except ValueError as error:
-        raise ValueError(f"should be a command line: {error}") from None
-
-
-def _docker_host(value: str) -> str:
-    if not re.fullmatch(r"(unix|tcp|http|https|ssh)://\S+", value):
-        raise ValueError("should be like unix:///run/docker.sock or tcp://host:2376")
-    return value
-
-
-def _installation_id(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", value):
-        raise ValueError("should be letters, digits, dots, hyphens and underscores, at most 63")
-    return value
-
-
-DockerHost = Annotated[str, AfterValidator(_docker_host)]
-WebAddress = Annotated[str, AfterValidator(_web_address)]
-Proxies = Annotated[
-    tuple[Annotated[str, AfterValidator(_proxy)], ...], BeforeValidator(_split_at_commas)
-]
-Command = Annotated[
-    tuple[str, ...], BeforeValidator(_split_like_a_shell), Field(min_length=1, max_length=1000)
-]
-InstallationId = Annotated[str, AfterValidator(_installation_id)]
-
-
-class Section(BaseModel):
-    """Frozen, closed to unknown names, and silent about the values that it refuses."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False
-    )
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_booleans(cls, value: Any) -> Any:
-        """There is no setting that is true or false, and pydantic reads `true` as 1."""
-        if isinstance(value, bool):
-            raise ValueError("should not be true or false")
-        return value
-
-
-def _can_be_read(url: str) -> bool:
-    """By libpq, whose own complaint would show the password."""
-    from psycopg import ProgrammingError
-    from psycopg.conninfo import conninfo_to_dict
-
-    try:
-        conninfo_to_dict(url)
-    except ProgrammingError:
-        return False
-    return True
 
 
 class DatabaseSettings(Section):
-    url: SecretStr = SecretStr(EMBEDDED)
+    """The PostgreSQL database that all replicas of an installation share."""
+
+    url: DatabaseUrl = setting(
+        SecretStr(EMBEDDED),
+        "`embedded` starts a PostgreSQL in the data directory; else the URL of a PostgreSQL 14 "
+        "or later. `DATABASE_URL` sets it too.",
+        example="postgresql://botpool:password@db.internal/botpool",
+    )
 
     @property
     def embedded(self) -> bool:
         return self.url.get_secret_value() == EMBEDDED
 
-    @field_validator("url")
-    @classmethod
-    def _known_kind(cls, value: SecretStr) -> SecretStr:
-        url = value.get_secret_value()
-        if url != EMBEDDED and not url.startswith(("postgresql://", "postgres://")):
-            raise ValueError("should be `embedded` or postgresql://user@host/database")
-        if url != EMBEDDED and not _can_be_read(url):
-            raise ValueError(
-                "cannot be read: a user or password with special characters is written with "
-                "%-escapes, and only libpq's own parameters may follow the `?`"
-            )
-        return value
-
 
 class ServerSettings(Section):
-    host: Annotated[str, Field(min_length=1)] = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65_535)] = 8700
-    public_url: WebAddress | None = None
-    trusted_proxies: Proxies = ()
-    metrics: Literal["open", "key", "off"] = "key"
-    docs: Literal["open", "off"] = "open"
+    """The HTTP server: API, dashboard and metrics."""
+
+    host: Annotated[str, Field(min_length=1)] = setting(
+        "127.0.0.1",
+        "The address that the server listens on; `0.0.0.0` means all.",
+        example="10.0.0.5",
+    )
+    port: Annotated[int, Field(ge=0, le=65_535)] = setting(
+        8700, "The TCP port that the server listens on; 0 takes a free port.", example=8800
+    )
+    public_url: WebAddress | None = setting(
+        None,
+        "The address at which containers reach this server. Required for every backend except "
+        "`process`.",
+        example="https://botpool.example.org",
+    )
+    trusted_proxies: Proxies = setting(
+        (),
+        "Reverse proxies whose `X-Forwarded-*` headers the server believes: IP addresses, "
+        "networks, or `*` for all.",
+        example=["127.0.0.1", "10.0.0.0/8"],
+    )
+    metrics: Literal["open", "key", "off"] = setting(
+        "key",
+        "Access to `/metrics`: `open` to all, with an operator's `key`, or `off`.",
+        example="open",
+    )
+    docs: Literal["open", "off"] = setting(
+        "open", "Access to `/docs` and `/openapi.json`: `open` to all, or `off`.", example="off"
+    )
 
 
 class InstallationSettings(Section):
-    id: InstallationId | None = None
-    secret: Secret | None = None
+    """The identity of this installation. Embedded mode generates it and keeps it in `data_dir`."""
+
+    id: InstallationId | None = setting(
+        None,
+        "Marks the containers that this installation owns. Two installations must never share "
+        "an id. Required with a database by URL.",
+        example="production",
+    )
+    secret: Secret | None = setting(
+        None,
+        "Signs the tokens of agents. All replicas need the same secret. Required with a database "
+        "by URL.",
+        example="0b6e2a4f8c1d9375e0a4b6c8d2f19e57",
+    )
 
 
 class PoolSettings(Section):
-    backend: str = BACKENDS[0]
-    image: Annotated[str, Field(min_length=1, max_length=500)] = DEMO_IMAGE
-    max_size: Annotated[int, Field(ge=0, le=100_000)] = 100
-    heartbeats: Literal["required", "none"] = "required"
-    cpus: Annotated[float, Field(gt=0, le=1_000)] = 1
-    memory_mb: Annotated[int, Field(ge=16, le=10_000_000)] = 2_048
+    """One pool of slots. Its name, such as `google-meet`, is part of the section's name."""
+
+    backend: str = setting(
+        "process",
+        "The backend that runs the pool's containers: `process`, `docker` or `coolify`.",
+        example="docker",
+    )
+    image: Annotated[str, Field(min_length=1, max_length=500)] = setting(
+        DEMO_IMAGE,
+        "The container image of the pool's bots. Required for every backend except `process`.",
+        example="ghcr.io/acme/meet-bot:1.4",
+    )
+    max_size: Annotated[int, Field(ge=0, le=100_000)] = setting(
+        100, "The most slots in the pool; 0 means no slots.", unit="slots", example=20
+    )
+    heartbeats: Literal["required", "none"] = setting(
+        "required",
+        "`required` fails a running bot whose heartbeats stop; `none` is for bots that send no "
+        "heartbeats.",
+        example="none",
+    )
+    cpus: Annotated[float, Field(gt=0, le=1_000)] = setting(
+        1, "CPU limit of each container.", unit="CPU", example=1.5
+    )
+    memory_mb: Annotated[int, Field(ge=16, le=10_000_000)] = setting(
+        2_048, "Memory limit of each container.", unit="MiB", example=4_096
+    )
 
     @field_validator("backend")
     @classmethod
     def _known_backend(cls, value: str) -> str:
         if value not in BACKENDS:
-            raise ValueError(f"is not a backend of this version; there is: {', '.join(BACKENDS)}")
+            raise ValueError(f"is not a backend; choose one of {', '.join(BACKENDS)}")
         return value
 
 
-class ProcessSettings(Section):
-    command: Command = DEMO_COMMAND
-    first_start_s: SecondsOrNone = 0
-    start_s: SecondsOrNone = 0
-
-
-class DockerSettings(Section):
-    # Without it by the client's own conventions: DOCKER_HOST, contexts, the socket.
-    host: DockerHost | None = None
-    network: Annotated[str, Field(min_length=1, max_length=200)] = "bridge"
-    pids_limit: Count = 2_048
-    shm_mb: Annotated[int, Field(ge=1, le=1_000_000)] = 512
-    # The call that stops a container has eight seconds in all.
-    stop_grace_s: Annotated[int, Field(ge=0, le=6)] = 5
-
-
-class CoolifySettings(Section):
-    url: WebAddress | None = None
-    token: Secret | None = None
-    project_uuid: str | None = None
-    server_uuid: str | None = None
-    environment_name: str = "production"
-    destination_uuid: str | None = None
-    # Less would not do for one bot's start and what goes on beside it.
-    requests_per_minute: Annotated[int, Field(ge=40, le=1_000_000)] = 200
-    concurrent_deployments: Count = 4
-    status_lag_s: Seconds = 60
-
-
-class BackendsSettings(Section):
-    process: ProcessSettings = ProcessSettings()
-    docker: DockerSettings = DockerSettings()
-    coolify: CoolifySettings = CoolifySettings()
-
-
 class QueueSettings(Section):
-    default_timeout_ms: QueueTimeout = 300_000
-    max_timeout_ms: QueueTimeout = 600_000
-    poll_interval_ms: Milliseconds = 1_000
+    """The queue of bots that wait for a slot."""
+
+    default_timeout_ms: MillisecondsOrZero = setting(
+        300_000,
+        "How long a bot waits for a slot if its request has no `queueTimeoutMs`; 0 means that it "
+        "does not queue.",
+        unit="ms",
+        example=120_000,
+    )
+    max_timeout_ms: MillisecondsOrZero = setting(
+        600_000, "The longest `queueTimeoutMs` that a request may have.", unit="ms", example=900_000
+    )
+    poll_interval_ms: Milliseconds = setting(
+        1_000,
+        "How often a replica polls the queue for expired bots and missed wake-ups.",
+        unit="ms",
+        example=500,
+    )
 
 
 class DeploySettings(Section):
-    timeout_s: Seconds = 1_500
-    poll_interval_s: Seconds = 15
-    grace_s: SecondsOrNone = 180
-    wait_timeout_s: Seconds = 1_800
-    attempts: Count = 2
-    image_known_s: Seconds = 86_400
+    """Deployments: starting a slot's container for a bot."""
+
+    timeout_s: Seconds = setting(
+        1_500,
+        "The longest time from the start of a container until it runs. Fresh heartbeats suspend "
+        "this timeout.",
+        unit="s",
+        example=900,
+    )
+    poll_interval_s: Seconds = setting(
+        15, "How often Botpool observes the containers of a backend.", unit="s", example=10
+    )
+    grace_s: SecondsOrZero = setting(
+        180,
+        "How long after a deployment Botpool ignores the states exited and stopped, which may "
+        "be from before the start.",
+        unit="s",
+        example=60,
+    )
+    wait_timeout_s: Seconds = setting(
+        1_800,
+        "The longest time that a slot waits for its image or for the backend's budget.",
+        unit="s",
+        example=3_600,
+    )
+    attempts: Count = setting(
+        2,
+        "How many times a bot is deployed before it fails with `deploy_failed`; 1 means no retry.",
+        unit="attempts",
+        example=3,
+    )
+    image_known_s: Seconds = setting(
+        86_400,
+        "How long after its last start an image counts as present on its image host.",
+        unit="s",
+        example=604_800,
+    )
 
 
 class RecoverySettings(Section):
-    interval_s: Seconds = 60
-    deploying_timeout_s: Seconds = 900
-    heartbeat_freshness_s: Seconds = 300
-    max_skipped: Annotated[int, Field(ge=0, le=1_000_000)] = 3
-    max_attempts: Count = 3
-    stray_share: Annotated[float, Field(ge=0, le=1)] = 0.2
+    """The recovery pass, which finds slots that are stuck and resets them."""
+
+    interval_s: Seconds = setting(60, "How often the recovery pass runs.", unit="s", example=30)
+    deploying_timeout_s: Seconds = setting(
+        900,
+        "How long a slot may be `deploying` before the recovery pass checks it.",
+        unit="s",
+        example=1_200,
+    )
+    heartbeat_freshness_s: Seconds = setting(
+        300,
+        "The age up to which a heartbeat counts as fresh. Must be above "
+        "`agent.heartbeat_interval_ms`.",
+        unit="s",
+        example=120,
+    )
+    max_skipped: CountOrZero = setting(
+        3,
+        "How many recovery passes may skip a deploying slot with fresh heartbeats before the "
+        "slot becomes busy.",
+        unit="passes",
+        example=5,
+    )
+    max_attempts: Count = setting(
+        3, "Failed resets before Botpool deletes the slot.", unit="resets", example=5
+    )
+    stray_share: Annotated[float, Field(ge=0, le=1)] = setting(
+        0.2,
+        "The largest fraction (0 to 1) of the installation's containers that cleanup deletes as "
+        "strays without an operator's request.",
+        example=0.5,
+    )
 
 
 class AgentSettings(Section):
-    heartbeat_interval_ms: Milliseconds = 10_000
-    leave_grace_s: SecondsOrNone = 30
+    """The agents inside the containers."""
+
+    heartbeat_interval_ms: Milliseconds = setting(
+        10_000, "How often an agent sends a heartbeat.", unit="ms", example=5_000
+    )
+    leave_grace_s: SecondsOrZero = setting(
+        30,
+        "How long a bot may take to leave its meeting before Botpool stops its container.",
+        unit="s",
+        example=60,
+    )
 
 
 class BotsSettings(Section):
-    max_duration_s: SecondsOrNone = 21_600
+    """Limits for every bot."""
+
+    max_duration_s: SecondsOrZero = setting(
+        21_600,
+        "The longest run of a bot; then it fails with `max_duration`. 0 means no limit.",
+        unit="s",
+        example=14_400,
+    )
 
 
 class RetentionSettings(Section):
-    bots_days: Days = 30
-    history_days: Days = 30
-    idempotency_days: Days = 7
+    """How long data is kept. Meeting links contain passwords, so nothing is kept forever."""
+
+    bots_days: Days = setting(
+        30, "How long Botpool keeps bots after their end.", unit="days", example=90
+    )
+    history_days: Days = setting(
+        30, "How long Botpool keeps the history of bots and slots.", unit="days", example=90
+    )
+    idempotency_days: Days = setting(
+        7, "How long Botpool recognizes a repeated `Idempotency-Key`.", unit="days", example=14
+    )

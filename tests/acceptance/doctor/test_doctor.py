@@ -49,7 +49,7 @@ def test_a_healthy_system_beside_a_running_up(
         assert sorted(path.name for path in data_dir.iterdir()) == before
     assert {each["result"] for each in findings} == {"ok"}
     assert {each["check"] for each in findings} == {check.name for check in CATALOGUE}
-    assert shown.splitlines()[-1] == f"{len(CATALOGUE)} checks: all is well."
+    assert shown.splitlines()[-1] == f"{len(CATALOGUE)} checks: no problem found."
     assert said == ""
 
 

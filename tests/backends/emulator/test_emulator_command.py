@@ -1,4 +1,4 @@
-"""`botpool emulate coolify` as a person starts it."""
+"""Tests of the command `botpool emulate coolify`."""
 
 import json
 import re
@@ -16,14 +16,14 @@ import psutil
 import pytest
 
 from botpool.settings import load_settings
-from tests.backends.emulator.emulated_coolify import HEADERS, PLACE
+from tests.backends.emulator.coolify_client import HEADERS, LOCATION
 
 COMMAND = [sys.executable, "-m", "botpool.cli", "emulate", "coolify"]
 
 
 @contextmanager
 def emulator(*options: str) -> Iterator[tuple[str, str, "subprocess.Popen[str]"]]:
-    """Its address, what it said, and the process."""
+    """Yield the URL, the output and the process."""
     with subprocess.Popen(
         [*COMMAND, "--port", "0", *options],
         stdout=subprocess.PIPE,
@@ -32,25 +32,25 @@ def emulator(*options: str) -> Iterator[tuple[str, str, "subprocess.Popen[str]"]
         start_new_session=True,
     ) as process:
         try:
-            said = ""
+            output = ""
             assert process.stdout is not None
-            while "Ctrl-C" not in said:
+            while "Ctrl-C" not in output:
                 line = process.stdout.readline()
                 assert line, process.communicate()[1]
-                said += line
-            found = re.search(r"answers at (http://\S+)", said)
+                output += line
+            found = re.search(r"answers at (http://\S+)", output)
             assert found is not None
-            yield found[1], said, process
+            yield found[1], output, process
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(10)
     assert process.returncode == 0
 
 
-def test_the_contract(tmp_path: Path) -> None:
+def test_command_serves_the_documented_control_api_and_settings(tmp_path: Path) -> None:
     sleeping = f"{sys.executable} -c 'import time; time.sleep(600)'"
     with (
-        emulator("--time-scale", "2000", "--seed", "3", "--command", sleeping) as (url, said, _),
+        emulator("--time-scale", "2000", "--seed", "3", "--command", sleeping) as (url, output, _),
         httpx.Client(base_url=url) as client,
     ):
         state = client.get("/_emulator/state").json()
@@ -60,7 +60,7 @@ def test_the_contract(tmp_path: Path) -> None:
         created = client.post(
             "/api/v1/applications/dockerimage",
             headers=HEADERS,
-            json={**PLACE, "docker_registry_image_name": "team/bot", "name": "bot"},
+            json={**LOCATION, "docker_registry_image_name": "team/bot", "name": "bot"},
         )
         uuid = created.json()["uuid"]
         client.post(f"/api/v1/applications/{uuid}/start", headers=HEADERS)
@@ -82,7 +82,7 @@ def test_the_contract(tmp_path: Path) -> None:
         theirs = client.post("/_emulator/applications", json={"name": "theirs"})
         assert theirs.status_code == 201
 
-        text = said[said.index("[server]") : said.index("See what is true")]
+        text = output[output.index("[server]") : output.index("Show the emulator")]
         settings = tmp_path / "botpool.toml"
         settings.write_text(text)
         loaded = load_settings(settings, {})
@@ -93,15 +93,17 @@ def test_the_contract(tmp_path: Path) -> None:
         assert loaded.deploy.poll_interval_s == 0.5
 
 
-def test_containers_end_with_the_command_even_when_it_is_told_twice() -> None:
-    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-    command = f"{sys.executable} -c '{deaf}'"
+def test_second_signal_does_not_leave_containers_running() -> None:
+    ignores_sigterm = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+    )
+    command = f"{sys.executable} -c '{ignores_sigterm}'"
     with (
         emulator("--time-scale", "2000", "--command", command) as (url, _, process),
         httpx.Client(base_url=f"{url}/api/v1", headers=HEADERS) as client,
     ):
-        wanted = {**PLACE, "docker_registry_image_name": "team/bot", "instant_deploy": True}
-        client.post("/applications/dockerimage", json=wanted)
+        body = {**LOCATION, "docker_registry_image_name": "team/bot", "instant_deploy": True}
+        client.post("/applications/dockerimage", json=body)
         deadline = time.monotonic() + 30
         while not (children := psutil.Process(process.pid).children()):
             assert time.monotonic() < deadline
@@ -112,16 +114,16 @@ def test_containers_end_with_the_command_even_when_it_is_told_twice() -> None:
     assert not any(child.is_running() for child in children)
 
 
-def test_without_processes_and_with_another_token() -> None:
+def test_no_processes_and_token_options() -> None:
     options = ("--no-processes", "--token", "7|other", "--time-scale", "2000")
-    with emulator(*options) as (url, said, _), httpx.Client(base_url=f"{url}/api/v1") as client:
-        assert "7|other" in said
+    with emulator(*options) as (url, output, _), httpx.Client(base_url=f"{url}/api/v1") as client:
+        assert "7|other" in output
         headers = {**HEADERS, "Authorization": "Bearer 7|other"}
         assert client.get("/version", headers=headers).status_code == 200
         assert client.get("/version", headers=HEADERS).status_code == 401
 
 
-def test_more_at_once_needs_builds_and_workers() -> None:
+def test_concurrent_deployments_need_builds_and_workers() -> None:
     at_once = []
     for options in (
         (),
@@ -133,8 +135,8 @@ def test_more_at_once_needs_builds_and_workers() -> None:
             httpx.Client(base_url=url, headers=HEADERS) as client,
         ):
             for _ in range(6):
-                wanted = {**PLACE, "docker_registry_image_name": "a/b", "instant_deploy": True}
-                assert client.post("/api/v1/applications/dockerimage", json=wanted).is_success
+                body = {**LOCATION, "docker_registry_image_name": "a/b", "instant_deploy": True}
+                assert client.post("/api/v1/applications/dockerimage", json=body).is_success
             client.post("/_emulator/time", json={"advance": 60})
             deployments = client.get("/_emulator/state").json()["openDeployments"]
             at_once.append([each["status"] for each in deployments].count("in_progress"))
@@ -142,7 +144,7 @@ def test_more_at_once_needs_builds_and_workers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     [
         (["--time-scale", "0"], "--time-scale"),
         (["--time-scale", "nan"], "--time-scale"),
@@ -153,13 +155,13 @@ def test_more_at_once_needs_builds_and_workers() -> None:
         (["--port", "70000"], "port"),
     ],
 )
-def test_wrong_options_are_told_in_one_line(options: list[str], told: str) -> None:
+def test_invalid_option_prints_one_line(options: list[str], expected: str) -> None:
     ended = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=30)
     assert ended.returncode == 2
-    assert told in ended.stderr and len(ended.stderr.splitlines()) == 1
+    assert expected in ended.stderr and len(ended.stderr.splitlines()) == 1
 
 
-def test_a_taken_port_is_told_in_one_line() -> None:
+def test_port_in_use_prints_one_line() -> None:
     with emulator("--no-processes") as (url, _, _):
         port = url.rpartition(":")[2]
         ended = subprocess.run(

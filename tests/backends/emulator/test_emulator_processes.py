@@ -1,4 +1,4 @@
-"""Point 17: a real process in each container."""
+"""Containers that run as local processes."""
 
 import asyncio
 import json
@@ -14,13 +14,13 @@ import httpx
 import psutil
 import pytest
 
-from botpool.emulators.coolify import EmulatorServer, ProcessRuntime, ScaledClock, World
-from tests.backends.emulator.emulated_coolify import (
+from botpool.emulators.coolify import EmulatedCoolify, EmulatorServer, ProcessRuntime, ScaledClock
+from tests.backends.emulator.coolify_client import (
     HEADERS,
     IMAGE,
+    LOCATION,
     NO_LAG,
-    PLACE,
-    Coolify,
+    CoolifyClient,
     emulated,
 )
 
@@ -33,7 +33,7 @@ os.rename(sys.argv[1] + "/pids.new", sys.argv[1] + "/pids")
 while True:
     time.sleep(0.05)
 """
-TELLS_ITS_ENVIRONMENT = """
+WRITES_ITS_ENVIRONMENT = """
 import json, os, sys
 print("hello from the container", flush=True)
 open(sys.argv[1] + "/new", "w").write(json.dumps(dict(os.environ)))
@@ -46,7 +46,7 @@ import time; time.sleep(600)
 def eventually(true: Callable[[], bool], limit_s: float = 10.0) -> None:
     deadline = time.monotonic() + limit_s
     while not true():
-        assert time.monotonic() < deadline, "it did not come about"
+        assert time.monotonic() < deadline, "the condition did not become true"
         time.sleep(0.01)
 
 
@@ -59,19 +59,19 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture
 def runtime_of(tmp_path: Path) -> Iterator[Callable[[str], ProcessRuntime]]:
-    made: list[ProcessRuntime] = []
+    runtimes: list[ProcessRuntime] = []
 
-    def make(program: str) -> ProcessRuntime:
-        made.append(ProcessRuntime([sys.executable, "-c", program, str(tmp_path)]))
-        return made[-1]
+    def create(program: str) -> ProcessRuntime:
+        runtimes.append(ProcessRuntime([sys.executable, "-c", program, str(tmp_path)]))
+        return runtimes[-1]
 
-    yield make
-    for runtime in made:
+    yield create
+    for runtime in runtimes:
         runtime.close()
 
 
-async def _started(coolify: Coolify) -> str:
-    coolify.world.deployments.images.add(IMAGE)
+async def _started(coolify: CoolifyClient) -> str:
+    coolify.emulated.deployments.images.add(IMAGE)
     uuid = await coolify.create()
     await coolify.write(uuid, {"BOT_DATA": '{"id": 7}', "BROKEN": "it's"}, is_literal=True)
     await coolify.start(uuid)
@@ -79,11 +79,11 @@ async def _started(coolify: Coolify) -> str:
     return uuid
 
 
-async def test_the_process_gets_its_environment_and_no_more(
+async def test_process_gets_only_its_own_environment(
     runtime_of: Callable[[str], ProcessRuntime], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_OF_THE_HOST", "x")
-    async with emulated(NO_LAG, runtime=runtime_of(TELLS_ITS_ENVIRONMENT)) as coolify:
+    async with emulated(NO_LAG, runtime=runtime_of(WRITES_ITS_ENVIRONMENT)) as coolify:
         uuid = await _started(coolify)
         eventually((tmp_path / "environment").exists)
         environment = json.loads((tmp_path / "environment").read_text())
@@ -95,7 +95,7 @@ async def test_the_process_gets_its_environment_and_no_more(
         assert logs == {"logs": "hello from the container\n"}
 
 
-async def test_a_stop_asks_first_and_kills_the_whole_group_after_the_grace(
+async def test_stop_sends_sigterm_and_kills_process_group_after_grace_period(
     runtime_of: Callable[[str], ProcessRuntime], tmp_path: Path
 ) -> None:
     async with emulated(NO_LAG, runtime=runtime_of(STUBBORN)) as coolify:
@@ -107,35 +107,35 @@ async def test_a_stop_asks_first_and_kills_the_whole_group_after_the_grace(
         coolify.wait(2)
         eventually((tmp_path / "asked").exists)
         coolify.wait(20)
-        assert coolify.truth(uuid) and all(map(alive, pids)), "it has a grace of 30 s"
+        assert coolify.is_running(uuid) and all(map(alive, pids)), "the grace period is 30 s"
         coolify.wait(15)
-        assert not coolify.truth(uuid)
+        assert not coolify.is_running(uuid)
         eventually(lambda: not any(map(alive, pids)))
 
 
-def test_each_run_has_a_directory_of_its_own(tmp_path: Path) -> None:
+def test_each_run_has_its_own_directory(tmp_path: Path) -> None:
     program = """
 import os, pathlib, sys
-told = pathlib.Path(sys.argv[1]) / os.environ["RUN"]
-told.with_suffix(".new").write_text(f"{os.getcwd()} {os.environ['HOME']} {os.listdir()}")
+expected = pathlib.Path(sys.argv[1]) / os.environ["RUN"]
+expected.with_suffix(".new").write_text(f"{os.getcwd()} {os.environ['HOME']} {os.listdir()}")
 pathlib.Path("left-behind").touch()
-told.with_suffix(".new").rename(told)
+expected.with_suffix(".new").rename(expected)
 import time; time.sleep(600)
 """
-    seen: list[list[str]] = []
+    observed: list[list[str]] = []
     with ProcessRuntime([sys.executable, "-c", program, str(tmp_path)]) as runtime:
         for run in ("first", "second"):
             handle = runtime.start("uuid", {"RUN": run})
             eventually((tmp_path / run).exists)
-            seen.append((tmp_path / run).read_text().split())
-            assert Path(seen[-1][0]).is_dir()
+            observed.append((tmp_path / run).read_text().split())
+            assert Path(observed[-1][0]).is_dir()
             runtime.stop(handle)
-            assert not Path(seen[-1][0]).exists(), "what is gone leaves nothing on the disk"
-    assert [(home == directory, files) for directory, home, files in seen] == [(True, "[]")] * 2
-    assert seen[0][0] != seen[1][0]
+            assert not Path(observed[-1][0]).exists(), "the directory is removed"
+    assert [(home == directory, files) for directory, home, files in observed] == [(True, "[]")] * 2
+    assert observed[0][0] != observed[1][0]
 
 
-async def test_what_ends_by_itself_is_exited(
+async def test_exited_process_is_reported_as_exited(
     runtime_of: Callable[[str], ProcessRuntime], tmp_path: Path
 ) -> None:
     async with emulated(NO_LAG, runtime=runtime_of("pass")) as coolify:
@@ -143,17 +143,17 @@ async def test_what_ends_by_itself_is_exited(
 
         def exited() -> bool:
             coolify.wait(0)
-            return not coolify.truth(uuid)
+            return not coolify.is_running(uuid)
 
         eventually(exited)
         coolify.wait(1)
         assert await coolify.status(uuid) == "exited:unhealthy"
 
 
-async def test_nothing_is_left_when_the_emulator_ends(
+async def test_close_ends_all_processes(
     runtime_of: Callable[[str], ProcessRuntime], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("botpool.emulators.coolify.processes._CLOSE_GRACE_S", 0.1)
+    monkeypatch.setattr("botpool.emulators.coolify.process_runtime._CLOSE_GRACE_S", 0.1)
     runtime = runtime_of(STUBBORN)
     async with emulated(NO_LAG, runtime=runtime) as coolify:
         await _started(coolify)
@@ -163,25 +163,25 @@ async def test_nothing_is_left_when_the_emulator_ends(
     eventually(lambda: not any(map(alive, pids)))
 
 
-async def test_what_cannot_be_started_has_exited() -> None:
+async def test_program_that_cannot_start_counts_as_exited() -> None:
     with ProcessRuntime(["/nowhere/program"]) as runtime:
         async with emulated(NO_LAG, runtime=runtime) as coolify:
             uuid = await _started(coolify)
-            assert not coolify.truth(uuid)
+            assert not coolify.is_running(uuid)
 
 
-async def test_impossible_variables_do_no_harm() -> None:
+async def test_invalid_variables_do_not_prevent_start() -> None:
     with ProcessRuntime([sys.executable, "-c", "import time; time.sleep(600)"]) as runtime:
         async with emulated(NO_LAG, runtime=runtime) as coolify:
             uuid = await coolify.create()
             await coolify.write(uuid, {"A=B": "x", "N": "a\0b", "S": "\ud800"})
             await coolify.start(uuid)
             coolify.wait(600)
-            assert coolify.truth(uuid)
+            assert coolify.is_running(uuid)
 
 
-def test_output_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("botpool.emulators.coolify.processes.MOST_OUTPUT_BYTES", 1000)
+def test_output_is_truncated_at_maximum_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("botpool.emulators.coolify.process_runtime.MAX_OUTPUT_BYTES", 1000)
     chatty = "import sys\nfor line in open(sys.argv[1]): print('x' * int(line), flush=True)"
     with tempfile.TemporaryDirectory() as directory:
         orders = Path(directory) / "orders"
@@ -197,13 +197,13 @@ def test_output_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
                 eventually(lambda: runtime.output(handle, 10) == "xxxxxxx\n")
 
 
-async def test_an_end_is_noticed_while_nobody_asks(
+async def test_server_detects_exit_without_requests(
     runtime_of: Callable[[str], ProcessRuntime], tmp_path: Path
 ) -> None:
-    world = World(NO_LAG, runtime=runtime_of(STUBBORN))
-    async with EmulatorServer(world, ScaledClock()):
-        application = world.create_application(name="bot", image="team/bot", tag="1")
-        world.run_at_once(application)
+    coolify = EmulatedCoolify(NO_LAG, runtime=runtime_of(STUBBORN))
+    async with EmulatorServer(coolify, ScaledClock()):
+        application = coolify.create_application(name="bot", image="team/bot", tag="1")
+        coolify.run_without_deployment(application)
         eventually((tmp_path / "pids").exists)
         await asyncio.sleep(0)
         assert application.status == "running:unknown"
@@ -216,34 +216,35 @@ async def test_an_end_is_noticed_while_nobody_asks(
 
 @pytest.fixture
 async def control_plane() -> AsyncIterator[tuple[str, list[str]]]:
-    """As much of Botpool as the demo bot needs to see."""
-    asked: list[str] = []
+    """An HTTP server that records requests and answers 401."""
+    requests: list[str] = []
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def response(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        asked.append(head.decode().splitlines()[0].removesuffix(" HTTP/1.1"))
+        requests.append(head.decode().splitlines()[0].removesuffix(" HTTP/1.1"))
         writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    server = await asyncio.start_server(response, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server:
-        yield f"http://127.0.0.1:{port}", asked
+        yield f"http://127.0.0.1:{port}", requests
 
 
-async def test_the_demo_bot_calls_home(control_plane: tuple[str, list[str]]) -> None:
-    """The whole way: server, socket, deployment, process, agent."""
-    url, asked = control_plane
+async def test_demo_bot_in_container_calls_control_plane(
+    control_plane: tuple[str, list[str]],
+) -> None:
+    url, requests = control_plane
     with ProcessRuntime() as runtime:
-        world = World(NO_LAG, runtime=runtime)
+        coolify = EmulatedCoolify(NO_LAG, runtime=runtime)
         async with (
-            EmulatorServer(world, ScaledClock(600)) as server,
+            EmulatorServer(coolify, ScaledClock(600)) as server,
             httpx.AsyncClient(base_url=f"{server.url}/api/v1", headers=HEADERS) as client,
         ):
             created = await client.post(
                 "/applications/dockerimage",
-                json={**PLACE, "docker_registry_image_name": "team/bot"},
+                json={**LOCATION, "docker_registry_image_name": "team/bot"},
             )
             uuid = created.json()["uuid"]
             variables = {"BOTPOOL_URL": url, "BOTPOOL_TOKEN": "1.abc"}
@@ -258,6 +259,6 @@ async def test_the_demo_bot_calls_home(control_plane: tuple[str, list[str]]) -> 
             )
             await client.post(f"/applications/{uuid}/start")
             deadline = time.monotonic() + 30
-            while not asked and time.monotonic() < deadline:
+            while not requests and time.monotonic() < deadline:
                 await asyncio.sleep(0.02)
-            assert asked[0] == f"GET /v1/agent/slot?containerId={uuid}"
+            assert requests[0] == f"GET /v1/agent/slot?containerId={uuid}"

@@ -1,4 +1,4 @@
-"""Whatever is called in whatever order, with whatever faults: no answer that nobody planned."""
+"""Random calls and faults never cause an unplanned response."""
 
 import json
 import random
@@ -9,12 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from botpool.emulators.coolify import EmulatedTransport, ManualClock, World
+from botpool.emulators.coolify import EmulatedCoolify, EmulatedTransport, ManualClock
 from botpool.emulators.coolify.endpoints import ENDPOINTS
 from botpool.emulators.coolify.fault_kinds import KINDS
-from tests.backends.emulator.emulated_coolify import HEADERS, PLACE, Coolify, at, emulated
+from tests.backends.emulator.coolify_client import HEADERS, LOCATION, CoolifyClient, at, emulated
 
-BROKEN = (httpx.ConnectError, httpx.ReadError, httpx.RemoteProtocolError, httpx.ReadTimeout)
+CONNECTION_ERRORS = (
+    httpx.ConnectError,
+    httpx.ReadError,
+    httpx.RemoteProtocolError,
+    httpx.ReadTimeout,
+)
 PLANNED_500 = {"Server Error"}
 _NAMES = """
     name description docker_registry_image_name docker_registry_image_tag tags instant_deploy
@@ -37,89 +42,89 @@ _VALUES = st.recursive(
     method=st.sampled_from(["", "GET", "PUT", "HEAD"]),
     body=st.binary(max_size=20) | _VALUES.map(lambda value: json.dumps(value).encode()),
     query=st.dictionaries(_FIELDS | st.just("take"), st.text(max_size=5), max_size=2),
-    placed=st.booleans(),
+    with_location=st.booleans(),
 )
-async def test_any_request(
-    endpoint: Any, method: str, body: bytes, query: dict[str, str], placed: bool
+async def test_random_request_gets_planned_response(
+    endpoint: Any, method: str, body: bytes, query: dict[str, str], with_location: bool
 ) -> None:
     async with emulated() as coolify:
         uuid = await coolify.create("first")
-        if placed and endpoint.method == "POST":
+        if with_location and endpoint.method == "POST":
             try:
-                body = json.dumps({**json.loads(body), **PLACE}).encode()
+                body = json.dumps({**json.loads(body), **LOCATION}).encode()
             except (ValueError, TypeError):
                 return
-        answer = await coolify.call(
+        response = await coolify.call(
             method or endpoint.method,
             at(endpoint.path, uuid),
             content=body,
             params=query,
             headers={"Content-Type": "application/json"},
         )
-        assert answer.status_code < 500 or answer.json()["message"] in PLANNED_500
+        assert response.status_code < 500 or response.json()["message"] in PLANNED_500
         coolify.wait(600)
         await coolify.state()
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(path=st.sampled_from(["faults", "applications", "time", "state", ""]), body=_VALUES)
-async def test_any_control_request(path: str, body: Any) -> None:
+async def test_random_control_request_gets_planned_response(path: str, body: Any) -> None:
     async with emulated() as coolify:
-        answer = await coolify.client.post(f"/_emulator/{path}", content=json.dumps(body))
-        assert answer.status_code in (200, 201, 404, 405, 422)
+        response = await coolify.client.post(f"/_emulator/{path}", content=json.dumps(body))
+        assert response.status_code in (200, 201, 404, 405, 422)
 
 
-async def _step(coolify: Coolify, chance: random.Random, uuids: list[str]) -> None:
-    endpoint = chance.choice(ENDPOINTS)
+async def _step(coolify: CoolifyClient, randomness: random.Random, uuids: list[str]) -> None:
+    endpoint = randomness.choice(ENDPOINTS)
     if endpoint.path == "/applications/dockerimage" and len(uuids) < 40:
-        wanted = {**PLACE, "docker_registry_image_name": chance.choice(["one", "two"])}
-        answer = await coolify.call("POST", endpoint.path, json=wanted)
-        if answer.status_code == 201:
-            uuids.append(answer.json()["uuid"])
+        body = {**LOCATION, "docker_registry_image_name": randomness.choice(["one", "two"])}
+        response = await coolify.call("POST", endpoint.path, json=body)
+        if response.status_code == 201:
+            uuids.append(response.json()["uuid"])
         return
     if endpoint.path.startswith("/deployments/{uuid}"):
-        listed = [*coolify.world.deployments.by_uuid] or ["none"]
-        uuid = chance.choice(listed)
+        listed = [*coolify.emulated.deployments.by_uuid] or ["none"]
+        uuid = randomness.choice(listed)
     else:
-        uuid = chance.choice([*uuids, "none"])
+        uuid = randomness.choice([*uuids, "none"])
     body = {"json": {"name": "x"}} if endpoint.path == "/applications/{uuid}" else {}
-    answer = await coolify.call(
+    response = await coolify.call(
         endpoint.method, at(endpoint.path, uuid), params={"uuid": uuid}, **body
     )
-    if answer.status_code == 500:
-        assert "Server Error" in answer.text
-    elif answer.status_code > 500:
-        assert answer.status_code == 502
+    if response.status_code == 500:
+        assert "Server Error" in response.text
+    elif response.status_code > 500:
+        assert response.status_code == 502
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_any_sequence_with_any_faults(seed: int) -> None:
-    chance = random.Random(seed)
+async def test_random_calls_and_faults_leave_nothing_open(seed: int) -> None:
+    randomness = random.Random(seed)
     async with emulated(seed=seed) as coolify:
         uuids: list[str] = []
         for _ in range(300):
-            coolify.wait(chance.choice([0, 0.5, 5, 60]))
-            if chance.random() < 0.1:
-                kind = KINDS[chance.choice([*KINDS])]
-                value = {"probability": 0.3} if "probability" in kind.aims else True
+            coolify.wait(randomness.choice([0, 0.5, 5, 60]))
+            if randomness.random() < 0.1:
+                kind = KINDS[randomness.choice([*KINDS])]
+                value = {"probability": 0.3} if "probability" in kind.selectors else True
                 await coolify.faults(**{kind.name: value})
-            if chance.random() < 0.05:
+            if randomness.random() < 0.05:
                 await coolify.faults(clear=True)
             try:
-                await _step(coolify, chance, uuids)
-            except BROKEN:
+                await _step(coolify, randomness, uuids)
+            except CONNECTION_ERRORS:
                 continue
-        await _settled(coolify)
+        await _stop_everything(coolify)
 
 
-async def _settled(coolify: Coolify) -> None:
-    """Without faults, and after all is stopped, nothing is left but what nobody owns."""
+async def _stop_everything(coolify: CoolifyClient) -> None:
+    """Clear faults, stop everything and check that only orphaned containers are left."""
     await coolify.faults(clear=True)
     coolify.wait(120)
-    for deployment in coolify.world.deployments.open:
+    for deployment in coolify.emulated.deployments.open:
         await coolify.call("POST", f"/deployments/{deployment.uuid}/cancel")
     coolify.wait(3600)
-    for uuid in [*coolify.world.applications]:
+    for uuid in [*coolify.emulated.applications]:
         await coolify.stop(uuid)
     coolify.wait(3600)
     state = await coolify.state()
@@ -129,11 +134,11 @@ async def _settled(coolify: Coolify) -> None:
     assert {each["status"] for each in state["applications"]} <= {"exited:unhealthy"}
 
 
-async def test_a_million_seconds_in_a_moment() -> None:
-    """The world costs events, not time."""
-    world, clock = World(), ManualClock()
+async def test_long_time_jump_is_fast() -> None:
+    """The cost of `advance` depends on the number of events, not on the time."""
+    coolify, clock = EmulatedCoolify(), ManualClock()
     async with httpx.AsyncClient(
-        transport=EmulatedTransport(world, clock), base_url="http://coolify", headers=HEADERS
+        transport=EmulatedTransport(coolify, clock), base_url="http://coolify", headers=HEADERS
     ) as client:
         clock.advance(1_000_000)
         assert (await client.get("/api/v1/version")).status_code == 200

@@ -1,4 +1,4 @@
-"""The command inside a test sees no settings but those that the test gives it."""
+"""Commands in these tests see no settings of this machine, and never sleep."""
 
 import os
 from pathlib import Path
@@ -12,3 +12,8 @@ def no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         if name.startswith(("BOTPOOL_", "COOLIFY_")) or name == "DATABASE_URL":
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("botpool.client.client._FIRST_PAUSE_S", 0)

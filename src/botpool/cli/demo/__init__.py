@@ -1,66 +1,30 @@
-"""`botpool demo`: a busy morning that a person can watch, and that checks itself.
+"""`botpool demo`: a demonstration that a person can watch, and that checks its own result.
 
-It is played on the real thing: `botpool up` in a process of its own with an embedded PostgreSQL,
-bots as processes, requests over HTTP as a user sends them. Only the meetings are not there; with
-`--coolify`, the bots' containers are those of an emulated Coolify.
+It starts `botpool up` in a process of its own, with an embedded PostgreSQL, and sends bots over
+HTTP. The bots are processes, or with `--coolify` containers of an emulated Coolify.
 """
 
-import signal
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from types import FrameType
+from typing import Annotated
 
-from rich.console import Console
-
-from botpool.cli.client import Client
-from botpool.cli.demo.cast import CAST
-from botpool.cli.demo.play import Scene, play
-from botpool.cli.demo.stage import Stage, stage
-from botpool.cli.demo.summary import summary
-from botpool.cli.demo.verdict import complaints
-from botpool.cli.demo.view import view_on
-from botpool.cli.output import console
-from botpool.cli.progress import bar
+import typer
 
 
-def run(*, on_coolify: bool = False) -> int:
-    """The exit code: 0 when all went as it should."""
-    out = console()
-    began = time.monotonic()
-    with _ended_like_ctrl_c(), ExitStack() as stack:
-        started = "Coolify's emulator, PostgreSQL" if on_coolify else "PostgreSQL"
-        with bar(out, f"Starting {started} and the server"):
-            playing = stack.enter_context(stage(on_coolify=on_coolify))
-        try:
-            scene = _performed(out, playing)
-            left = playing.running_bots()
-        finally:
-            with bar(out, "Stopping everything"):
-                stack.close()
-    problems = complaints(scene, CAST) + left + playing.leftovers
-    out.print(summary(scene, CAST, problems, time.monotonic() - began))
-    return 1 if problems else 0
+def demo(
+    coolify: Annotated[
+        bool, typer.Option("--coolify", help="Run the bots on an emulated Coolify.")
+    ] = False,
+) -> None:
+    """Watch a pool at work: more bots than slots, a queue, a crash.
 
+    Only the meetings are not real. The demo takes about half a minute, in a temporary directory
+    that it removes at the end.
 
-def _performed(out: Console, playing: Stage) -> Scene:
-    """Play before the eyes of whoever looks, and give the last scene."""
-    coolify = playing.coolify
-    with Client(playing.target) as client, view_on(out, playing.target.url) as view:
-        last = None
-        for last in play(client, CAST, count=coolify.counted if coolify else None):
-            view.show(last)
-    assert last is not None, "a play has at least one scene"
-    return last
+    With --coolify the bots run on an emulated Coolify that is 60 times as fast as a real one. It
+    pulls the image once for all first starts; later starts are quick.
 
+    \b
+    botpool demo --coolify
+    """
+    from botpool.cli.demo.run import run
 
-@contextmanager
-def _ended_like_ctrl_c() -> Iterator[None]:
-    """However the demo is told to end, it clears its stage."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupt)
-    yield
+    raise typer.Exit(run(on_coolify=coolify))

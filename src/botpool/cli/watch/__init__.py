@@ -1,34 +1,33 @@
-"""`botpool watch`: the overview, live in the terminal.
+"""`botpool watch`: the pools, live in the terminal.
 
-The stream tells that something changed; the pools and slots are then asked for, once a second at
-most, so that what is shown is always a whole picture and never a sum of its changes. Elsewhere
-than on a terminal, the changes themselves are printed, a line for each.
+Each change in the stream makes the command load the pools and slots again, at most once a second,
+so the screen always shows a complete state. Without a terminal, the command prints each change.
 """
 
 from typing import TYPE_CHECKING
 
-from botpool.cli.connection import connected
+from botpool.cli.server_command import with_client
 
 if TYPE_CHECKING:
-    from botpool.cli.client import Client
+    from botpool.client import Client
 
 
-@connected
+@with_client
 def watch(client: "Client") -> None:
-    """Watch the pools live: slots, queue, times, and what changes. Ctrl-C ends it.
+    """Show the pools live: slots, queue, times and changes. Ctrl-C ends it.
 
-    A tile is a slot: its letter and its colour are its status. Without a terminal, each change is
-    a line.
+    Each tile is a slot; its letter and its colour are its status. Without a terminal, the command
+    prints one line per change.
 
     \b
     botpool watch
     botpool watch | grep FAILED
     """
     from botpool.cli.output import console
-    from botpool.cli.watch.watching import on_lines, on_screen
+    from botpool.cli.watch.live_view import print_changes, show_screen
 
     out = console()
     if out.is_terminal:
-        on_screen(client, out)
+        show_screen(client, out)
     else:
-        on_lines(client, out)
+        print_changes(client, out)

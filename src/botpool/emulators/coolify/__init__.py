@@ -1,30 +1,28 @@
 """An emulator of Coolify: its API, its server, its delays and its failures.
 
-`World` is all of it without clock and network; `create_app` and `EmulatorServer` put it on HTTP;
-`EmulatedTransport` gives it to an httpx client in memory, wire faults included.
+`EmulatedCoolify` simulates Coolify without clock and network, `EmulatorServer` serves it over HTTP,
+and `EmulatedTransport` connects an httpx client to it in memory.
 """
 
-from botpool.emulators.coolify.asgi import create_app
 from botpool.emulators.coolify.clock import Clock, ManualClock, ScaledClock
-from botpool.emulators.coolify.containers import ContainerRuntime, NoProcesses
-from botpool.emulators.coolify.faults import WrongFault
-from botpool.emulators.coolify.nature import Nature
-from botpool.emulators.coolify.processes import ProcessRuntime
-from botpool.emulators.coolify.server import EmulatorServer
-from botpool.emulators.coolify.transport import EmulatedTransport
-from botpool.emulators.coolify.world import World
+from botpool.emulators.coolify.config import EmulatorConfig
+from botpool.emulators.coolify.container_runtime import ContainerRuntime, SimulatedRuntime
+from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
+from botpool.emulators.coolify.faults import InvalidFault
+from botpool.emulators.coolify.http_server import EmulatorServer
+from botpool.emulators.coolify.httpx_transport import EmulatedTransport
+from botpool.emulators.coolify.process_runtime import ProcessRuntime
 
 __all__ = [
     "Clock",
     "ContainerRuntime",
+    "EmulatedCoolify",
     "EmulatedTransport",
+    "EmulatorConfig",
     "EmulatorServer",
+    "InvalidFault",
     "ManualClock",
-    "Nature",
-    "NoProcesses",
     "ProcessRuntime",
     "ScaledClock",
-    "World",
-    "WrongFault",
-    "create_app",
+    "SimulatedRuntime",
 ]

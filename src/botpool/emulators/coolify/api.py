@@ -1,6 +1,6 @@
-"""From a request to what becomes of its answer: the order of Laravel's checks, and the faults.
+"""Coolify's API: routes requests to handlers, in the order of Laravel's checks, with faults.
 
-One way for all: sockets and clients in memory come through `Api.reply`.
+The socket server and the in-memory transport both call `Api.handle`.
 """
 
 import math
@@ -8,182 +8,191 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypedDict
 
-from botpool.emulators.coolify import application_calls, deployment_calls, http, place_calls
-from botpool.emulators.coolify.bodies import Refusal
+from botpool.emulators.coolify import application_handlers as applications
+from botpool.emulators.coolify import deployment_handlers as deployments
+from botpool.emulators.coolify import http_messages as http
+from botpool.emulators.coolify import server_handlers as servers
 from botpool.emulators.coolify.clock import Clock
-from botpool.emulators.coolify.control import Control
+from botpool.emulators.coolify.control_api import ControlApi
+from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
 from botpool.emulators.coolify.endpoints import PREFIX, Endpoint, Match, match
-from botpool.emulators.coolify.http import Answer, Reply, Request, Wire
-from botpool.emulators.coolify.limits import Budget
+from botpool.emulators.coolify.http_messages import (
+    Delivery,
+    Request,
+    RequestRejected,
+    Response,
+    Transmission,
+)
+from botpool.emulators.coolify.rate_limits import RateLimitState
 from botpool.emulators.coolify.records import epoch_seconds
-from botpool.emulators.coolify.world import World
 
-Call = Callable[[World, Request, str], Answer]
+Handler = Callable[[EmulatedCoolify, Request, str], Response]
 
-_CALLS: dict[str, Call] = {
-    "GET /health": lambda world, request, uuid: http.plain("OK"),
-    "GET /version": lambda world, request, uuid: http.plain(world.version),
-    "POST /applications/dockerimage": application_calls.create,
-    "GET /applications": application_calls.list_all,
-    "GET /applications/{uuid}": application_calls.show,
-    "PATCH /applications/{uuid}": application_calls.update,
-    "DELETE /applications/{uuid}": application_calls.delete,
-    "GET /applications/{uuid}/logs": application_calls.logs,
-    "GET /applications/{uuid}/envs": application_calls.list_variables,
-    "PATCH /applications/{uuid}/envs/bulk": application_calls.write_variables,
-    "POST /applications/{uuid}/start": deployment_calls.start,
-    "POST /applications/{uuid}/restart": deployment_calls.restart,
-    "POST /applications/{uuid}/stop": application_calls.stop,
-    "POST /deploy": deployment_calls.deploy,
-    "GET /deployments": deployment_calls.list_open,
-    "GET /deployments/applications/{uuid}": deployment_calls.list_of_application,
-    "GET /deployments/{uuid}": deployment_calls.show,
-    "POST /deployments/{uuid}/cancel": deployment_calls.cancel,
-    "GET /servers": place_calls.list_servers,
-    "GET /servers/{uuid}": place_calls.show_server,
-    "GET /projects": place_calls.list_projects,
-    "GET /projects/{uuid}": place_calls.show_project,
-    "GET /projects/{uuid}/{environment_name_or_uuid}": place_calls.show_environment,
+_HANDLERS: dict[str, Handler] = {
+    "GET /health": lambda coolify, request, uuid: http.plain_text("OK"),
+    "GET /version": lambda coolify, request, uuid: http.plain_text(coolify.version),
+    "POST /applications/dockerimage": applications.create,
+    "GET /applications": applications.list_all,
+    "GET /applications/{uuid}": applications.show,
+    "PATCH /applications/{uuid}": applications.update,
+    "DELETE /applications/{uuid}": applications.delete,
+    "GET /applications/{uuid}/logs": applications.logs,
+    "GET /applications/{uuid}/envs": applications.list_variables,
+    "PATCH /applications/{uuid}/envs/bulk": applications.write_variables,
+    "POST /applications/{uuid}/start": deployments.start,
+    "POST /applications/{uuid}/restart": deployments.restart,
+    "POST /applications/{uuid}/stop": applications.stop,
+    "POST /deploy": deployments.deploy,
+    "GET /deployments": deployments.list_open,
+    "GET /deployments/applications/{uuid}": deployments.list_of_application,
+    "GET /deployments/{uuid}": deployments.show,
+    "POST /deployments/{uuid}/cancel": deployments.cancel,
+    "GET /servers": servers.list_servers,
+    "GET /servers/{uuid}": servers.show_server,
+    "GET /projects": servers.list_projects,
+    "GET /projects/{uuid}": servers.show_project,
+    "GET /projects/{uuid}/{environment_name_or_uuid}": servers.show_environment,
 }
-_REFUSED = Reply(answer=http.page(503), wire=Wire.REFUSED)
+_REFUSED = Delivery(response=http.html_page(503), transmission=Transmission.REFUSED)
 
 
 class Api:
-    def __init__(self, world: World, clock: Clock) -> None:
-        self._world = world
+    def __init__(self, coolify: EmulatedCoolify, clock: Clock) -> None:
+        self._coolify = coolify
         self._clock = clock
-        self._limits = world.limits
-        self._control = Control(world, clock)
+        self._faults = coolify.faults
+        self._rate_limits = coolify.rate_limits
+        self._control = ControlApi(coolify, clock)
 
-    def reply(self, request: Request) -> Reply:
-        world = self._world
-        world.advance(self._clock.now())
-        world.poll()
-        if self._control.is_meant(request):
-            return Reply(answer=self._control.answer(request))
-        if world.refuses_connections_for_s:
+    def handle(self, request: Request) -> Delivery:
+        coolify = self._coolify
+        coolify.advance(self._clock.now())
+        if self._control.handles(request):
+            return Delivery(response=self._control.handle(request))
+        if coolify.refuses_connections:
             return _REFUSED
         if not request.path.startswith(f"{PREFIX}/"):
-            return Reply(answer=http.page(404))
-        self._limits.requests.count(world.now)
+            return Delivery(response=http.html_page(404))
+        self._rate_limits.requests.count(coolify.now)
         path = request.path.removeprefix(PREFIX).rstrip("/")
-        matched = match(request.method, path, before_4_2=world.before_4_2)
-        reply = self._through_faults(request, matched)
-        answer = self._in_client_seconds(reply.answer)
-        if answer.status >= 400 and not request.wants_json:
-            answer = http.page(answer.status).with_headers(answer.headers)
-        return replace(reply, answer=answer)
+        matched = match(request.method, path, before_4_2=coolify.before_4_2)
+        delivery = self._handle_with_faults(request, matched)
+        response = self._scale_retry_after(delivery.response)
+        if response.status >= 400 and not request.wants_json:
+            response = http.html_page(response.status).with_headers(response.headers)
+        return replace(delivery, response=response)
 
-    def _through_faults(self, request: Request, matched: Match) -> Reply:
-        """What happens on the way to Coolify, in it, and on the way back."""
-        if self._hit("badGateway", matched, worked=False):
-            return Reply(answer=http.page(502))
-        if self._hit("resetConnection", matched, worked=False):
-            return Reply(answer=http.page(503), wire=Wire.RESET)
-        if self._hit("serverError", matched, worked=False):
-            return Reply(answer=http.message(500, "Server Error"))
-        answer = self._checked(request, matched)
-        if self._hit("badGateway", matched, worked=True):
-            answer = http.page(502)
-        if self._hit("serverError", matched, worked=True):
-            answer = http.message(500, "Server Error")
-        wire = Wire.WHOLE
-        if self._hit("resetConnection", matched, worked=True):
-            wire = Wire.RESET
-        elif self._hit("halfAnswer", matched):
-            wire = Wire.HALF
-        slow = self._world.faults.hit("slowAnswer", **_aim(matched))
-        delay_s = slow.seconds() / self._clock.scale if slow else 0.0
-        return Reply(answer=answer, wire=wire, delay_s=delay_s)
+    def _handle_with_faults(self, request: Request, matched: Match) -> Delivery:
+        """Apply the faults before, during and after the call."""
+        if self._triggers("badGateway", matched, worked=False):
+            return Delivery(response=http.html_page(502))
+        if self._triggers("resetConnection", matched, worked=False):
+            return Delivery(response=http.html_page(503), transmission=Transmission.RESET)
+        if self._triggers("serverError", matched, worked=False):
+            return Delivery(response=http.message(500, "Server Error"))
+        response = self._authorize_and_call(request, matched)
+        if self._triggers("badGateway", matched, worked=True):
+            response = http.html_page(502)
+        if self._triggers("serverError", matched, worked=True):
+            response = http.message(500, "Server Error")
+        transmission = Transmission.COMPLETE
+        if self._triggers("resetConnection", matched, worked=True):
+            transmission = Transmission.RESET
+        elif self._triggers("halfAnswer", matched):
+            transmission = Transmission.TRUNCATED
+        slow = self._faults.trigger("slowAnswer", **_target(matched))
+        delay_s = slow.number() / self._clock.scale if slow else 0.0
+        return Delivery(response=response, transmission=transmission, delay_s=delay_s)
 
-    def _hit(self, name: str, matched: Match, *, worked: bool | None = None) -> bool:
-        return self._world.faults.hit(name, **_aim(matched), worked=worked) is not None
+    def _triggers(self, name: str, matched: Match, *, worked: bool | None = None) -> bool:
+        return self._faults.trigger(name, **_target(matched), worked=worked) is not None
 
-    def _checked(self, request: Request, matched: Match) -> Answer:
+    def _authorize_and_call(self, request: Request, matched: Match) -> Response:
         if matched.endpoint is None:
-            return _no_such_call(request, matched)
+            return _unknown_call(request, matched)
         if matched.endpoint.ability is None:
-            return self._called(request, matched.endpoint, matched.uuid)
-        refusal = self._not_allowed(request, matched.endpoint)
-        if refusal is None:
-            return self._limited(request, matched.endpoint, matched.uuid)
-        return self._failure_counted(refusal)
+            return self._call(request, matched.endpoint, matched.uuid)
+        if error := self._authorization_error(request, matched.endpoint):
+            return self._count_failure(error)
+        return self._call_within_rate_limit(request, matched.endpoint, matched.uuid)
 
-    def _not_allowed(self, request: Request, endpoint: Endpoint) -> Answer | None:
-        faults = self._world.faults
-        expected = f"Bearer {self._world.nature.token}"
+    def _authorization_error(self, request: Request, endpoint: Endpoint) -> Response | None:
+        expected = f"Bearer {self._coolify.config.token}"
         given = request.headers.get("authorization", "")
-        if given != expected or faults.lasting("tokenExpired"):
+        if given != expected or self._faults.active("tokenExpired"):
             return http.message(401, "Unauthenticated.")
-        if faults.lasting("apiDisabled"):
+        if self._faults.active("apiDisabled"):
             return http.message(403, "API is disabled.")
-        if faults.lasting("addressNotAllowed"):
+        if self._faults.active("addressNotAllowed"):
             return http.message(403, "You are not allowed to access the API.")
-        missing = faults.lasting("missingAbility")
+        missing = self._faults.active("missingAbility")
         if missing and missing.text("ability") == endpoint.ability:
             return http.message(403, f"Missing required permissions: {endpoint.ability}")
         return None
 
-    def _limited(self, request: Request, endpoint: Endpoint, uuid: str) -> Answer:
-        world = self._world
-        budget = self._limits.calls.count(world.now, world.nature.requests_per_minute)
-        forced = world.faults.hit("rateLimited", application=uuid or None, endpoint=endpoint.name)
+    def _call_within_rate_limit(self, request: Request, endpoint: Endpoint, uuid: str) -> Response:
+        now = self._coolify.now
+        state = self._rate_limits.calls.count(now, self._coolify.config.requests_per_minute)
+        forced = self._faults.trigger(
+            "rateLimited", application=uuid or None, endpoint=endpoint.name
+        )
         if forced:
-            resets_at = world.now + forced.seconds("retryAfter")
-            budget = Budget(limit=budget.limit, remaining=0, resets_at=resets_at, exceeded=True)
+            resets_at = now + forced.number("retryAfter")
+            state = replace(state, remaining=0, resets_at=resets_at, exceeded=True)
         headers = {
-            "X-RateLimit-Limit": str(budget.limit),
-            "X-RateLimit-Remaining": str(budget.remaining),
+            "X-RateLimit-Limit": str(state.limit),
+            "X-RateLimit-Remaining": str(state.remaining),
         }
-        if budget.exceeded:
-            return self._too_many(budget).with_headers(headers)
-        return self._failure_counted(self._called(request, endpoint, uuid)).with_headers(headers)
+        if state.exceeded:
+            return self._too_many_requests(state).with_headers(headers)
+        return self._count_failure(self._call(request, endpoint, uuid)).with_headers(headers)
 
-    def _called(self, request: Request, endpoint: Endpoint, uuid: str) -> Answer:
+    def _call(self, request: Request, endpoint: Endpoint, uuid: str) -> Response:
         try:
-            return _CALLS[endpoint.name](self._world, request, uuid)
-        except Refusal as refusal:
-            return refusal.answer
+            return _HANDLERS[endpoint.name](self._coolify, request, uuid)
+        except RequestRejected as rejected:
+            return rejected.response
 
-    def _failure_counted(self, answer: Answer) -> Answer:
-        """Some versions also limit calls that fail."""
-        fault = self._world.faults.lasting("failedCallLimit")
-        if fault is None or answer.status < 400:
-            return answer
-        budget = self._limits.failed_calls.count(self._world.now, int(fault.seconds("limit")))
-        return self._too_many(budget) if budget.exceeded else answer
+    def _count_failure(self, response: Response) -> Response:
+        """Apply the limit of failed calls, which some versions of Coolify have."""
+        fault = self._faults.active("failedCallLimit")
+        if fault is None or response.status < 400:
+            return response
+        limit = int(fault.number("limit"))
+        state = self._rate_limits.failed_calls.count(self._coolify.now, limit)
+        return self._too_many_requests(state) if state.exceeded else response
 
-    def _too_many(self, budget: Budget) -> Answer:
+    def _too_many_requests(self, state: RateLimitState) -> Response:
         return http.message(429, "Too Many Attempts.").with_headers(
             {
-                "Retry-After": str(math.ceil(budget.resets_at - self._world.now)),
-                "X-RateLimit-Reset": str(epoch_seconds(budget.resets_at)),
+                "Retry-After": str(math.ceil(state.resets_at - self._coolify.now)),
+                "X-RateLimit-Reset": str(epoch_seconds(state.resets_at)),
             }
         )
 
-    def _in_client_seconds(self, answer: Answer) -> Answer:
-        """The client does not know the scale of our time: it is told to wait its own seconds."""
-        wait_s = answer.headers.get("Retry-After")
+    def _scale_retry_after(self, response: Response) -> Response:
+        """Convert `Retry-After` from emulated to real seconds, at least 1."""
+        wait_s = response.headers.get("Retry-After")
         if wait_s is None:
-            return answer
+            return response
         scaled = math.ceil(int(wait_s) / self._clock.scale)
-        return answer.with_headers({"Retry-After": str(max(scaled, 1))})
+        return response.with_headers({"Retry-After": str(max(scaled, 1))})
 
 
-class _Aim(TypedDict):
+class _Target(TypedDict):
     application: str | None
     endpoint: str | None
 
 
-def _aim(matched: Match) -> _Aim:
+def _target(matched: Match) -> _Target:
     endpoint = matched.endpoint.name if matched.endpoint else None
     return {"application": matched.uuid or None, "endpoint": endpoint}
 
 
-def _no_such_call(request: Request, matched: Match) -> Answer:
+def _unknown_call(request: Request, matched: Match) -> Response:
     if not matched.allowed_methods:
         return http.message(404, "Not found.", docs="https://coolify.io/docs")
     route, allowed = request.path.removeprefix("/"), ", ".join(matched.allowed_methods)
     text = f"The {request.method} method is not supported for route {route}."
-    answer = http.message(405, f"{text} Supported methods: {allowed}.")
-    return answer.with_headers({"Allow": allowed})
+    response = http.message(405, f"{text} Supported methods: {allowed}.")
+    return response.with_headers({"Allow": allowed})

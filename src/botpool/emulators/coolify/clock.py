@@ -1,4 +1,4 @@
-"""Emulated time: scaled real time for the command, time moved by hand for tests."""
+"""Clocks of emulated time: scaled real time for the command, a manual clock for tests."""
 
 import time
 from typing import Protocol
@@ -6,17 +6,17 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Emulated seconds since the emulator was made. Never goes back."""
+        """Return the emulated seconds since the start of the emulator. Never decreases."""
         ...
 
     @property
     def scale(self) -> float:
-        """How many emulated seconds pass in one second of the client's."""
+        """Emulated seconds per real second."""
         ...
 
 
 class ScaledClock:
-    """Real time, `scale` times as fast. The scale may change on the way."""
+    """Runs `scale` times as fast as real time. The scale may change at any time."""
 
     def __init__(self, scale: float = 1.0) -> None:
         self._scale = scale
@@ -36,12 +36,12 @@ class ScaledClock:
         return self._passed + (time.monotonic() - self._since) * self._scale
 
     def advance(self, seconds: float) -> None:
-        """Jump ahead."""
+        """Jump forward."""
         self._passed += seconds
 
 
 class ManualClock:
-    """Stands still until it is moved."""
+    """Changes only when a test advances it."""
 
     scale = 1.0
 
@@ -53,7 +53,7 @@ class ManualClock:
 
     def advance(self, seconds: float) -> None:
         if seconds < 0:
-            raise ValueError("time does not go back")
+            raise ValueError("seconds must not be negative")
         self._now += seconds
 
     def advance_to(self, moment: float) -> None:

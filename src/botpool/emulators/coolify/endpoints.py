@@ -1,4 +1,4 @@
-"""Every call that is known, by the name under which faults and routes speak of it."""
+"""The endpoints of Coolify's API that the emulator knows, and the matching of requests."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ PREFIX = "/api/v1"
 
 
 class Ability(StrEnum):
-    """What a token must be allowed for a call."""
+    """The permission of the token that an endpoint requires."""
 
     READ = "read"
     WRITE = "write"
@@ -20,9 +20,9 @@ class Endpoint:
     method: str
     path: str
     ability: Ability | None
-    """None: it needs no token."""
-    once_also_get: bool = False
-    """Before 4.2, GET did the same."""
+    """None: the endpoint needs no token."""
+    formerly_get: bool = False
+    """Versions before 4.2 also accept GET."""
 
     @property
     def name(self) -> str:
@@ -30,12 +30,12 @@ class Endpoint:
 
 
 def _endpoint(
-    method: str, path: str, ability: Ability | None, *, once_also_get: bool = False
+    method: str, path: str, ability: Ability | None, *, formerly_get: bool = False
 ) -> Endpoint:
-    return Endpoint(method=method, path=path, ability=ability, once_also_get=once_also_get)
+    return Endpoint(method=method, path=path, ability=ability, formerly_get=formerly_get)
 
 
-# The order matters: the first that fits is taken.
+# The order matters: the first matching endpoint wins.
 ENDPOINTS = (
     _endpoint("GET", "/health", None),
     _endpoint("GET", "/version", Ability.READ),
@@ -47,10 +47,10 @@ ENDPOINTS = (
     _endpoint("GET", "/applications/{uuid}/logs", Ability.READ),
     _endpoint("GET", "/applications/{uuid}/envs", Ability.READ),
     _endpoint("PATCH", "/applications/{uuid}/envs/bulk", Ability.WRITE),
-    _endpoint("POST", "/applications/{uuid}/start", Ability.DEPLOY, once_also_get=True),
-    _endpoint("POST", "/applications/{uuid}/restart", Ability.DEPLOY, once_also_get=True),
-    _endpoint("POST", "/applications/{uuid}/stop", Ability.DEPLOY, once_also_get=True),
-    _endpoint("POST", "/deploy", Ability.DEPLOY, once_also_get=True),
+    _endpoint("POST", "/applications/{uuid}/start", Ability.DEPLOY, formerly_get=True),
+    _endpoint("POST", "/applications/{uuid}/restart", Ability.DEPLOY, formerly_get=True),
+    _endpoint("POST", "/applications/{uuid}/stop", Ability.DEPLOY, formerly_get=True),
+    _endpoint("POST", "/deploy", Ability.DEPLOY, formerly_get=True),
     _endpoint("GET", "/deployments", Ability.READ),
     _endpoint("GET", "/deployments/applications/{uuid}", Ability.READ),
     _endpoint("GET", "/deployments/{uuid}", Ability.READ),
@@ -71,20 +71,20 @@ NAMES = frozenset(endpoint.name for endpoint in ENDPOINTS)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     endpoint: Endpoint | None
-    """None: no such call, or not with this method."""
+    """None: no endpoint has this path and method."""
     uuid: str = ""
     allowed_methods: tuple[str, ...] = ()
-    """What the path answers to, when it is not this method. Empty: the path is unknown."""
+    """The methods of the path if no endpoint matches. Empty: the path is unknown."""
 
 
 def match(method: str, path: str, *, before_4_2: bool) -> Match:
-    """The call that a request means; `path` without the prefix."""
+    """Find the endpoint of a request; `path` has no prefix."""
     allowed: list[str] = []
     for pattern, endpoint in _PATTERNS:
         found = pattern.fullmatch(path)
         if found is None:
             continue
-        also_get = before_4_2 and endpoint.once_also_get
+        also_get = before_4_2 and endpoint.formerly_get
         if method == endpoint.method or (also_get and method == "GET"):
             return Match(endpoint=endpoint, uuid=found.groupdict().get("uuid", ""))
         allowed += ["GET"] * also_get + [endpoint.method]

@@ -1,4 +1,4 @@
-"""Every fault there is, with what can be said about it. See `faults` for how they are set."""
+"""The table of faults that the emulator can produce. `faults` describes how to set them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,70 +7,86 @@ from botpool.emulators.coolify.endpoints import Ability
 
 Value = str | float | bool
 
-AIMED = frozenset({"probability", "times", "application"})
-"""Of faults that happen to one thing at a time."""
-AT_CALL = AIMED | {"endpoint"}
+TARGETED = frozenset({"probability", "times", "application"})
+"""Selectors of a fault that affects single operations."""
+TARGETED_AT_CALL = TARGETED | {"endpoint"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class FaultKind:
     name: str
     help: str
-    aims: frozenset[str] = frozenset()
-    """Empty: a state that lasts until it is cleared."""
+    selectors: frozenset[str] = frozenset()
+    """Empty: the fault is a state that lasts until it is cleared."""
     values: Mapping[str, Value] = field(default_factory=dict)
-    """What else it takes, with the defaults. Where the default is of an enum, its members only."""
+    """Parameters with their defaults. An enum member as default allows the members of its enum."""
 
 
-def _kind(name: str, help_text: str, aims: frozenset[str] = frozenset(), **values: Value) -> Kind:
-    return Kind(name=name, help=help_text, aims=aims, values=values)
+def _kind(
+    name: str, help_text: str, selectors: frozenset[str] = frozenset(), **values: Value
+) -> FaultKind:
+    return FaultKind(name=name, help=help_text, selectors=selectors, values=values)
 
 
 _ALL = (
-    # The wire.
-    _kind("refuseConnection", "nobody listens, for some seconds", seconds=10.0),
-    _kind("resetConnection", "the connection breaks before the answer", AT_CALL, worked=True),
-    _kind("halfAnswer", "the connection breaks in the middle of the answer", AT_CALL),
-    _kind("slowAnswer", "done at once, answered late", AT_CALL, seconds=30.0),
-    _kind("badGateway", "a proxy's 502 with HTML", AT_CALL, worked=False),
-    _kind("serverError", "a 500 of Coolify's own", AT_CALL, worked=False),
-    # Limits and rights.
+    # Connections and responses.
+    _kind("refuseConnection", "the port refuses connections for `seconds`", seconds=10.0),
+    _kind(
+        "resetConnection",
+        "the connection breaks before the response",
+        TARGETED_AT_CALL,
+        worked=True,
+    ),
+    _kind("halfAnswer", "the connection breaks in the middle of the response", TARGETED_AT_CALL),
+    _kind(
+        "slowAnswer", "the call works at once, the response is late", TARGETED_AT_CALL, seconds=30.0
+    ),
+    _kind("badGateway", "a proxy answers 502 with HTML", TARGETED_AT_CALL, worked=False),
+    _kind("serverError", "Coolify answers 500", TARGETED_AT_CALL, worked=False),
+    # Limits and permissions.
     _kind(
         "rateLimited",
-        "429, whatever the budget; retryAfter is emulated seconds",
-        AT_CALL,
+        "429 regardless of the rate limit; `retryAfter` is in emulated seconds",
+        TARGETED_AT_CALL,
         retryAfter=60.0,
     ),
-    _kind("failedCallLimit", "429 after so many failed calls a minute", limit=30.0),
-    _kind("apiDisabled", "403: the API is switched off"),
-    _kind("addressNotAllowed", "403: not from this address"),
+    _kind("failedCallLimit", "429 after `limit` failed calls in a minute", limit=30.0),
+    _kind("apiDisabled", "403: the API is disabled"),
+    _kind("addressNotAllowed", "403: the client's address is not allowed"),
     _kind("tokenExpired", "401 for the right token"),
     _kind("missingAbility", "403: the token lacks an ability", ability=Ability.DEPLOY),
-    _kind("hideSensitive", "a token without read:sensitive: values of variables are left out"),
+    _kind("hideSensitive", "the token lacks `read:sensitive`: values of variables are left out"),
     # Starts.
-    _kind("startWithoutUuid", "nothing is started, as if one were queued already", AIMED),
-    _kind("phantomUuid", "nothing is started, and the uuid does not exist", AIMED),
-    _kind("hangQueued", "the deployment stays queued", AIMED),
-    _kind("hangInProgress", "the deployment stays in progress", AIMED),
-    _kind("pullFails", "the deployment fails at the pull", AIMED, image=""),
-    _kind("pullSlow", "a first pull takes so long", AIMED, image="", seconds=1200.0),
-    _kind("registryDown", "every pull fails, of cached images too"),
-    _kind("crashLoop", "the container dies soon, again and again", AIMED, seconds=5.0, restarts=10),
+    _kind("startWithoutUuid", "the start does nothing, as if a deployment were queued", TARGETED),
+    _kind("phantomUuid", "the start does nothing and returns a uuid that does not exist", TARGETED),
+    _kind("hangQueued", "the deployment stays queued", TARGETED),
+    _kind("hangInProgress", "the deployment stays in progress", TARGETED),
+    _kind("pullFails", "the deployment fails at the pull", TARGETED, image=""),
+    _kind("pullSlow", "the first pull takes `seconds`", TARGETED, image="", seconds=1200.0),
+    _kind("registryDown", "every pull fails, including those of cached images"),
+    _kind("crashLoop", "the container crashes repeatedly", TARGETED, seconds=5.0, restarts=10),
     # Stops, cancels, deletes.
-    _kind("stopDoesNothing", "200, and the container runs on", AIMED),
-    _kind("stopLies", "reported as exited, and the container runs on", AIMED),
-    _kind("stopSlow", "the stop takes so long", AIMED, seconds=120.0),
-    _kind("cancelLeavesRunning", "cancelled, and the container comes all the same", AIMED),
-    _kind("cancelAnswers500", "500, though it worked", AIMED),
-    _kind("deleteNeverFinishes", "200, and the application stays", AIMED),
-    # What is reported.
-    _kind("statusLag", "statuses follow the truth after", minSeconds=0.0, maxSeconds=60.0),
-    _kind("reportStatus", "this status, whatever the truth", AIMED, status="degraded:unhealthy"),
-    _kind("healthCheckFails", "a health check that never succeeds", AIMED),
-    _kind("deploymentsAsObject", "GET /deployments as an object with numeric keys"),
+    _kind("stopDoesNothing", "200, but the container keeps running", TARGETED),
+    _kind("stopLies", "the status becomes exited, but the container keeps running", TARGETED),
+    _kind("stopSlow", "the stop takes `seconds`", TARGETED, seconds=120.0),
+    _kind("cancelLeavesRunning", "the cancelled deployment still starts its container", TARGETED),
+    _kind("cancelAnswers500", "the cancel works, but Coolify answers 500", TARGETED),
+    _kind("deleteNeverFinishes", "200, but the application stays", TARGETED),
+    # Reported statuses.
+    _kind("statusLag", "bounds of the status lag", minSeconds=0.0, maxSeconds=60.0),
+    _kind("reportStatus", "the API reports `status`", TARGETED, status="degraded:unhealthy"),
+    _kind("healthCheckFails", "the health check never succeeds", TARGETED),
+    _kind("deploymentsAsObject", "GET /deployments returns an object with numeric keys"),
     # The installation.
-    _kind("serverUnreachable", "all exited and server_status false; containers run on"),
-    _kind("restartCoolify", "open deployments fail, nobody listens for a while", seconds=15.0),
-    _kind("versionBefore42", "starts are also accepted as GET"),
+    _kind(
+        "serverUnreachable",
+        "all statuses are exited, `server_status` is false, containers keep running",
+    ),
+    _kind(
+        "restartCoolify",
+        "open deployments fail, and the port refuses connections for `seconds`",
+        seconds=15.0,
+    ),
+    _kind("versionBefore42", "GET also starts, restarts and stops"),
 )
 KINDS = {kind.name: kind for kind in _ALL}

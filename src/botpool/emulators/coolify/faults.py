@@ -1,15 +1,15 @@
-"""Faults: what goes wrong on purpose, and to whom.
+"""Sets, clears and triggers faults.
 
-One shape for all, in JSON: a name with
+All faults share one JSON format: the name of the fault with one of
 
-- `true`: from now on, always;
-- a whole number n: the next n times;
-- an object: `probability` (0 to 1), `times`, the `application` (uuid) or `endpoint`
-  (`"POST /applications/{uuid}/start"`) it is meant for, and the fault's own values;
-- a list of such objects: each for itself;
-- `false`, `null` or 0: no longer.
+- `true`: always from now on;
+- an integer n: the next n times;
+- an object: the selectors `probability` (0 to 1), `times`, `application` (uuid) and `endpoint`
+  (`"POST /applications/{uuid}/start"`), and the fault's own values;
+- a list of such objects, which are independent of each other;
+- `false`, `null` or 0: clear this fault.
 
-`{"clear": true}` ends all of them. Wrong names and values change nothing.
+`{"clear": true}` clears all faults. A request with a wrong name or value changes nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,34 +17,33 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from botpool.emulators.coolify.chance import Chance
 from botpool.emulators.coolify.endpoints import NAMES
-from botpool.emulators.coolify.fault_kinds import KINDS, Kind, Value
+from botpool.emulators.coolify.fault_kinds import KINDS, FaultKind, Value
 
 CLEAR = "clear"
 
 
-class WrongFault(Exception):
-    """What was asked for cannot be meant; the message says why."""
+class InvalidFault(Exception):
+    """The requested fault is not valid; the message says why."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Fault:
-    kind: Kind
+    kind: FaultKind
     probability: float = 1.0
     times: int | None = None
-    """None: no end."""
+    """None: unlimited."""
     application: str | None = None
     endpoint: str | None = None
     values: dict[str, Value] = field(default_factory=dict)
 
-    def seconds(self, name: str = "seconds") -> float:
+    def number(self, name: str = "seconds") -> float:
         return float(self.values[name])
 
     def text(self, name: str) -> str:
         return str(self.values[name])
 
-    def fits(
+    def matches(
         self,
         application: str | None,
         endpoint: str | None,
@@ -60,21 +59,25 @@ class Fault:
         )
 
     def as_json(self) -> dict[str, Any]:
-        aims = {"times": self.times, "application": self.application, "endpoint": self.endpoint}
-        told: dict[str, Any] = {name: aim for name, aim in aims.items() if aim is not None}
-        if self.probability < 1:
-            told["probability"] = self.probability
-        return told | self.values
+        selectors: dict[str, Any] = {
+            "times": self.times,
+            "application": self.application,
+            "endpoint": self.endpoint,
+            "probability": self.probability if self.probability < 1 else None,
+        }
+        return {name: s for name, s in selectors.items() if s is not None} | self.values
 
 
 class Faults:
-    def __init__(self, chance: Chance) -> None:
-        self._chance = chance
+    """The faults that are set. `happens` draws whether an event with a probability happens."""
+
+    def __init__(self, happens: Callable[[float], bool]) -> None:
+        self._happens = happens
         self._set: dict[str, list[Fault]] = {}
 
     def change(self, wanted: object, on_change: Callable[[str], None] = lambda name: None) -> None:
-        """All of it or nothing; `on_change` is told the name of each that was set or cleared."""
-        changes = _parsed(wanted)
+        """Apply all changes or none. Calls `on_change` with the name of each changed fault."""
+        changes = _parse(wanted)
         if CLEAR in changes:
             del changes[CLEAR]
             changes = {name: [] for name in self._set} | changes
@@ -85,7 +88,7 @@ class Faults:
             if faults or before:
                 on_change(name)
 
-    def hit(
+    def trigger(
         self,
         name: str,
         *,
@@ -94,18 +97,18 @@ class Faults:
         image: str | None = None,
         worked: bool | None = None,
     ) -> Fault | None:
-        """Whether it happens this time. Counts, and draws from the seed, only where it is set."""
+        """Return the fault if it happens now, and count it down."""
         for fault in self._set.get(name, ()):
-            if not fault.fits(application, endpoint, image, worked):
+            if not fault.matches(application, endpoint, image, worked):
                 continue
-            if self._chance.happens(fault.probability):
+            if self._happens(fault.probability):
                 if fault.times is not None:
                     fault.times -= 1
                 return fault
         return None
 
-    def lasting(self, name: str) -> Fault | None:
-        """A state that was set, if it was."""
+    def active(self, name: str) -> Fault | None:
+        """Return a lasting fault if it is set."""
         return next(iter(self._set.get(name, ())), None)
 
     def as_json(self) -> dict[str, Any]:
@@ -115,76 +118,80 @@ class Faults:
         }
 
 
-def _parsed(wanted: object) -> dict[str, list[Fault]]:
+def _parse(wanted: object) -> dict[str, list[Fault]]:
     if not isinstance(wanted, Mapping):
-        raise WrongFault("Faults are a JSON object: their names, each with its value.")
+        raise InvalidFault("Send a JSON object with fault names as keys.")
     changes: dict[str, list[Fault]] = {}
     for name, value in wanted.items():
         if name == CLEAR:
             if value is not True:
-                raise WrongFault("clear: must be true")
+                raise InvalidFault("clear: must be true")
             changes[CLEAR] = []
         elif name in KINDS:
             specs = value if isinstance(value, list) else [value]
-            changes[name] = [f for spec in specs if (f := _fault(KINDS[name], spec)) is not None]
+            changes[name] = [
+                f for spec in specs if (f := _parse_fault(KINDS[name], spec)) is not None
+            ]
         else:
-            raise WrongFault(f"{name}: no such fault. There are: clear, {', '.join(KINDS)}")
+            raise InvalidFault(f"{name}: no such fault. Known faults: clear, {', '.join(KINDS)}")
     return changes
 
 
-def _fault(kind: Kind, spec: object) -> Fault | None:
+def _parse_fault(kind: FaultKind, spec: object) -> Fault | None:
     if spec is None or spec is False or spec == 0:
         return None
     fault = Fault(kind=kind, values=dict(kind.values))
     if spec is True:
         return fault
-    if isinstance(spec, int) and "times" in kind.aims:
+    if isinstance(spec, int) and "times" in kind.selectors:
         spec = {"times": spec}
     if not isinstance(spec, Mapping):
-        raise WrongFault(f"{kind.name}: must be true, false, an object, or a number of times")
+        raise InvalidFault(
+            f"{kind.name}: must be true, false, a number of times, an object or a list"
+        )
     for name, value in spec.items():
         if name in kind.values:
-            fault.values[name] = _like(kind, name, value)
-        elif name in kind.aims:
-            _aim(fault, name, value)
+            fault.values[name] = _validated_value(kind, name, value)
+        elif name in kind.selectors:
+            _set_selector(fault, name, value)
         else:
-            known = ", ".join(sorted([*kind.aims, *kind.values])) or "nothing but true"
-            raise WrongFault(f"{kind.name}.{name}: not known; it takes {known}")
+            known = ", ".join(sorted([*kind.selectors, *kind.values])) or "only true"
+            raise InvalidFault(f"{kind.name}.{name}: unknown. {kind.name} takes {known}")
     return fault
 
 
-def _aim(fault: Fault, name: str, value: object) -> None:
-    what = f"{fault.kind.name}.{name}"
+def _set_selector(fault: Fault, name: str, value: object) -> None:
+    path = f"{fault.kind.name}.{name}"
     if name == "probability":
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise WrongFault(f"{what}: must be a number from 0 to 1")
+            raise InvalidFault(f"{path}: must be a number from 0 to 1")
         fault.probability = float(value)
     elif name == "times":
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise WrongFault(f"{what}: must be a whole number from 0")
+            raise InvalidFault(f"{path}: must be an integer, 0 or more")
         fault.times = value
     elif not isinstance(value, str):
-        raise WrongFault(f"{what}: must be a text")
+        raise InvalidFault(f"{path}: must be a string")
     elif name == "application":
         fault.application = value
     elif value in NAMES:
         fault.endpoint = value
     else:
-        raise WrongFault(f"{what}: no such call. There are: {', '.join(sorted(NAMES))}")
+        raise InvalidFault(f"{path}: no such call. Known calls: {', '.join(sorted(NAMES))}")
 
 
-def _like(kind: Kind, name: str, value: object) -> Value:
-    """The value, if it is of the sort of its default."""
+def _validated_value(kind: FaultKind, name: str, value: object) -> Value:
+    """Return the value if it has the type of its default."""
     default = kind.values[name]
     if isinstance(default, StrEnum):
         members = [*map(str, type(default))]
         if value in members:
             return str(value)
-        raise WrongFault(f"{kind.name}.{name}: must be one of {', '.join(members)}")
+        raise InvalidFault(f"{kind.name}.{name}: must be one of {', '.join(members)}")
     if isinstance(default, bool | str):
         if isinstance(value, type(default)):
             return value
     elif isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9:
         return float(value)
-    sort = {bool: "true or false", str: "a text"}.get(type(default), "a number from 0")
-    raise WrongFault(f"{kind.name}.{name}: must be {sort}")
+    expected = {bool: "true or false", str: "a string"}.get(type(default), "a number, 0 or more")
+    raise InvalidFault(f"{kind.name}.{name}: must be {expected}")

@@ -1,6 +1,6 @@
-"""What this Coolify has: applications, their variables, deployments and containers.
+"""The records of the emulated Coolify: applications, variables, deployments and containers.
 
-Unlike Botpool's own records these change in place: they are the rows of somebody else's database.
+The records are mutable: they stand for the rows of Coolify's database.
 """
 
 from collections.abc import Hashable
@@ -14,7 +14,7 @@ _EPOCH = datetime(2026, 8, 1, tzinfo=UTC)
 
 
 def timestamp(emulated_s: float) -> str:
-    """A moment as Laravel writes it, from a fixed date: the same seed gives the same answers."""
+    """Format a time like Laravel, counted from a fixed date so that responses are reproducible."""
     moment = _EPOCH + timedelta(seconds=emulated_s)
     return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
@@ -66,15 +66,15 @@ class Application:
     fqdn: str | None = None
     tags: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
-    """Every other field that was written, as it was written."""
+    """All other fields that clients wrote, unchanged."""
     variables: list[Variable] = field(default_factory=list)
     containers: list["Container"] = field(default_factory=list)
     deployments: list["Deployment"] = field(default_factory=list)
     status: str = EXITED
-    """As reported. The truth is in the containers."""
-    lied_about: bool = False
-    """A stop was reported that never happened."""
-    gone: bool = False
+    """The status that the API reports; `containers` holds the real state."""
+    falsely_stopped: bool = False
+    """The fault `stopLies` reports a stop that never happened."""
+    deleted: bool = False
     created_at: float
     updated_at: float
 
@@ -88,12 +88,12 @@ class Application:
 
     @property
     def open_deployment(self) -> "Deployment | None":
-        """There is one at most, and it is the newest."""
+        """The newest deployment, while it is queued or in progress."""
         newest = self.deployments[-1] if self.deployments else None
         return newest if newest and newest.status.is_open else None
 
     @property
-    def replaces_container(self) -> bool:
+    def stops_old_container_first(self) -> bool:
         """Whether a deployment stops the old container before it starts the new one."""
         consistent = self.settings.get("is_consistent_container_name_enabled")
         return bool(consistent or self.settings.get("ports_mappings"))
@@ -108,10 +108,10 @@ class Deployment:
     restart_only: bool = False
     force_rebuild: bool = False
     hung: bool = False
-    """Waits in the queue for ever."""
+    """Stays in the queue for ever."""
     dispatched: bool = False
     unstoppable: bool = False
-    """Cancelled too late: the container comes all the same."""
+    """The deployment starts its container although it was cancelled."""
     environment: dict[str, str] = field(default_factory=dict)
     created_at: float
     updated_at: float
@@ -124,6 +124,6 @@ class Container:
     handle: Hashable
     state: ContainerState = ContainerState.RUNNING
     health: str = "unknown"
-    announced: bool = False
-    """Until its deployment is over, no status tells of it."""
+    published: bool = False
+    """Statuses ignore the container until its deployment has ended."""
     restarts: int = 0

@@ -1,13 +1,14 @@
-"""The gate before a start: one pull of an image for all who want it, and a backend's budget.
+"""The image gate: one pull of an image per image host, and the backend's limit of starts.
 
-N first starts of one image on one image host must pull once. One slot leads: a durable mark,
-unique by backend, image host and image, which belongs to the slot and not to a lease, so that any replica carries
-the same leader on. The others wait without holding anything, and are let through together when the
-leader's deployment has finished; when it fails instead, the next one leads. Behind that, a backend
-with a budget of deployments lets as many start as it has room for, in the order of assignment.
+N first starts of one image on one image host must pull once. One slot leads: a durable mark in its
+row, unique by backend, image host and image. The mark belongs to the slot and not to a lease, so
+any replica continues with the same leader. The other slots wait without holding anything and pass
+together when the leader's deployment has finished; when it fails, the next slot leads. Behind the
+image gate, a backend with a limit of deployments starts as many slots as it has room for, in the
+order of their assignment.
 
-Who may pass is a query over committed state, made under the gate's lock: dying before it, or
-passing twice, changes nothing, and what nobody was told of is found by the next poll.
+Which slots may pass is a query over committed state under the gate's lock. A crash before it, or a
+second pass, changes nothing; a missed wake-up is repaired by the next poll.
 """
 
 from collections.abc import Mapping

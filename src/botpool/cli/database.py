@@ -1,0 +1,57 @@
+"""`botpool migrate`, and access to the database of the settings."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from botpool.cli.options import ConfigOption, DataDirOption
+
+if TYPE_CHECKING:
+    from botpool.settings import Settings
+
+
+def migrate(config: ConfigOption = None, data_dir: DataDirOption = None) -> None:
+    """Bring the database's schema up to date. Running it again, or twice at once, is safe.
+
+    \b
+    botpool migrate --config /etc/botpool.toml
+    """
+    from botpool.settings import load_settings
+
+    settings = load_settings(config, {"data_dir": data_dir})
+
+    from botpool.cli.output import console
+    from botpool.cli.progress import bar
+    from botpool.store.migrations import migrate as apply
+
+    err = console(sys.stderr)
+    with bar(err, "Preparing the database") as shown, database_url(settings) as url:
+        applied = apply(url, on_progress=shown.update)
+    for name in applied:
+        typer.echo(f"applied {name}")
+    if not applied:
+        typer.echo("The schema is up to date.")
+
+
+@contextmanager
+def database_url(settings: "Settings") -> Iterator[str]:
+    """The URL of the database; an embedded database that does not run is started for the block."""
+    from botpool.store.data_dir import DataDir
+    from botpool.store.embedded import EmbeddedPostgres
+
+    if not settings.database.embedded:
+        yield settings.database.url.get_secret_value()
+        return
+    data_dir = DataDir.open(settings.data_dir)
+    server = EmbeddedPostgres(data_dir)
+    if (url := server.attach()) is not None:
+        yield url
+        return
+    with data_dir.locked():
+        try:
+            yield server.start()
+        finally:
+            server.stop()

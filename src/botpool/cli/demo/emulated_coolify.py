@@ -1,0 +1,93 @@
+"""The Coolify emulator of the demo, in a process of its own: a minute passes in a second."""
+
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from botpool.cli.demo.child_process import ChildProcess, child_process
+from botpool.cli.demo.scenario import PLATFORM, SLOTS
+
+SCALE = 60
+REQUESTS_PER_MINUTE = 200
+"""Coolify's limit, per emulated minute."""
+
+_IMAGE = "acme/meeting-bot:1.4"
+_TOKEN = "1|demo"  # noqa: S105 - the token of the emulator only
+_READY = re.compile(r"answers at (?P<url>http://\S+)")
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoolifyCounts:
+    """The emulator's own counts, independent of Botpool."""
+
+    pulls: int
+    """Downloads of the image."""
+    most_requests: int
+    """Requests in the busiest emulated minute."""
+    containers: int
+    """Running containers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmulatedCoolify:
+    process: ChildProcess
+    url: str
+
+    def counts(self) -> CoolifyCounts:
+        response = httpx.get(f"{self.url}/_emulator/state", timeout=_TIMEOUT_S, trust_env=False)
+        state = response.raise_for_status().json()
+        pulls: Mapping[str, int] = state["pulls"]
+        return CoolifyCounts(
+            pulls=sum(pulls.values()),
+            most_requests=max(state["requestsByMinute"]),
+            containers=state["runningContainers"],
+        )
+
+    def settings(self, port: int) -> str:
+        """The settings of the demo's Botpool, with all times shortened like the emulator's."""
+        return f"""\
+[server]
+public_url = "http://127.0.0.1:{port}"
+
+[pools.{PLATFORM}]
+backend = "coolify"
+image = "{_IMAGE}"
+max_size = {SLOTS}
+
+[backends.coolify]
+url = "{self.url}"
+token = "{_TOKEN}"
+project_uuid = "emulated-project"
+server_uuid = "emulated-server"
+requests_per_minute = {REQUESTS_PER_MINUTE * SCALE}
+status_lag_s = {60 / SCALE}
+
+[deploy]
+poll_interval_s = {15 / SCALE}
+grace_s = {180 / SCALE}
+
+[agent]
+heartbeat_interval_ms = 500
+"""
+
+
+@contextmanager
+def emulated_coolify(directory: Path) -> Iterator[EmulatedCoolify]:
+    """Run the emulator for the block, then stop it with all its containers."""
+    arguments = ["emulate", "coolify", "--port", "0", "--token", _TOKEN]
+    arguments += ["--time-scale", str(SCALE)]
+    with child_process("emulator", arguments, directory) as emulator:
+        yield EmulatedCoolify(process=emulator, url=emulator.wait_for_output(_READY)["url"])
+
+
+def free_port() -> int:
+    """A port that is free now, for the settings of a server that starts later."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        port: int = listener.getsockname()[1]
+        return port

@@ -1,0 +1,62 @@
+"""The bots of the demo: how each behaves, and how each must end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botpool.domain.states import BotStatus, FailureCode
+
+PLATFORM = "google-meet"
+SLOTS = 4
+FIRST_START_S = 3.0
+LATER_START_S = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoBot:
+    """A bot to send, with its expected end."""
+
+    name: str
+    data: Mapping[str, Any]
+    priority: int = 100
+    status: BotStatus = BotStatus.DONE
+    failure_code: FailureCode | None = None
+
+    @property
+    def crashes(self) -> bool:
+        return self.failure_code is FailureCode.CONTAINER_EXITED
+
+    @property
+    def goes_first(self) -> bool:
+        return self.priority < 100
+
+
+def _joins(name: str, seconds: float) -> DemoBot:
+    return DemoBot(name=name, data={"joinSeconds": 0.5, "staySeconds": seconds})
+
+
+BOTS = (
+    _joins("Ada", 4.0),
+    _joins("Bela", 2.5),
+    DemoBot(
+        name="Crash",
+        data={"joinSeconds": 1, "crash": True},
+        status=BotStatus.FAILED,
+        failure_code=FailureCode.CONTAINER_EXITED,
+    ),
+    _joins("Dora", 5.0),
+    _joins("Emil", 2.0),
+    _joins("Fay", 3.0),
+    DemoBot(
+        name="Guest",
+        data={"joinSeconds": 1, "reject": True},
+        status=BotStatus.FAILED,
+        failure_code=FailureCode.MEETING_FAILED,
+    ),
+    _joins("Hana", 2.0),
+    _joins("Ivo", 2.5),
+    _joins("June", 1.5),
+    _joins("Kai", 2.0),
+    DemoBot(name="Vip", data={"joinSeconds": 0.5, "staySeconds": 2.0}, priority=1),
+)
+"""Sent in this order: four get slots, eight are queued, and the last of these goes first."""

@@ -1,0 +1,82 @@
+"""Serves a replica over HTTP until a signal."""
+
+import socket
+
+from rich.console import Console
+
+from botpool.api.server import HttpServer
+from botpool.app import http_app, public_url_of, replica_running
+from botpool.cli.progress import bar
+from botpool.domain.tokens import new_api_key
+from botpool.engine.replica import Replica
+from botpool.settings import Settings
+from botpool.store.data_dir import DataDir, write_private
+from botpool.store.installation import Installation
+
+
+async def serve(
+    settings: Settings, installed: Installation, listener: socket.socket, console: Console | None
+) -> None:
+    """Serve until a signal. With a console (`botpool up`), greet there and stop all bots."""
+    public_url = public_url_of(settings, listener)
+    async with replica_running(settings, installed, public_url=public_url) as replica:
+        server = HttpServer(
+            http_app(replica, settings),
+            listener,
+            trusted_proxies=settings.server.trusted_proxies,
+        )
+        if console is None:
+            await server.serve(before_stop=replica.changes.close)
+            return
+        key = await _first_key(installed.data_dir, replica)
+        await server.serve(
+            on_ready=lambda: _print_welcome(console, public_url, key),
+            before_stop=lambda: _stop_bots(replica, console),
+        )
+
+
+async def _first_key(data_dir: DataDir, replica: Replica) -> str:
+    """The key of the first start, stored in the data directory."""
+    if data_dir.key.exists():
+        key = data_dir.key.read_text().strip()
+    else:
+        key = new_api_key()
+        write_private(data_dir.key, key + "\n")
+    await replica.api_keys.adopt(key, "first key", "admin")
+    return key
+
+
+async def _stop_bots(replica: Replica, console: Console) -> None:
+    """End all running and queued bots, then close the stream of changes."""
+    with bar(console, "Stopping bots") as shown:
+        most = 0
+
+        def show_left(left: int) -> None:
+            nonlocal most
+            most = max(most, left)
+            shown.update(most - left, most)
+
+        await replica.shutdown.end_all(reason="Botpool was stopped", on_left=show_left)
+    # After the bots, so that a dashboard shows their end.
+    await replica.changes.close()
+
+
+def _print_welcome(console: Console, url: str, key: str) -> None:
+    """Print how to go on. The dashboard's address is alone on its line, ready to copy."""
+    lines = (
+        "",
+        "Botpool is ready. Open the dashboard; the address contains its key:",
+        "",
+        f"{url}/#key={key}",
+        "",
+        "Send a demo bot, which joins no real meeting and stays ten seconds:",
+        "",
+        f"curl -s {url}/v1/bots -H 'Authorization: Bearer {key}' \\",
+        "  -H 'Content-Type: application/json' \\",
+        """  -d '{"meetingUrl": "https://meet.google.com/abc-defg-hij"}'""",
+        "",
+        "Ctrl-C stops everything.",
+        "",
+    )
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,112 @@
+"""Decorators for commands that call the server.
+
+`with_client` adds the options that find the server and passes a client as the first argument.
+`with_client_and_json` also adds `--json`, which prints the server's response as it came.
+"""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+from botpool.cli import options, output
+from botpool.cli.errors import CallFailed, InvalidRequest
+from botpool.cli.target import Target, find_target
+from botpool.domain.errors import BotpoolError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from botpool.client import Client, ClientError
+
+P = ParamSpec("P")
+_CONNECTION_OPTIONS = {
+    "url": options.UrlOption,
+    "key": options.KeyOption,
+    "config": options.ConfigOption,
+    "data_dir": options.DataDirOption,
+}
+
+
+def with_client(command: Callable[Concatenate["Client", P], None]) -> Callable[..., None]:
+    """Give a command the connection options, and a client in place of its first parameter."""
+
+    def run(
+        *,
+        url: str | None,
+        key: str | None,
+        config: Path | None,
+        data_dir: Path | None,
+        **arguments: Any,
+    ) -> None:
+        from botpool.client import Client, ClientError
+
+        target = find_target(url, key, config, data_dir)
+        try:
+            with Client(target.url, target.key, attempts=1) as client:
+                command(client, **arguments)  # type: ignore[call-arg]
+        except ClientError as error:
+            raise explained(error, target) from error
+
+    _, *parameters = inspect.signature(command).parameters.values()
+    for name, option in _CONNECTION_OPTIONS.items():
+        parameters.append(_option(name, option, None))
+    return _with_signature(run, command, parameters)
+
+
+def with_client_and_json(
+    command: Callable[Concatenate["Client", P], "RenderableType"],
+) -> Callable[..., None]:
+    """Give a command the connection options and `--json`; without it, print what it returns."""
+
+    def run(client: "Client", *, as_json: bool, **arguments: Any) -> None:
+        text = command(client, **arguments)  # type: ignore[call-arg]
+        if as_json:
+            output.write_json(client.response.content)
+        else:
+            output.show(text)
+
+    parameters = [*inspect.signature(command).parameters.values()]
+    parameters.append(_option("as_json", options.JsonOption, False))
+    return with_client(_with_signature(run, command, parameters))
+
+
+def _option(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+def _with_signature(
+    run: Callable[..., None], command: Callable[..., Any], parameters: list[inspect.Parameter]
+) -> Callable[..., None]:
+    """Give `run` the name and the help of the command, and the parameters that typer reads."""
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def explained(error: "ClientError", target: Target) -> BotpoolError:
+    """The error with advice for a user of the command line."""
+    from botpool.client import NotValid, ResponseLost, Unauthorized, Unavailable, Unreachable
+
+    match error:
+        case ResponseLost():
+            return CallFailed(f"{error}. Check whether the request took effect before you retry.")
+        case Unreachable():
+            return CallFailed(
+                f"{error}. Start it with 'botpool up', or give another address with --url or "
+                "BOTPOOL_URL."
+            )
+        case Unauthorized():
+            return CallFailed(
+                f"{target.url} does not accept the key from {target.key_from}. Give a valid key "
+                "with --key or BOTPOOL_API_KEY; 'botpool key create' creates one."
+            )
+        case NotValid():
+            return InvalidRequest(str(error))
+        case Unavailable(retry_after_s=wait_s) if f"{wait_s:g} s" not in error.detail:
+            return CallFailed(f"{error} Try again in {wait_s:g} s.")
+    return error

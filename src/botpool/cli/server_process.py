@@ -1,0 +1,96 @@
+"""Starts a server from its settings, and stops it in the reverse order."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from rich.console import Console
+
+from botpool.api.listener import bound_socket
+from botpool.cli.progress import Bar, bar
+from botpool.settings import Settings
+from botpool.store.data_dir import DataDir
+from botpool.store.embedded import EmbeddedPostgres
+from botpool.store.installation import Installation
+from botpool.store.migrations import migrate
+
+_console = Console()
+
+
+async def run(settings: Settings, *, interactive: bool) -> None:
+    """Serve until a signal.
+
+    `interactive` is `botpool up`: it prints how to go on, and at the end it stops all bots.
+    """
+    _cancel_on_signal()
+    with bound_socket(settings.server.host, settings.server.port) as listener:
+        async with _installation(settings, interactive=interactive) as installed:
+            from botpool.cli.serve_replica import serve
+
+            await serve(settings, installed, listener, _console if interactive else None)
+    if interactive:
+        _console.print(f"Stopped. The data is in {settings.data_dir}.", markup=False)
+
+
+def _cancel_on_signal() -> None:
+    """Let a signal cancel the start, until the HTTP server handles signals."""
+    task = asyncio.current_task()
+    assert task is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+
+
+@contextlib.asynccontextmanager
+async def _installation(settings: Settings, *, interactive: bool) -> AsyncIterator[Installation]:
+    """The database and the identity, from the settings or from the data directory."""
+    data_dir = DataDir.open(settings.data_dir)
+    if not settings.database.embedded:
+        assert settings.installation.id is not None
+        assert settings.installation.secret is not None
+        yield Installation(
+            database_url=settings.database.url.get_secret_value(),
+            installation_id=settings.installation.id,
+            secret=settings.installation.secret.get_secret_value(),
+            data_dir=data_dir,
+        )
+        return
+    with data_dir.locked(), contextlib.ExitStack() as stack:
+        identity = data_dir.installation()
+        embedded = EmbeddedPostgres(data_dir)
+        # Before the start: an interrupted start may leave PostgreSQL running.
+        stack.enter_context(_stopped_at_the_end(embedded, shown=interactive))
+        with (
+            bar(_console, "Starting PostgreSQL", shown=interactive) as shown,
+            ThreadPoolExecutor(1) as executor,
+        ):
+            starting = executor.submit(_start, embedded, shown)
+            # The longest part of a start, so it runs beside the start of PostgreSQL.
+            import botpool.cli.serve_replica  # noqa: F401
+
+            url = starting.result()
+        secret = settings.installation.secret
+        yield Installation(
+            database_url=url,
+            installation_id=settings.installation.id or identity.id,
+            secret=secret.get_secret_value() if secret else identity.secret,
+            data_dir=data_dir,
+        )
+
+
+def _start(embedded: EmbeddedPostgres, shown: Bar) -> str:
+    url = embedded.start()
+    migrate(
+        url, on_progress=lambda done, total: shown.update(done, total, "Preparing the database")
+    )
+    return url
+
+
+@contextlib.contextmanager
+def _stopped_at_the_end(embedded: EmbeddedPostgres, *, shown: bool) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with bar(_console, "Stopping PostgreSQL", shown=shown):
+            embedded.stop()

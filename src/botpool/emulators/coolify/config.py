@@ -1,0 +1,38 @@
+"""Identity, limits and timing of the emulated Coolify while no fault is set."""
+
+from dataclasses import dataclass
+
+VERSION = "4.3.2"
+OLD_VERSION = "4.1.2"
+"""Versions before 4.2 also accept a start as GET."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmulatorConfig:
+    """Durations are emulated seconds; a pair holds the bounds of a uniform distribution."""
+
+    token: str = "1|emulated"  # noqa: S105 - only the emulator accepts this token
+    project: str = "emulated-project"
+    server: str = "emulated-server"
+    environment: str = "production"
+    destinations: tuple[str, ...] = ("emulated-destination",)
+
+    first_start_s: float = 420.0
+    """From the call to the container, including the pull of the image."""
+    start_s: float = 30.0
+    """From the call to the container, with the image on the server's disk."""
+    pick_up_s: float = 1.0
+    """Until a free worker takes a job."""
+    finish_s: float = 2.0
+    """From the container to the deployment status `finished`."""
+    failure_s: float = 5.0
+    """Until an impossible deployment fails."""
+    stop_s: tuple[float, float] = (1.0, 30.0)
+    delete_s: tuple[float, float] = (2.0, 10.0)
+    status_lag_s: tuple[float, float] = (0.0, 60.0)
+    health_lag_s: tuple[float, float] = (0.0, 360.0)
+
+    concurrent_builds: int = 2
+    queue_limit: int = 25
+    workers: int = 4
+    requests_per_minute: int = 200

@@ -1,0 +1,125 @@
+"""API handlers for starts and deployments."""
+
+from botpool.emulators.coolify import http_messages as http
+from botpool.emulators.coolify import serializers
+from botpool.emulators.coolify.application_handlers import find_application
+from botpool.emulators.coolify.deployment_queue import NotQueued
+from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
+from botpool.emulators.coolify.http_messages import Request, RequestRejected, Response
+from botpool.emulators.coolify.records import Application, Deployment
+
+_ALREADY = "Deployment already queued for this commit."
+_QUEUE_FULL_RETRY_S = 60
+
+
+def start(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+    force = request.flag("force")
+    result = coolify.deployments.queue(find_application(coolify, uuid), force=force)
+    return _start_response(coolify, result, "Deployment request queued.")
+
+
+def restart(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+    result = coolify.deployments.queue(find_application(coolify, uuid), restart_only=True)
+    return _start_response(coolify, result, "Restart request queued.")
+
+
+def _start_response(
+    coolify: EmulatedCoolify, result: Deployment | NotQueued, done: str
+) -> Response:
+    if result is NotQueued.ALREADY_OPEN:
+        return http.message(200, _ALREADY)
+    if isinstance(result, Deployment):
+        return http.message(200, done, deployment_uuid=result.uuid)
+    # Coolify creates the uuid before it queues the deployment and ignores the queue's result.
+    return http.message(200, done, deployment_uuid=coolify.randomness.uuid())
+
+
+def deploy(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+    uuids = _split(request.query.get("uuid", ""))
+    tags = _split(request.query.get("tag", ""))
+    if uuids and tags:
+        return http.message(400, "You can only use uuid or tag, not both.")
+    if not uuids and not tags:
+        return http.message(400, "You must provide uuid or tag.")
+    applications = [
+        coolify.applications[each] for each in uuids if each in coolify.applications
+    ] or [each for each in coolify.applications.values() if set(tags) & set(each.tags)]
+    if not applications:
+        return http.message(404, "No resources found.")
+    force = request.flag("force")
+    deployments = [_deploy_one(coolify, application, force=force) for application in applications]
+    return http.data({"deployments": deployments})
+
+
+def _deploy_one(
+    coolify: EmulatedCoolify, application: Application, *, force: bool
+) -> dict[str, str]:
+    result = coolify.deployments.queue(application, force=force)
+    if result is NotQueued.QUEUE_FULL:
+        full = http.message(429, "Deployment queue is full. Please try again later.")
+        raise RequestRejected(full.with_headers({"Retry-After": str(_QUEUE_FULL_RETRY_S)}))
+    done = f"Application {application.name} deployment queued."
+    message = _ALREADY if result is NotQueued.ALREADY_OPEN else done
+    uuid = result.uuid if isinstance(result, Deployment) else coolify.randomness.uuid()
+    return {"message": message, "resource_uuid": application.uuid, "deployment_uuid": uuid}
+
+
+def list_open(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+    items = [serializers.deployment(coolify, each) for each in coolify.deployments.open]
+    if coolify.faults.active("deploymentsAsObject"):
+        # PHP encodes a list whose keys have gaps as an object.
+        return http.data({str(number): each for number, each in enumerate(items, 1)})
+    return http.data(items)
+
+
+def list_of_application(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+    application = find_application(coolify, uuid)
+    skip = _number(request, "skip", default=0, minimum=0)
+    take = _number(request, "take", default=10, minimum=1)
+    newest_first = application.deployments[::-1]
+    return http.data(
+        {
+            "count": len(newest_first),
+            "deployments": [
+                serializers.deployment(coolify, each) for each in newest_first[skip : skip + take]
+            ],
+        }
+    )
+
+
+def show(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+    return http.data(serializers.deployment(coolify, _find_deployment(coolify, uuid)))
+
+
+def cancel(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+    deployment = _find_deployment(coolify, uuid)
+    if not coolify.deployments.cancel(deployment):
+        current = f"Current status: {deployment.status.value}"
+        return http.message(400, f"Deployment cannot be cancelled. {current}")
+    if coolify.faults.trigger("cancelAnswers500", application=deployment.application.uuid):
+        return http.message(500, "Server Error")
+    return http.data(
+        {
+            "message": "Deployment cancelled successfully.",
+            "deployment_uuid": deployment.uuid,
+            "status": deployment.status.value,
+        }
+    )
+
+
+def _find_deployment(coolify: EmulatedCoolify, uuid: str) -> Deployment:
+    deployment = coolify.deployments.by_uuid.get(uuid)
+    if deployment is None:
+        raise RequestRejected(http.message(404, "Deployment not found."))
+    return deployment
+
+
+def _split(text: str) -> list[str]:
+    return [part for part in text.split(",") if part]
+
+
+def _number(request: Request, name: str, *, default: int, minimum: int) -> int:
+    text = request.query.get(name, str(default))
+    if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= minimum:
+        return int(text)
+    raise RequestRejected(http.invalid({name: [f"The {name} field must be at least {minimum}."]}))

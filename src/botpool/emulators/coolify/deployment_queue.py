@@ -1,0 +1,198 @@
+"""The deployment queue: wait for a build slot, pull the image, replace the container, finish.
+
+A start is always a full deployment with a pull. A stop or a delete of the application does not end
+a deployment in progress; only a cancel or a restart of Coolify does.
+"""
+
+import itertools
+from collections import Counter
+from enum import Enum, auto
+
+from botpool.emulators.coolify import environment_variables
+from botpool.emulators.coolify.containers import Containers
+from botpool.emulators.coolify.records import Application, Deployment, DeploymentStatus
+from botpool.emulators.coolify.simulation import Simulation
+from botpool.emulators.coolify.worker_pool import Release, WorkerPool
+
+
+class NotQueued(Enum):
+    """Why a start created no deployment."""
+
+    ALREADY_OPEN = auto()
+    QUEUE_FULL = auto()
+    PHANTOM = auto()
+
+
+class DeploymentQueue:
+    def __init__(self, simulation: Simulation, containers: Containers, workers: WorkerPool) -> None:
+        self._simulation = simulation
+        self._faults = simulation.faults
+        self._config = simulation.config
+        self._after = simulation.scheduler.after
+        self._containers = containers
+        self._workers = workers
+        self._ids = itertools.count(1)
+        self._open: dict[str, Deployment] = {}
+        self._releases: dict[str, Release] = {}
+        self.by_uuid: dict[str, Deployment] = {}
+        self.images: set[str] = set()
+        """Images on the server's disk."""
+        self.pulls: Counter[str] = Counter()
+        """Downloads of images that were not on the server's disk, including failed ones."""
+
+    @property
+    def open(self) -> tuple[Deployment, ...]:
+        return tuple(self._open.values())
+
+    def queue(
+        self, application: Application, *, restart_only: bool = False, force: bool = False
+    ) -> Deployment | NotQueued:
+        uuid = application.uuid
+        if application.open_deployment or self._faults.trigger(
+            "startWithoutUuid", application=uuid
+        ):
+            return NotQueued.ALREADY_OPEN
+        if self._faults.trigger("phantomUuid", application=uuid):
+            return NotQueued.PHANTOM
+        waiting = sum(d.status is DeploymentStatus.QUEUED for d in self._open.values())
+        if waiting >= self._config.queue_limit:
+            return NotQueued.QUEUE_FULL
+        deployment = Deployment(
+            id=next(self._ids),
+            uuid=self._simulation.randomness.uuid(),
+            application=application,
+            restart_only=restart_only,
+            force_rebuild=force,
+            hung=self._faults.trigger("hangQueued", application=uuid) is not None,
+            created_at=self._simulation.now,
+            updated_at=self._simulation.now,
+        )
+        self.by_uuid[deployment.uuid] = deployment
+        self._open[deployment.uuid] = deployment
+        application.deployments.append(deployment)
+        self._dispatch()
+        return deployment
+
+    def cancel(self, deployment: Deployment) -> bool:
+        """Cancel a deployment. Return False if it has already ended."""
+        if not deployment.status.is_open:
+            return False
+        uuid = deployment.application.uuid
+        if deployment.status is DeploymentStatus.IN_PROGRESS:
+            fault = self._faults.trigger("cancelLeavesRunning", application=uuid)
+            deployment.unstoppable = fault is not None
+        self._end(deployment, DeploymentStatus.CANCELLED)
+        return True
+
+    def fail_all(self) -> None:
+        """Fail all open deployments, as a restart of Coolify does."""
+        for deployment in self.open:
+            self._end(deployment, DeploymentStatus.FAILED)
+
+    def _dispatch(self) -> None:
+        in_progress = sum(d.dispatched for d in self._open.values())
+        for deployment in self._open.values():
+            if in_progress >= self._config.concurrent_builds:
+                return
+            if not deployment.dispatched and not deployment.hung:
+                deployment.dispatched = True
+                in_progress += 1
+                self._submit(deployment)
+
+    def _submit(self, deployment: Deployment) -> None:
+        def begin(release: Release) -> None:
+            if deployment.status is not DeploymentStatus.QUEUED:
+                release()
+                return
+            self._releases[deployment.uuid] = release
+            self._begin(deployment)
+
+        self._workers.submit(begin)
+
+    def _begin(self, deployment: Deployment) -> None:
+        application = deployment.application
+        uuid, image = application.uuid, application.image_and_tag
+        self._set_status(deployment, DeploymentStatus.IN_PROGRESS)
+        # A variable that is written after this moment reaches the next deployment.
+        deployment.environment = environment_variables.container_environment(application)
+        if self._faults.trigger("hangInProgress", application=uuid):
+            return
+        impossible = (
+            application.deleted
+            or not self._simulation.server_reachable
+            or self._faults.active("registryDown")
+            or self._faults.trigger("pullFails", application=uuid, image=image)
+        )
+        if impossible:
+            self._after(self._config.failure_s, lambda: self._fail(deployment))
+            return
+        pull_s = 0.0
+        if image not in self.images:
+            slow = self._faults.trigger("pullSlow", application=uuid, image=image)
+            usual_s = max(self._config.first_start_s - self._config.start_s, 0.0)
+            pull_s = slow.number() if slow else usual_s
+            self.pulls[image] += 1
+        self._after(pull_s, lambda: self._finish_pull(deployment, image))
+
+    def _finish_pull(self, deployment: Deployment, image: str) -> None:
+        if not self._continues(deployment):
+            return
+        self.images.add(image)
+        rest_s = self._config.start_s - self._config.pick_up_s
+        self._after(rest_s, lambda: self._replace_container(deployment))
+
+    def _replace_container(self, deployment: Deployment) -> None:
+        if not self._continues(deployment):
+            return
+        if not self._simulation.server_reachable:
+            self._fail(deployment)
+            return
+        old = tuple(deployment.application.containers)
+        if not old:
+            self._start_container(deployment)
+            return
+        stops_old_first = deployment.application.stops_old_container_first
+        if not stops_old_first:
+            self._start_container(deployment)
+        self._containers.request_stop(old)
+
+        def remove_old() -> None:
+            self._containers.remove(old)
+            if stops_old_first and self._continues(deployment):
+                self._start_container(deployment)
+
+        self._after(self._simulation.randomness.between(self._config.stop_s), remove_old)
+
+    def _start_container(self, deployment: Deployment) -> None:
+        container = self._containers.start(deployment.application, deployment.environment)
+        uuid = deployment.application.uuid
+        if crash := self._faults.trigger("crashLoop", application=uuid):
+            self._containers.crash_loop(
+                container, after_s=crash.number(), times=int(crash.number("restarts"))
+            )
+        self._after(self._config.finish_s, lambda: self._finish(deployment))
+
+    def _continues(self, deployment: Deployment) -> bool:
+        return deployment.status is DeploymentStatus.IN_PROGRESS or deployment.unstoppable
+
+    def _finish(self, deployment: Deployment) -> None:
+        if deployment.status is DeploymentStatus.IN_PROGRESS:
+            self._end(deployment, DeploymentStatus.FINISHED)
+        else:
+            self._containers.publish(deployment.application)
+
+    def _fail(self, deployment: Deployment) -> None:
+        if deployment.status is DeploymentStatus.IN_PROGRESS:
+            self._end(deployment, DeploymentStatus.FAILED)
+
+    def _end(self, deployment: Deployment, status: DeploymentStatus) -> None:
+        self._set_status(deployment, status)
+        del self._open[deployment.uuid]
+        if release := self._releases.pop(deployment.uuid, None):
+            release()
+        self._containers.publish(deployment.application)
+        self._dispatch()
+
+    def _set_status(self, deployment: Deployment, status: DeploymentStatus) -> None:
+        deployment.status = status
+        deployment.updated_at = self._simulation.now

@@ -1,0 +1,122 @@
+"""The sections of the backends: local processes, Docker and Coolify."""
+
+import sys
+from typing import Annotated
+
+from pydantic import Field
+
+from botpool.settings.declaration import Section, setting
+from botpool.settings.value_types import (
+    Command,
+    Count,
+    DockerHost,
+    Seconds,
+    SecondsOrZero,
+    Secret,
+    WebAddress,
+)
+
+BACKENDS = ("process", "docker", "coolify")
+DEMO_COMMAND = (sys.executable, "-m", "botpool.agent.demo")
+
+
+class ProcessSettings(Section):
+    """Bots as local processes, for trials and development."""
+
+    command: Command = setting(
+        DEMO_COMMAND,
+        "The command that runs one bot: a list of words, or one line in shell syntax. "
+        "The default is the demo bot.",
+        example=["python3", "-m", "acme.meet_bot"],
+    )
+    first_start_s: SecondsOrZero = setting(
+        0, "Delay that simulates the image pull of a slot's first start.", unit="s", example=10
+    )
+    start_s: SecondsOrZero = setting(
+        0, "Delay that simulates each later start of a slot.", unit="s", example=1
+    )
+
+
+class DockerSettings(Section):
+    """The Docker engine that runs the containers."""
+
+    host: DockerHost | None = setting(
+        None,
+        "The address of the Docker engine. Without it, Botpool finds Docker as the `docker` "
+        "command does: `DOCKER_HOST`, contexts, then the local socket.",
+        example="tcp://docker.internal:2376",
+    )
+    network: Annotated[str, Field(min_length=1, max_length=200)] = setting(
+        "bridge", "The Docker network that the containers join.", example="bots"
+    )
+    pids_limit: Count = setting(
+        2_048, "The most processes and threads in one container.", unit="processes", example=4_096
+    )
+    shm_mb: Annotated[int, Field(ge=1, le=1_000_000)] = setting(
+        512, "Size of `/dev/shm` in a container; browsers need it.", unit="MiB", example=1_024
+    )
+    # At most 6: the whole call that stops a container times out after 8 s.
+    stop_grace_s: Annotated[int, Field(ge=0, le=6)] = setting(
+        5, "How long Docker waits between SIGTERM and SIGKILL.", unit="s", example=3
+    )
+
+
+class CoolifySettings(Section):
+    """The Coolify that runs the containers.
+
+    A pool on Coolify requires `url`, `token`, `project_uuid` and `server_uuid`.
+    """
+
+    url: WebAddress | None = setting(
+        None, "The address of your Coolify, without `/api/v1`.", example="https://coolify.acme.org"
+    )
+    token: Secret | None = setting(
+        None,
+        "An API token of Coolify with the abilities read, write, deploy and read:sensitive.",
+        example="3|Qb8hR0cQn5",
+    )
+    project_uuid: str | None = setting(
+        None,
+        "The Coolify project that holds the pool's applications.",
+        example="og888os0kwgk4s4wo8ck4ok8",
+    )
+    server_uuid: str | None = setting(
+        None, "The Coolify server that runs the containers.", example="zs4gw0wk0g4scwcogo0k8c04"
+    )
+    environment_name: str = setting(
+        "production", "The name of the environment in the Coolify project.", example="bots"
+    )
+    destination_uuid: str | None = setting(
+        None,
+        "The destination on the server; required only if the server has several.",
+        example="jk4ccog0gkcwk8sco8k0c4wk",
+    )
+    # One start and the observation beside it need about 40 requests.
+    requests_per_minute: Annotated[int, Field(ge=40, le=1_000_000)] = setting(
+        200,
+        "The request budget: the most requests of all replicas together to Coolify.",
+        unit="requests/min",
+        example=120,
+    )
+    concurrent_deployments: Count = setting(
+        4,
+        "The most deployments at a time, for all pools together. Use the server's number of "
+        "concurrent builds.",
+        unit="deployments",
+        example=8,
+    )
+    status_lag_s: Seconds = setting(
+        60,
+        "How old a status from Coolify may be. Botpool waits this long before a stop counts as "
+        "confirmed.",
+        unit="s",
+        example=90,
+    )
+
+
+class BackendsSettings(Section):
+    """The backends, by name."""
+
+    process: ProcessSettings = ProcessSettings()
+    docker: DockerSettings = DockerSettings()
+    coolify: CoolifySettings = CoolifySettings()

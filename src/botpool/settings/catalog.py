@@ -1,0 +1,99 @@
+"""The list of all settings, read from the model: for the reference page and `botpool settings`."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from inspect import getdoc
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from botpool.settings.model import Settings
+from botpool.settings.sections import PoolSettings
+
+PREFIX = "BOTPOOL_"
+ANY_POOL = "<platform>"
+
+SettingPath = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedSetting:
+    path: SettingPath
+    description: str
+    unit: str | None
+    default: object
+    example: object
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return PREFIX + "__".join(self.path).upper().replace("-", "_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedSection:
+    """A section of `botpool.toml`; the top level has the empty path."""
+
+    path: SettingPath
+    description: str
+    settings: tuple[DescribedSetting, ...]
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+
+def describe_sections(pool_names: Iterable[str] = (ANY_POOL,)) -> Iterator[DescribedSection]:
+    """Describe every section that has settings of its own, with one section for each pool."""
+    return _sections(Settings, (), tuple(pool_names))
+
+
+def names_in(path: SettingPath) -> list[str]:
+    """List the names of the sections and settings directly below a section, sorted."""
+    pool_names = path[1:2] if path[:1] == ("pools",) else ()
+    depth = len(path)
+    return sorted(
+        {
+            each.path[depth]
+            for section in describe_sections(pool_names or (ANY_POOL,))
+            for each in section.settings
+            if each.path[:depth] == path
+        }
+    )
+
+
+def _sections(
+    model: type[BaseModel], path: SettingPath, pool_names: tuple[str, ...]
+) -> Iterator[DescribedSection]:
+    settings = []
+    subsections: list[tuple[type[BaseModel], SettingPath]] = []
+    for name, field in model.model_fields.items():
+        if name == "pools":
+            subsections += [(PoolSettings, (*path, name, pool)) for pool in pool_names]
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            subsections.append((field.annotation, (*path, name)))
+        else:
+            settings.append(_setting(field, (*path, name)))
+    if settings:
+        description = getdoc(model) or ""
+        yield DescribedSection(path=path, description=description, settings=tuple(settings))
+    for subsection, its_path in subsections:
+        yield from _sections(subsection, its_path, pool_names)
+
+
+def _setting(field: FieldInfo, path: SettingPath) -> DescribedSetting:
+    extra = field.json_schema_extra
+    assert isinstance(extra, dict)
+    assert field.examples
+    unit = extra["unit"]
+    return DescribedSetting(
+        path=path,
+        description=field.description or "",
+        unit=unit if isinstance(unit, str) else None,
+        default=field.default,
+        example=field.examples[0],
+    )

@@ -1,0 +1,31 @@
+"""How a setting is declared: its section, description, default, example and unit."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+
+class Section(BaseModel):
+    """Base of every section: immutable, and closed to unknown names.
+
+    Validation errors leave the input out, because the input may be a secret.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _reject_booleans(cls, value: Any) -> Any:
+        """Reject true and false: no setting is a boolean, and pydantic reads `true` as 1."""
+        if isinstance(value, bool):
+            raise ValueError("should not be true or false")
+        return value
+
+
+def setting(default: object, description: str, *, example: object, unit: str | None = None) -> Any:
+    """Declare a field that the settings reference and `botpool settings` can describe."""
+    return Field(
+        default, description=description, examples=[example], json_schema_extra={"unit": unit}
+    )

@@ -1,0 +1,70 @@
+"""The settings in effect: each value with its source, and with its secrets masked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from botpool.settings.catalog import DescribedSetting, SettingPath, describe_sections
+from botpool.settings.load import origin_of, validate
+from botpool.settings.masking import MASK, mask_url
+from botpool.settings.model import Settings
+from botpool.settings.sources import read_sources
+
+DEFAULT = "default"
+
+Value = str | int | float | list[str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectiveSetting:
+    """A setting, its value without secrets, and the file, variable or option that sets it."""
+
+    setting: DescribedSetting
+    value: Value
+    origin: str
+
+    @property
+    def default(self) -> Value:
+        return shown_value(self.setting.path, self.setting.default)
+
+
+def effective_settings(
+    config: Path | None, overrides: Mapping[str, object]
+) -> list[EffectiveSetting]:
+    """Load the settings as `load_settings` does, and list each value with its source."""
+    sources = read_sources(config, overrides)
+    settings = validate(sources)
+    return [
+        EffectiveSetting(
+            setting=each,
+            value=shown_value(each.path, _value(settings, each.path)),
+            origin=origin_of(each.path, sources) or DEFAULT,
+        )
+        for section in describe_sections(settings.pools)
+        for each in section.settings
+    ]
+
+
+def shown_value(path: SettingPath, value: Any) -> Value:
+    """Convert a value of the model to plain data without secrets."""
+    if path == ("database", "url"):
+        value = value.get_secret_value()
+    if isinstance(value, SecretStr):
+        return MASK
+    if isinstance(value, str):
+        return mask_url(value) if "://" in value else value
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return str(value) if isinstance(value, Path) else value
+
+
+def _value(settings: Settings, path: SettingPath) -> Any:
+    node: Any = settings
+    for name in path:
+        node = node[name] if isinstance(node, dict) else getattr(node, name)
+    return node

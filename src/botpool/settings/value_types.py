@@ -1,0 +1,106 @@
+"""The types of settings. Their limits reject typing errors such as a timeout of 0."""
+
+import ipaddress
+import re
+import shlex
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
+
+EMBEDDED = "embedded"
+
+_MONTH_S = 30 * 86_400
+_DAY_MS = 86_400_000
+
+
+def _web_address(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("should be an address like https://botpool.example.org")
+    return value.rstrip("/")
+
+
+def _proxy(value: str) -> str:
+    if value != "*":
+        try:
+            ipaddress.ip_network(value, strict=False)
+        except ValueError:
+            raise ValueError("should be IP addresses, networks or *") from None
+    return value
+
+
+def _docker_host(value: str) -> str:
+    if not re.fullmatch(r"(unix|tcp|http|https|ssh)://\S+", value):
+        raise ValueError("should be like unix:///run/docker.sock or tcp://host:2376")
+    return value
+
+
+def _installation_id(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", value):
+        raise ValueError("should be at most 63 letters, digits, dots, hyphens and underscores")
+    return value
+
+
+def _database_url(value: SecretStr) -> SecretStr:
+    url = value.get_secret_value()
+    if url == EMBEDDED:
+        return value
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise ValueError("should be `embedded` or postgresql://user@host/database")
+    if not _libpq_accepts(url):
+        raise ValueError(
+            "is not a valid PostgreSQL URL: percent-encode special characters in the user and "
+            "the password, and use only parameters of libpq after the `?`"
+        )
+    return value
+
+
+def _libpq_accepts(url: str) -> bool:
+    """Parse the URL with libpq, and drop libpq's message: it would show the password."""
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        conninfo_to_dict(url)
+    except ProgrammingError:
+        return False
+    return True
+
+
+def _split_at_commas(value: Any) -> Any:
+    """Split a list from an environment variable: `a, b`."""
+    if not isinstance(value, str):
+        return value
+    return [item.strip() for item in value.split(",") if item.strip()]
+
+
+def _split_like_a_shell(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return shlex.split(value)
+    except ValueError as error:
+        raise ValueError(f"should be a command line: {error}") from None
+
+
+Seconds = Annotated[float, Field(gt=0, le=_MONTH_S)]
+SecondsOrZero = Annotated[float, Field(ge=0, le=_MONTH_S)]
+Milliseconds = Annotated[int, Field(ge=1, le=_DAY_MS)]
+MillisecondsOrZero = Annotated[int, Field(ge=0, le=_DAY_MS)]
+Days = Annotated[int, Field(ge=1, le=36_500)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+CountOrZero = Annotated[int, Field(ge=0, le=1_000_000)]
+Secret = Annotated[SecretStr, Field(min_length=1)]
+
+PoolName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")]
+InstallationId = Annotated[str, AfterValidator(_installation_id)]
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_database_url)]
+DockerHost = Annotated[str, AfterValidator(_docker_host)]
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+Proxies = Annotated[
+    tuple[Annotated[str, AfterValidator(_proxy)], ...], BeforeValidator(_split_at_commas)
+]
+Command = Annotated[
+    tuple[str, ...], BeforeValidator(_split_like_a_shell), Field(min_length=1, max_length=1000)
+]

@@ -1,0 +1,105 @@
+"""Every setting describes itself: description, unit, default and an accepted example."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from botpool.settings import Settings, describe_sections, load_settings
+from botpool.settings.catalog import DescribedSetting
+from botpool.settings.effective import shown_value
+from tests.unit.settings.conftest import WriteConfig
+
+SETTINGS = [
+    setting for section in describe_sections(["google-meet"]) for setting in section.settings
+]
+UNITS_BY_SUFFIX = {"_ms": "ms", "_s": "s", "_days": "days", "_mb": "MiB"}
+NUMBERS_WITHOUT_UNIT = {"server.port", "recovery.stray_share"}
+
+every_setting = pytest.mark.parametrize("setting", SETTINGS, ids=lambda each: each.name)
+
+
+@every_setting
+def test_description_is_a_plain_sentence(setting: DescribedSetting) -> None:
+    assert re.fullmatch(r"[A-Z`].{15,}\.", setting.description), setting.description
+
+
+@every_setting
+def test_number_has_a_unit(setting: DescribedSetting) -> None:
+    is_number = isinstance(setting.example, int | float)
+    assert (setting.unit is not None) == (is_number and setting.name not in NUMBERS_WITHOUT_UNIT)
+
+
+@every_setting
+def test_unit_matches_the_name(setting: DescribedSetting) -> None:
+    suffix = next((each for each in UNITS_BY_SUFFIX if setting.name.endswith(each)), None)
+    assert suffix is None or setting.unit == UNITS_BY_SUFFIX[suffix]
+
+
+@every_setting
+def test_example_differs_from_default(setting: DescribedSetting) -> None:
+    assert setting.example is not None
+    assert setting.example != shown_value(setting.path, setting.default)
+
+
+@every_setting
+def test_settings_accept_the_example(setting: DescribedSetting, write_config: WriteConfig) -> None:
+    *parents, name = setting.path
+    all_others = {each.path: each.example for each in SETTINGS if each != setting}
+    section = f"[{'.'.join(parents)}]\n" if parents else ""
+    write_config(f"{section}{name} = {json.dumps(setting.example)}")
+
+    loaded = load_settings(overrides=_tree(all_others)).model_dump()
+
+    for parent in setting.path:
+        loaded = loaded[parent]
+    assert shown_value(setting.path, loaded) is not None
+
+
+def test_catalog_has_every_field_of_the_model() -> None:
+    dumped = Settings().model_dump()
+    dumped["pools"] = {"google-meet": dumped["pools"]["google-meet"]}
+    assert {each.path for each in SETTINGS} == set(_leaves(dumped))
+
+
+def test_every_section_has_a_description() -> None:
+    for section in describe_sections():
+        assert re.fullmatch(r"[A-Z].+\.", section.description, re.DOTALL), section.name
+
+
+def test_variable_of_each_setting_sets_it(
+    monkeypatch: pytest.MonkeyPatch, write_config: WriteConfig
+) -> None:
+    write_config("[pools.google-meet]")
+    for each in SETTINGS:
+        text = each.example
+        if isinstance(text, list):
+            text = (" " if each.path[-1] == "command" else ",").join(text)
+        monkeypatch.setenv(each.variable, str(text))
+
+    assert load_settings() == Settings(**_tree({each.path: each.example for each in SETTINGS}))
+
+
+def test_examples_of_the_reference_page_are_one_valid_file(write_config: WriteConfig) -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
+    examples = re.findall(r"```toml\n(.*?)```", page.read_text(), re.DOTALL)
+
+    loaded = load_settings(write_config("\n".join(examples)))
+
+    assert loaded == Settings(**_tree({each.path: each.example for each in SETTINGS}))
+
+
+def _tree(values: dict[tuple[str, ...], object]) -> dict[str, Any]:
+    lines = (f"{'.'.join(path)} = {json.dumps(value)}" for path, value in values.items())
+    return tomllib.loads("\n".join(lines))
+
+
+def _leaves(tree: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = []
+    for name, value in tree.items():
+        is_section = isinstance(value, dict)
+        found += _leaves(value, (*path, name)) if is_section else [(*path, name)]
+    return found
