@@ -60,8 +60,8 @@ class ChangeStream:
     def _read(self, kind: type[Change] | type[Reset], data: Any) -> Change | Reset:
         try:
             return read(kind, data, cursor=self.cursor)
-        except (TypeError, ValueError) as error:
-            problem = f"an event without {error}"
+        except (KeyError, TypeError, ValueError) as error:
+            problem = f"an event without a valid {error}"
             raise UnexpectedResponse(self.connection.url, problem) from error
 
 
