@@ -1,4 +1,4 @@
-"""A real Chromium before the real page: of a real Botpool, or of an imagined one."""
+"""A real Chromium before the real page: of a real Botpool, or of an server one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,11 +8,11 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.support.components import missing
 
-pytest.register_assert_rewrite("tests.browser.visits")
+pytest.register_assert_rewrite("pages")
 
-from tests.browser.imagined import Imagined, imagined_botpool  # noqa: E402 - after the registration
+from tests.browser.fake_server import FakeServer, run_fake_server  # noqa: E402 - after the registration
 from tests.browser.running_botpool import RunningBotpool, running_botpool  # noqa: E402
-from tests.browser.visits import Visits  # noqa: E402
+from tests.browser.browser_pages import BrowserPages  # noqa: E402
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = (
@@ -44,17 +44,17 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visits(browser: Browser) -> Iterator[Visits]:
-    visits = Visits(browser)
-    yield visits
-    visits.end()
+def pages(browser: Browser) -> Iterator[BrowserPages]:
+    pages = BrowserPages(browser)
+    yield pages
+    pages.end()
 
 
 @pytest.fixture
-def imagined(visits: Visits) -> Iterator[Imagined]:
-    with imagined_botpool() as imagined:
-        yield imagined
-        visits.leave()
+def server(pages: BrowserPages) -> Iterator[FakeServer]:
+    with run_fake_server() as server:
+        yield server
+        pages.leave()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

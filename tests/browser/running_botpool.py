@@ -77,7 +77,7 @@ class RunningBotpool:
     def revoke(self, key_id: int) -> None:
         self._delete(f"/v1/keys/{key_id}")
 
-    def session_that_is_over(self, key_id: int) -> str:
+    def expired_session(self, key_id: int) -> str:
         """The cookie of a session that was good until a moment ago."""
         secret = json.loads((self._data_dir / "installation.json").read_text())["secret"]
         return session(secret, key_id, ends_at=time.time() - 1)

@@ -7,9 +7,8 @@ import httpx
 import psycopg
 import pytest
 from playwright.sync_api import Page, expect
-
 from tests.browser.running_botpool import RunningBotpool, running_botpool
-from tests.browser.visits import Visits
+from tests.browser.browser_pages import BrowserPages
 
 BOTS = 100_000
 FIGURES = Path(__file__).parents[2] / "artefacts" / "many.txt"
@@ -30,13 +29,13 @@ FILL = f"""
 
 
 @pytest.mark.long
-def test_a_hundred_thousand_bots_are_leafed_through(visits: Visits, tmp_path: Path) -> None:
+def test_a_hundred_thousand_bots_are_leafed_through(pages: BrowserPages, tmp_path: Path) -> None:
     with running_botpool(tmp_path) as botpool:
         with psycopg.connect(botpool.database_url, autocommit=True) as connection:
             with connection.transaction():
                 connection.execute(FILL)
             connection.execute("VACUUM ANALYZE bots")
-        page = visits.live(botpool.url, botpool.address)
+        page = pages.live(botpool.url, botpool.address)
         told = [
             f"{what}: {seconds * 1000:.0f} ms"
             for what, seconds in {
@@ -50,7 +49,7 @@ def test_a_hundred_thousand_bots_are_leafed_through(visits: Visits, tmp_path: Pa
         began = time.monotonic()
         assert walk(botpool) == [*range(BOTS, 0, -1)]
         told.append(f"all of them by the API's cursor: {time.monotonic() - began:.1f} s")
-        visits.leave()
+        pages.leave()
     FIGURES.parent.mkdir(exist_ok=True)
     FIGURES.write_text("\n".join(told) + "\n")
 

@@ -3,20 +3,19 @@
 import re
 
 import pytest
+from tests.browser.sample_responses import ago, bot, queue_entry, minute, pool, slot, respond_with
+from tests.browser.fake_server import FakeServer
 from playwright.sync_api import expect
-
-from tests.browser.answers import ago, bot, entry, minute, pool, slot, tell
-from tests.browser.imagined import Imagined
-from tests.browser.visits import Visits
+from tests.browser.browser_pages import BrowserPages
 
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
-def test_trouble_is_in_plain_sight(visits: Visits, imagined: Imagined) -> None:
+def test_trouble_is_in_plain_sight(pages: BrowserPages, server: FakeServer) -> None:
     figures = {"warmHitRatio": 0.875, "timeToRunningP50Ms": 420, "timeToRunningP95Ms": 31_400}
     sick = {"ok": False, "detail": "it answers 502"}
-    tell(
-        imagined,
+    respond_with(
+        server,
         pools=[
             pool("zoom", backendHealth=sick, queueDepth=4, oldestWaitMs=125_000, **figures),
             pool("teams", drained=True),
@@ -27,7 +26,7 @@ def test_trouble_is_in_plain_sight(visits: Visits, imagined: Imagined) -> None:
             slot(3, "error", errorMessage=f"no container {MARKUP}"),
         ],
     )
-    page = visits.live(imagined.url)
+    page = pages.live(server.url)
     expect(page.get_by_role("heading", level=1)).to_have_text("Trouble with the backend of zoom")
     card = page.get_by_role("article", name="zoom")
     expect(card).to_contain_text("Trouble with the backend “coolify”: it answers 502")
@@ -45,10 +44,10 @@ def test_trouble_is_in_plain_sight(visits: Visits, imagined: Imagined) -> None:
     expect(page.get_by_role("article", name="teams")).to_contain_text("drained")
 
 
-def test_the_policy_lets_no_text_become_markup(visits: Visits, imagined: Imagined) -> None:
-    visits.expect_complaint("This document requires 'TrustedHTML' assignment")
-    tell(imagined, bots=[bot(1, "FAILED", botDisplayName=MARKUP, failureReason=MARKUP)])
-    page = visits.live(imagined.url, "#/bots")
+def test_the_policy_lets_no_text_become_markup(pages: BrowserPages, server: FakeServer) -> None:
+    pages.expect_console_error("This document requires 'TrustedHTML' assignment")
+    respond_with(server, bots=[bot(1, "FAILED", botDisplayName=MARKUP, failureReason=MARKUP)])
+    page = pages.live(server.url, "#/bots")
     expect(page.get_by_role("row", name="bot 1")).to_contain_text(MARKUP)
     assert page.locator("#view img").count() == 0
     refused = page.evaluate(
@@ -57,9 +56,9 @@ def test_the_policy_lets_no_text_become_markup(visits: Visits, imagined: Imagine
     assert refused == "TypeError"
 
 
-def test_nothing_yet_says_what_to_do(visits: Visits, imagined: Imagined) -> None:
-    tell(imagined, pools=[pool("teams")])
-    page = visits.live(imagined.url)
+def test_nothing_yet_says_what_to_do(pages: BrowserPages, server: FakeServer) -> None:
+    respond_with(server, pools=[pool("teams")])
+    page = pages.live(server.url)
     expect(page.get_by_text("No slots yet: the first bot makes one.")).to_be_visible()
     page.get_by_text("or from a shell").click()
     expect(page.get_by_role("article").locator("pre")).to_contain_text('"platform": "teams"')
@@ -69,18 +68,18 @@ def test_nothing_yet_says_what_to_do(visits: Visits, imagined: Imagined) -> None
     page.keyboard.press("Escape")
     for view, text in (
         ("Queue", "Nobody waits: there is a slot for every bot."),
-        ("Bots", f"curl {imagined.url}/v1/bots"),
+        ("Bots", f"curl {server.url}/v1/bots"),
         ("Slots", "No slots yet: the first bot of a pool makes one."),
     ):
         page.get_by_role("link", name=view, exact=True).click()
         expect(page.get_by_text(text)).to_be_visible()
 
 
-def test_the_queue_in_its_order(visits: Visits, imagined: Imagined) -> None:
-    late = entry(2, timeoutAt=ago(-9), estimatedWaitMs=42_000, priority=50)
-    tell(imagined, pools=[pool("zoom"), pool("teams")], queue=[entry(1), late])
-    imagined.answers["DELETE bots/2"] = {"bot": bot(2, "CANCELLED")}
-    page = visits.live(imagined.url, "#/queue")
+def test_the_queue_in_its_order(pages: BrowserPages, server: FakeServer) -> None:
+    late = queue_entry(2, timeoutAt=ago(-9), estimatedWaitMs=42_000, priority=50)
+    respond_with(server, pools=[pool("zoom"), pool("teams")], queue=[queue_entry(1), late])
+    server.answers["DELETE bots/2"] = {"bot": bot(2, "CANCELLED")}
+    page = pages.live(server.url, "#/queue")
     rows = page.get_by_role("table", name="Queue").locator("tbody tr")
     expect(rows.first).to_have_text(re.compile(r"1bot 1zoom1001 min \d+ s2 h 59 min\u2013Cancel"))
     expect(rows.last).to_have_text(re.compile(r"2bot 2zoom501 min \d+ s\d sabout 42 sCancel"))
@@ -90,31 +89,31 @@ def test_the_queue_in_its_order(visits: Visits, imagined: Imagined) -> None:
     rows.last.get_by_role("button", name="Cancel").click()
     dialog = page.get_by_role("dialog", name="Cancel bot 2?")
     expect(dialog).to_contain_text("Bot 2 has not joined yet.")
-    tell(imagined, queue=[entry(1)])
+    respond_with(server, queue=[queue_entry(1)])
     dialog.get_by_role("button", name="Cancel").click()
     expect(page.locator(".toast")).to_contain_text("Bot 2: cancelled")
     expect(rows).to_have_count(1)
     with page.expect_request("**/v1/queue?platform=teams"):
         page.get_by_label("Pool").select_option("teams")
-    expect(page).to_have_url(f"{imagined.url}/#/queue?platform=teams")
+    expect(page).to_have_url(f"{server.url}/#/queue?platform=teams")
 
 
-def test_bots_are_filtered_searched_and_paged(visits: Visits, imagined: Imagined) -> None:
-    tell(imagined, pools=[pool("zoom")])
+def test_bots_are_filtered_searched_and_paged(pages: BrowserPages, server: FakeServer) -> None:
+    respond_with(server, pools=[pool("zoom")])
     bots = [bot(number, "DONE") for number in range(100_000, 99_950, -1)]
-    imagined.answers["bots"] = {"bots": bots, "nextCursor": "99951"}
-    page = visits.live(imagined.url, "#/bots")
+    server.answers["bots"] = {"bots": bots, "nextCursor": "99951"}
+    page = pages.live(server.url, "#/bots")
     rows = page.get_by_role("table", name="Bots").locator("tbody tr")
     expect(rows).to_have_count(50)
     expect(page.get_by_role("button", name="Newer")).to_be_disabled()
-    imagined.answers["bots"] = {"bots": [bot(99_950, "DONE")], "nextCursor": None}
+    server.answers["bots"] = {"bots": [bot(99_950, "DONE")], "nextCursor": None}
     page.get_by_role("button", name="Older").click()
     expect(rows).to_have_count(1)
     expect(page.get_by_text("Page 2")).to_be_visible()
     expect(page.get_by_role("button", name="Older")).to_be_disabled()
-    assert imagined.count("GET bots?limit=50&cursor=99951") == 1
+    assert server.count("GET bots?limit=50&cursor=99951") == 1
     page.get_by_label("Status").select_option("FAILED")
-    imagined.answers["bots"] = {"bots": [], "nextCursor": None}
+    server.answers["bots"] = {"bots": [], "nextCursor": None}
     with page.expect_request("**/v1/bots?status=FAILED&search=stand+up&limit=50"):
         page.get_by_label("Search").fill("stand up")
     expect(page.get_by_text("No bot is like that.")).to_be_visible()
@@ -122,37 +121,37 @@ def test_bots_are_filtered_searched_and_paged(visits: Visits, imagined: Imagined
     expect(page.get_by_label("Search")).to_have_value("stand up")
 
 
-def test_a_search_goes_on_until_its_page_is_full(visits: Visits, imagined: Imagined) -> None:
-    tell(imagined, pools=[pool("zoom")])
+def test_a_search_goes_on_until_its_page_is_full(pages: BrowserPages, server: FakeServer) -> None:
+    respond_with(server, pools=[pool("zoom")])
     parts = {
         None: {"bots": [bot(300_000, "DONE")], "nextCursor": "200001"},
         "200001": {"bots": [], "nextCursor": "100001"},
         "100001": {"bots": [bot(7, "DONE")], "nextCursor": None},
     }
-    imagined.answers["bots"] = lambda query: parts[query.get("cursor")]
-    page = visits.live(imagined.url, "#/bots?search=far+back")
+    server.answers["bots"] = lambda query: parts[query.get("cursor")]
+    page = pages.live(server.url, "#/bots?search=far+back")
     rows = page.get_by_role("table", name="Bots").locator("tbody tr")
     expect(rows).to_have_count(2)
     expect(rows.last).to_contain_text("bot 7")
     expect(page.get_by_role("navigation", name="Pages")).to_be_hidden()
-    assert imagined.asked[-1] == "GET bots?search=far+back&limit=49&cursor=100001"
+    assert server.asked[-1] == "GET bots?search=far+back&limit=49&cursor=100001"
 
 
-def test_a_bot_or_slot_that_is_not_there(visits: Visits, imagined: Imagined) -> None:
-    visits.expect_complaint("404")
-    tell(imagined)
-    page = visits.live(imagined.url, "#/bots/9")
+def test_a_bot_or_slot_that_is_not_there(pages: BrowserPages, server: FakeServer) -> None:
+    pages.expect_console_error("404")
+    respond_with(server)
+    page = pages.live(server.url, "#/bots/9")
     expect(page.get_by_text("There is no bot 9.")).to_be_visible()
-    page.goto(f"{imagined.url}/#/slots/9")
+    page.goto(f"{server.url}/#/slots/9")
     expect(page.get_by_text("This slot does not exist, or not any more.")).to_be_visible()
 
 
-def test_the_hour_is_drawn_pointed_at_and_in_numbers(visits: Visits, imagined: Imagined) -> None:
-    tell(imagined, pools=[pool("zoom")], slots=[slot(1, "busy")])
+def test_the_hour_is_drawn_pointed_at_and_in_numbers(pages: BrowserPages, server: FakeServer) -> None:
+    respond_with(server, pools=[pool("zoom")], slots=[slot(1, "busy")])
     hour = [minute(59 - index, arrivals=index % 7, slots={"busy": 1}) for index in range(60)]
     hour[30] |= {"arrivals": 40, "queueDepth": None, "timeToRunningP50Ms": 900}
-    imagined.answers["pools/zoom/activity"] = {"minutes": hour}
-    page = visits.live(imagined.url)
+    server.answers["pools/zoom/activity"] = {"minutes": hour}
+    page = pages.live(server.url)
     arrivals = page.locator(".chart").first
     expect(arrivals.get_by_role("img")).to_have_attribute(
         "aria-label", "Arrivals, last hour: now 3 a minute; at most 40"
@@ -166,7 +165,7 @@ def test_the_hour_is_drawn_pointed_at_and_in_numbers(visits: Visits, imagined: I
 
 
 @pytest.mark.parametrize("width", [1280, 820, 390])
-def test_long_texts_stay_inside(visits: Visits, imagined: Imagined, width: int) -> None:
+def test_long_texts_stay_inside(pages: BrowserPages, server: FakeServer, width: int) -> None:
     name = "a-rather-long-name-of-a-pool"
     long = {
         "meetingUrl": "https://a-rather-long-name-of-a-company.webex.example.org/",
@@ -174,51 +173,51 @@ def test_long_texts_stay_inside(visits: Visits, imagined: Imagined, width: int) 
         "failureReason": "word" * 100,
         "botDisplayName": "N" * 100,
     }
-    tell(
-        imagined,
+    respond_with(
+        server,
         pools=[pool(name, image="registry.example.org/" + "i" * 150)],
         slots=[slot(1, "error", name, errorMessage="word" * 99)],
-        queue=[entry(1)],
+        queue=[queue_entry(1)],
         bots=[bot(123456, "IN_WAITING_ROOM", **long)],
     )
-    imagined.answers["bots/123456"] = {"bot": bot(123456, "FAILED", failureCode="internal", **long)}
-    imagined.answers["bots/123456/timeline"] = {"phases": []}
-    imagined.answers["bots/123456/events"] = {"events": []}
-    imagined.answers["bots/123456/logs"] = "x" * 500
-    page = visits.live(imagined.url, width=width)
+    server.answers["bots/123456"] = {"bot": bot(123456, "FAILED", failureCode="internal", **long)}
+    server.answers["bots/123456/timeline"] = {"phases": []}
+    server.answers["bots/123456/events"] = {"events": []}
+    server.answers["bots/123456/logs"] = "x" * 500
+    page = pages.live(server.url, width=width)
     for address in ("#/", "#/queue", "#/bots", "#/slots", "#/bots/123456"):
-        page.goto(f"{imagined.url}/{address}")
+        page.goto(f"{server.url}/{address}")
         expect(page.locator("h1:visible")).to_be_visible()
         expect(page.locator("article:visible, table:visible, .facts:visible").first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") == width, address
 
 
 def test_what_is_done_is_shown_and_what_is_refused_is_told(
-    visits: Visits, imagined: Imagined
+    pages: BrowserPages, server: FakeServer
 ) -> None:
-    visits.expect_complaint("503")
+    pages.expect_console_error("503")
     busy = slot(1, "busy", cordoned=True)
-    tell(imagined, pools=[pool("zoom")], slots=[busy])
-    imagined.answers |= {
+    respond_with(server, pools=[pool("zoom")], slots=[busy])
+    server.answers |= {
         "slots/1": {"slot": busy},
         "slots/1/assignments": {"assignments": []},
         "slots/1/history": {"events": []},
     }
-    page = visits.live(imagined.url, "#/slots/1")
+    page = pages.live(server.url, "#/slots/1")
     opened = slot(1, "busy")
-    imagined.answers |= {"POST slots/1/uncordon": {"slot": opened}, "slots/1": {"slot": opened}}
+    server.answers |= {"POST slots/1/uncordon": {"slot": opened}, "slots/1": {"slot": opened}}
     page.get_by_role("button", name="Uncordon").click()
     expect(page.get_by_role("button", name="Cordon", exact=True)).to_be_visible()
     expect(page.locator(".toast")).to_contain_text("pool-zoom-001: busy")
-    imagined.refusals["slots/1/recover"] = (503, "The database does not answer.")
+    server.refusals["slots/1/recover"] = (503, "The database does not answer.")
     page.get_by_role("button", name="Recover").click()
     dialog = page.get_by_role("dialog", name="Recover pool-zoom-001?")
     expect(dialog).to_contain_text("Bot 1 is tried again if it is still deploying")
     dialog.get_by_role("button", name="Recover").click()
     expect(dialog.get_by_role("alert")).to_have_text("The database does not answer.")
-    imagined.refusals.clear()
+    server.refusals.clear()
     released = slot(1, "releasing")
-    imagined.answers |= {"POST slots/1/recover": {"slot": released}, "slots/1": {"slot": released}}
+    server.answers |= {"POST slots/1/recover": {"slot": released}, "slots/1": {"slot": released}}
     dialog.get_by_role("button", name="Recover").click()
     expect(page.locator(".heading .pill")).to_have_text("releasing")
     expect(dialog).to_be_hidden()

@@ -1,4 +1,4 @@
-"""The real page before an imagined Botpool, for what a real one shows only on a bad day.
+"""The real page before an server Botpool, for what a real one shows only on a bad day.
 
 Answers are what a test puts in, the stream is what it pushes. Times are the server's own.
 """
@@ -15,6 +15,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
+from tests.browser.running_botpool import free_port
 
 from botpool.dashboard import page
 from tests.browser.running_botpool import free_port
@@ -22,7 +23,7 @@ from tests.browser.running_botpool import free_port
 ALIVE_S = 5
 
 
-class Imagined:
+class FakeServer:
     """`answers` by path below /v1, or what makes one of a query; `refusals` by path too, or for
     every path under ''."""
 
@@ -131,12 +132,12 @@ def _problem(status: int, detail: str) -> Response:
 
 
 @contextmanager
-def imagined_botpool() -> Iterator[Imagined]:
+def run_fake_server() -> Iterator[FakeServer]:
     """Served from a thread, since the test's own belongs to the browser."""
-    imagined = Imagined()
+    server = FakeServer()
     port = free_port()
-    imagined.url = f"http://127.0.0.1:{port}"
-    config = uvicorn.Config(imagined.app(), port=port, log_level="warning", lifespan="off")
+    server.url = f"http://127.0.0.1:{port}"
+    config = uvicorn.Config(server.app(), port=port, log_level="warning", lifespan="off")
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.run, daemon=True)
@@ -144,9 +145,9 @@ def imagined_botpool() -> Iterator[Imagined]:
     while not server.started:
         thread.join(0.01)
     try:
-        yield imagined
+        yield server
     finally:
         with contextlib.suppress(AssertionError):
-            imagined.cut()
+            server.cut()
         server.should_exit = server.force_exit = True
         thread.join(10)

@@ -1,4 +1,4 @@
-"""Ten o'clock in an imagined installation: the scene that the pictures show."""
+"""Ten o'clock in an server installation: the scene that the pictures show."""
 
 import math
 import random
@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from tests.browser.answers import ago, bot, entry, minute, pool, slot
-from tests.browser.imagined import Imagined
+from tests.browser.sample_responses import ago, bot, queue_entry, minute, pool, slot
+from tests.browser.fake_server import FakeServer
 
 CONTAINER = "k8wgs0kcw4o8gwc0s4ckosww"
 NAMES = ("Minutes", "Notetaker", "Recorder", "Transcript", "Standup")
 
 
-def ten_o_clock(imagined: Imagined, *, zoom_slots: int = 66) -> None:
+def load_busy_morning(server: FakeServer, *, zoom_slots: int = 66) -> None:
     """A full pool with a queue, a large one with room, a small one at rest."""
     chance = random.Random(10)
     slots = [
@@ -24,7 +24,7 @@ def ten_o_clock(imagined: Imagined, *, zoom_slots: int = 66) -> None:
     slots[40].update(status="error", assignedBotId=None, errorMessage="the container did not stop")
     slots[30].update(cordoned=True)
     waiting = [_waiting(chance, number) for number in range(1, 8)]
-    imagined.answers.update(
+    server.answers.update(
         pools={
             "pools": [
                 _pool("google-meet", slots, 24, queueDepth=7, oldestWaitMs=48_000),
@@ -39,10 +39,10 @@ def ten_o_clock(imagined: Imagined, *, zoom_slots: int = 66) -> None:
     for each, peak, depth in (("google-meet", 18, len(waiting)), ("teams", 5, 0), ("zoom", 26, 0)):
         mine = Counter(slot["status"] for slot in slots if slot["platform"] == each)
         minutes = _hour(chance, peak, mine, depth)
-        imagined.answers[f"pools/{each}/activity"] = {"minutes": minutes}
+        server.answers[f"pools/{each}/activity"] = {"minutes": minutes}
 
-    imagined.answers.update(_one_bot())
-    imagined.answers.update(_one_slot(chance, slots[0]))
+    server.answers.update(_one_bot())
+    server.answers.update(_one_slot(chance, slots[0]))
 
 
 def _one_bot() -> dict[str, Any]:
@@ -169,7 +169,7 @@ def _waiting(chance: random.Random, number: int) -> dict[str, Any]:
     waited = 48 - 6 * number + chance.random() * 4
     times = {"queuedAt": ago(waited), "timeoutAt": ago(waited - (60 if number == 3 else 300))}
     changes = {"platform": "google-meet", "estimatedWaitMs": 9_000 * number}
-    return entry(
+    return queue_entry(
         number, botId=1233 + number, priority=50 if number < 3 else 100, **times, **changes
     )
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.browser.sample_responses import pool, respond_with
+from tests.browser.fake_server import FakeServer, run_fake_server
 from playwright.sync_api import Browser, Page, expect
+from tests.browser.busy_morning import load_busy_morning
+from tests.browser.browser_pages import Scheme, BrowserPages
 
-from tests.browser.answers import pool, tell
-from tests.browser.imagined import Imagined, imagined_botpool
-from tests.browser.ten_o_clock import ten_o_clock
-from tests.browser.visits import Scheme, Visits
 from tests.support.components import missing
 
 ROOT = Path(__file__).parents[2]
@@ -50,10 +50,10 @@ async () => {
 
 
 @pytest.fixture(scope="module")
-def morning() -> Iterator[Imagined]:
-    with imagined_botpool() as imagined:
-        ten_o_clock(imagined)
-        yield imagined
+def morning() -> Iterator[FakeServer]:
+    with run_fake_server() as server:
+        load_busy_morning(server)
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +66,10 @@ def axe() -> str:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_every_view_fits_and_is_kept_as_a_picture(
-    browser: Browser, morning: Imagined, width: int, scheme: Scheme
+    browser: Browser, morning: FakeServer, width: int, scheme: Scheme
 ) -> None:
-    visits = Visits(browser)
-    page = visits.live(morning.url, width=width, scheme=scheme)
+    pages = BrowserPages(browser)
+    page = pages.live(morning.url, width=width, scheme=scheme)
     for name, (address, heading) in VIEWS.items():
         page.goto(f"{morning.url}/{address}")
         expect(page.get_by_role("heading", level=1)).to_have_text(heading)
@@ -81,7 +81,7 @@ def test_every_view_fits_and_is_kept_as_a_picture(
     _picture(page, f"send-{scheme}-{width}")
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 22)"
     assert dark == (scheme == "dark")
-    visits.end()
+    pages.end()
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def test_every_view_fits_and_is_kept_as_a_picture(
     ],
 )
 def test_every_view_can_be_read_by_everybody(
-    browser: Browser, morning: Imagined, axe: str, width: int, scheme: Scheme
+    browser: Browser, morning: FakeServer, axe: str, width: int, scheme: Scheme
 ) -> None:
-    visits = Visits(browser)
-    page = visits.live(morning.url, width=width, scheme=scheme)
+    pages = BrowserPages(browser)
+    page = pages.live(morning.url, width=width, scheme=scheme)
     page.evaluate(f"{axe}; 0")  # past the page's policy, as only a debugger can
     serious = {}
     for name, (address, heading) in VIEWS.items():
@@ -109,35 +109,35 @@ def test_every_view_can_be_read_by_everybody(
     expect(page.get_by_role("dialog")).to_be_visible()
     serious["send"] = page.evaluate(RUN_AXE)
     assert not any(serious.values()), json.dumps(serious, indent=2)
-    visits.end()
+    pages.end()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_page_in_trouble_can_be_read_by_everybody(
-    visits: Visits, imagined: Imagined, axe: str, width: int, scheme: Scheme
+    pages: BrowserPages, server: FakeServer, axe: str, width: int, scheme: Scheme
 ) -> None:
     """Nothing yet, not live, and the question for a key."""
-    visits.expect_complaint("503")
-    visits.expect_complaint("401")
-    tell(imagined, pools=[pool("zoom"), pool("teams", drained=True)])
-    page = visits.live(imagined.url, width=width, scheme=scheme)
+    pages.expect_console_error("503")
+    pages.expect_console_error("401")
+    respond_with(server, pools=[pool("zoom"), pool("teams", drained=True)])
+    page = pages.live(server.url, width=width, scheme=scheme)
     page.evaluate(f"{axe}; 0")
     serious = {"nothing yet": page.evaluate(RUN_AXE)}
-    imagined.refusals[""] = (503, "The database does not answer.")
-    imagined.cut()
+    server.refusals[""] = (503, "The database does not answer.")
+    server.cut()
     expect(page.get_by_role("alert")).to_contain_text("The database does not answer.")
     serious["not live"] = page.evaluate(RUN_AXE)
-    imagined.refusals[""] = (401, "The key is no longer valid.")
+    server.refusals[""] = (401, "The key is no longer valid.")
     expect(page.get_by_role("dialog", name="Your key, please")).to_be_visible()
     serious["no key"] = page.evaluate(RUN_AXE)
     assert not any(serious.values()), json.dumps(serious, indent=2)
 
 
-def test_the_switch_beats_the_system(browser: Browser, morning: Imagined) -> None:
-    visits = Visits(browser)
-    page = visits.live(morning.url, scheme="light")
+def test_the_switch_beats_the_system(browser: Browser, morning: FakeServer) -> None:
+    pages = BrowserPages(browser)
+    page = pages.live(morning.url, scheme="light")
     background = "getComputedStyle(document.body).backgroundColor"
     switch = page.get_by_role("button", name="Colours")
     light = page.evaluate(background)
@@ -148,12 +148,12 @@ def test_the_switch_beats_the_system(browser: Browser, morning: Imagined) -> Non
     assert page.evaluate(background) != light
     page.reload()
     assert page.evaluate(background) != light, "it is kept"
-    visits.end()
+    pages.end()
 
 
-def test_it_is_walked_by_keyboard(browser: Browser, morning: Imagined) -> None:
-    visits = Visits(browser)
-    page = visits.live(morning.url)
+def test_it_is_walked_by_keyboard(browser: Browser, morning: FakeServer) -> None:
+    pages = BrowserPages(browser)
+    page = pages.live(morning.url)
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     tiles = page.locator(".tiles").first.locator("a")
@@ -171,7 +171,7 @@ def test_it_is_walked_by_keyboard(browser: Browser, morning: Imagined) -> None:
     tiles.first.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("pool-google-meet-001")
-    visits.end()
+    pages.end()
 
 
 def _settled(page: Page) -> None:

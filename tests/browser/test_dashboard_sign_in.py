@@ -3,17 +3,18 @@
 import re
 
 from playwright.sync_api import expect
+from tests.browser.running_botpool import RunningBotpool
+from tests.browser.browser_pages import BrowserPages
 
 from tests.browser.running_botpool import RunningBotpool
-from tests.browser.visits import Visits
 from tests.support.sessions import COOKIE
 
 
 def test_the_key_leaves_the_address_and_becomes_a_session(
-    visits: Visits, botpool: RunningBotpool
+    pages: BrowserPages, botpool: RunningBotpool
 ) -> None:
-    visits.expect_complaint("401")
-    page = visits.live(botpool.url, botpool.address)
+    pages.expect_console_error("401")
+    page = pages.live(botpool.url, botpool.address)
     assert page.url == f"{botpool.url}/"
     (cookie,) = page.context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
@@ -26,10 +27,10 @@ def test_the_key_leaves_the_address_and_becomes_a_session(
 
 
 def test_a_wrong_key_is_refused_in_words_and_the_right_one_opens(
-    visits: Visits, botpool: RunningBotpool
+    pages: BrowserPages, botpool: RunningBotpool
 ) -> None:
-    visits.expect_complaint("401")
-    page = visits.new(botpool.url)
+    pages.expect_console_error("401")
+    page = pages.new(botpool.url)
     page.goto(f"{botpool.url}/#key=bpk_wrong")
     expect(page.get_by_text("This key is not valid")).to_be_visible()
     assert page.url == f"{botpool.url}/"
@@ -48,10 +49,10 @@ def test_a_wrong_key_is_refused_in_words_and_the_right_one_opens(
 
 
 def test_a_user_sees_bots_and_queue_and_is_told_why_not_more(
-    visits: Visits, botpool: RunningBotpool
+    pages: BrowserPages, botpool: RunningBotpool
 ) -> None:
-    visits.expect_complaint("403")
-    page = visits.new(botpool.url)
+    pages.expect_console_error("403")
+    page = pages.new(botpool.url)
     page.goto(f"{botpool.url}/#key={botpool.new_key('user')[1]}")
     expect(page.get_by_text("scope “user”")).to_be_visible()
     expect(page.locator("#live")).to_have_text("Every 5 s")
@@ -61,8 +62,8 @@ def test_a_user_sees_bots_and_queue_and_is_told_why_not_more(
     expect(page.get_by_role("heading", name="Bots")).to_be_visible()
 
 
-def test_the_api_has_a_page_that_asks_nobody_else(visits: Visits, botpool: RunningBotpool) -> None:
-    page = visits.new(botpool.url)
+def test_the_api_has_a_page_that_asks_nobody_else(pages: BrowserPages, botpool: RunningBotpool) -> None:
+    page = pages.new(botpool.url)
     page.goto(f"{botpool.url}/docs")
     call = page.locator("article").filter(has_text="Send a bot into a meeting.")
     expect(call.get_by_role("heading")).to_contain_text(["POST/v1/bots", "Parameters", "Body"])
@@ -74,10 +75,10 @@ def test_the_api_has_a_page_that_asks_nobody_else(visits: Visits, botpool: Runni
 
 
 def test_an_expired_key_is_told_and_another_goes_on_where_it_was(
-    visits: Visits, botpool: RunningBotpool
+    pages: BrowserPages, botpool: RunningBotpool
 ) -> None:
     key_id, secret = botpool.new_key("operator")
-    page = visits.live(botpool.url, f"#key={secret}")
+    page = pages.live(botpool.url, f"#key={secret}")
     page.get_by_role("link", name="Slots").click()
     expect(page.get_by_role("heading", name="Slots")).to_be_visible()
     page.evaluate("window.kept = true")
@@ -92,15 +93,15 @@ def test_an_expired_key_is_told_and_another_goes_on_where_it_was(
 
 
 def test_a_session_that_is_over_is_renewed_above_what_somebody_is_doing(
-    visits: Visits, botpool: RunningBotpool
+    pages: BrowserPages, botpool: RunningBotpool
 ) -> None:
-    visits.expect_complaint("401")
+    pages.expect_console_error("401")
     key_id, secret = botpool.new_key("operator")
-    page = visits.live(botpool.url, f"#key={secret}")
+    page = pages.live(botpool.url, f"#key={secret}")
     page.get_by_role("button", name="Send a bot").click()
     sending = page.get_by_role("dialog", name="Send a bot")
     sending.get_by_label("Meeting link").fill("https://zoom.us/j/half-written")
-    ended = {"name": COOKIE, "value": botpool.session_that_is_over(key_id), "url": botpool.url}
+    ended = {"name": COOKIE, "value": botpool.expired_session(key_id), "url": botpool.url}
     page.context.add_cookies([ended])
     sending.get_by_role("button", name="Send").click()
     signing_in = page.get_by_role("dialog", name="Your key, please")

@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.browser.sample_responses import bot, change, queue_entry, slot_change, pool, slot, respond_with
+from tests.browser.fake_server import FakeServer
 from playwright.sync_api import Page, expect
-
-from tests.browser.answers import bot, change, entry, moved, pool, slot, tell
-from tests.browser.imagined import Imagined
-from tests.browser.visits import Visits
+from tests.browser.browser_pages import BrowserPages
 
 SLOTS = 500
 CHANGES_A_SECOND = 50
@@ -54,46 +53,46 @@ HIDE = """
 """
 
 
-def test_a_change_touches_only_its_own_tile(visits: Visits, imagined: Imagined) -> None:
+def test_a_change_touches_only_its_own_tile(pages: BrowserPages, server: FakeServer) -> None:
     slots = [slot(number, ORDER[number % 4]) for number in range(1, SLOTS + 1)]
-    tell(imagined, pools=[pool("zoom", maxSize=SLOTS)], slots=slots)
-    page = visits.live(imagined.url)
+    respond_with(server, pools=[pool("zoom", maxSize=SLOTS)], slots=slots)
+    page = pages.live(server.url)
     tiles = page.locator(".tiles li")
     expect(tiles).to_have_count(SLOTS)
-    looks = imagined.count("GET slots")
+    looks = server.count("GET slots")
     page.evaluate(COUNT_CHANGES)
-    imagined.push(moved(10, "error"))
+    server.push(slot_change(10, "error"))
     expect(tiles.nth(9)).to_have_attribute("data-status", "error")
     mine = "(tile) => Array.from(window.changed).filter((node) => node.closest('.tiles')"
     assert tiles.nth(9).evaluate(f"{mine} && !tile.contains(node)).length") == 0
-    imagined.push(moved(SLOTS + 1, "idle"), moved(21, None))
+    server.push(slot_change(SLOTS + 1, "idle"), slot_change(21, None))
     expect(tiles).to_have_count(SLOTS)
     expect(tiles.last).to_contain_text("501")
-    assert imagined.count("GET slots") == looks, "what a change has told is not asked for"
+    assert server.count("GET slots") == looks, "what a change has told is not asked for"
 
 
-def test_what_arrives_at_once_is_shown_at_once(visits: Visits, imagined: Imagined) -> None:
+def test_what_arrives_at_once_is_shown_at_once(pages: BrowserPages, server: FakeServer) -> None:
     slots = [slot(number, "idle") for number in range(1, 51)]
-    tell(imagined, pools=[pool("zoom")], slots=slots)
-    page = visits.live(imagined.url)
+    respond_with(server, pools=[pool("zoom")], slots=slots)
+    page = pages.live(server.url)
     page.evaluate(WATCH_WORK)
-    imagined.push(*(moved(number, "busy", botId=number) for number in range(1, 51)))
+    server.push(*(slot_change(number, "busy", botId=number) for number in range(1, 51)))
     expect(page.locator(".tiles li[data-status=busy]")).to_have_count(50)
     batches, _ = page.evaluate(STOP_WATCHING)
     assert 1 <= len(batches) <= 5, "fifty changes in the batches of the few frames they came in"
 
 
 def test_a_lost_connection_is_told_and_resumed_where_it_broke(
-    visits: Visits, imagined: Imagined
+    pages: BrowserPages, server: FakeServer
 ) -> None:
-    visits.expect_complaint("ERR_INTERNET_DISCONNECTED")
-    tell(imagined, pools=[pool("zoom")], slots=[slot(1, "idle")])
-    page = visits.live(imagined.url)
-    imagined.push(moved(1, "deploying", botId=7))
+    pages.expect_console_error("ERR_INTERNET_DISCONNECTED")
+    respond_with(server, pools=[pool("zoom")], slots=[slot(1, "idle")])
+    page = pages.live(server.url)
+    server.push(slot_change(1, "deploying", botId=7))
     expect(page.locator(".tiles li")).to_contain_text("bot 7creating")
     page.evaluate("window.kept = true")
     page.context.set_offline(True)
-    imagined.cut()
+    server.cut()
     expect(page.locator("#live")).to_have_text("Not live")
     expect(page.get_by_role("alert")).to_have_text(
         "Not live, trying again: the server does not answer."
@@ -102,65 +101,65 @@ def test_a_lost_connection_is_told_and_resumed_where_it_broke(
     page.context.set_offline(False)
     expect(page.locator("#live")).to_have_text("Live")
     expect(page.get_by_role("alert")).to_have_text("")
-    assert imagined.last_ids == [None, "1"]
-    assert imagined.count("GET slots") == 1, "nothing was asked for again"
-    imagined.push(moved(1, "busy", botId=7))
+    assert server.last_ids == [None, "1"]
+    assert server.count("GET slots") == 1, "nothing was asked for again"
+    server.push(slot_change(1, "busy", botId=7))
     expect(page.locator(".tiles li")).to_contain_text("bot 7busy")
     assert page.evaluate("window.kept"), "without a reload"
 
 
-def test_a_stream_that_cannot_go_on_starts_anew(visits: Visits, imagined: Imagined) -> None:
-    tell(imagined, pools=[pool("zoom")], slots=[slot(1, "idle")])
-    page = visits.live(imagined.url)
-    tell(imagined, pools=[pool("zoom")], slots=[slot(1, "busy"), slot(2, "error")])
-    imagined.push({"reason": "This place is too long ago."}, event="reset")
+def test_a_stream_that_cannot_go_on_starts_anew(pages: BrowserPages, server: FakeServer) -> None:
+    respond_with(server, pools=[pool("zoom")], slots=[slot(1, "idle")])
+    page = pages.live(server.url)
+    respond_with(server, pools=[pool("zoom")], slots=[slot(1, "busy"), slot(2, "error")])
+    server.push({"reason": "This place is too long ago."}, event="reset")
     expect(page.locator(".tiles li")).to_have_count(2)
 
 
-def test_trouble_of_the_server_is_told_in_its_own_words(visits: Visits, imagined: Imagined) -> None:
-    visits.expect_complaint("503")
-    tell(imagined, bots=[bot(1, "IN_CALL")])
-    page = visits.live(imagined.url, "#/bots")
+def test_trouble_of_the_server_is_told_in_its_own_words(pages: BrowserPages, server: FakeServer) -> None:
+    pages.expect_console_error("503")
+    respond_with(server, bots=[bot(1, "IN_CALL")])
+    page = pages.live(server.url, "#/bots")
     expect(page.locator("td .pill")).to_have_text("in call")
-    imagined.refusals[""] = (503, "The database does not answer.")
-    imagined.cut()
+    server.refusals[""] = (503, "The database does not answer.")
+    server.cut()
     notice = page.get_by_role("alert")
     expect(notice).to_have_text("Not live, trying again: The database does not answer.")
     expect(page.locator("td .pill")).to_have_text("in call")
-    imagined.refusals.clear()
+    server.refusals.clear()
     expect(notice).to_have_text("")
 
 
-def test_bots_in_sight_change_at_once(visits: Visits, imagined: Imagined) -> None:
-    tell(imagined, pools=[pool("zoom")], bots=[bot(1, "DEPLOYING")], queue=[entry(2)])
-    page = visits.live(imagined.url, "#/bots")
+def test_bots_in_sight_change_at_once(pages: BrowserPages, server: FakeServer) -> None:
+    respond_with(server, pools=[pool("zoom")], bots=[bot(1, "DEPLOYING")], queue=[queue_entry(2)])
+    page = pages.live(server.url, "#/bots")
     expect(page.locator("td .pill")).to_have_text("deploying")
     # Also in the list, which the page may ask for again at any moment.
-    tell(imagined, pools=[pool("zoom")], bots=[bot(1, "JOINING_CALL")], queue=[entry(2)])
-    imagined.push(change("bot.status", botId=1, **{"from": "DEPLOYING", "to": "JOINING_CALL"}))
+    respond_with(server, pools=[pool("zoom")], bots=[bot(1, "JOINING_CALL")], queue=[queue_entry(2)])
+    server.push(change("bot.status", botId=1, **{"from": "DEPLOYING", "to": "JOINING_CALL"}))
     expect(page.locator("td .pill")).to_have_text("joining call")
-    imagined.push(change("bot.status", botId=2, **{"from": "PENDING", "to": "QUEUED"}))
+    server.push(change("bot.status", botId=2, **{"from": "PENDING", "to": "QUEUED"}))
     expect(page.get_by_role("link", name="Queue")).to_have_text("Queue1")
 
 
-def test_a_hidden_tab_holds_no_connection(visits: Visits, imagined: Imagined) -> None:
-    tell(imagined, pools=[pool("zoom")], slots=[slot(1, "idle")])
-    page = visits.new(imagined.url)
+def test_a_hidden_tab_holds_no_connection(pages: BrowserPages, server: FakeServer) -> None:
+    respond_with(server, pools=[pool("zoom")], slots=[slot(1, "idle")])
+    page = pages.new(server.url)
     page.clock.install()
-    page.goto(imagined.url)
+    page.goto(server.url)
     expect(page.locator("#live")).to_have_text("Live")
     page.evaluate(HIDE, True)
     page.clock.run_for(60_000)
     page.wait_for_function("performance.now() > 0")
-    asked = len(imagined.asked)
+    asked = len(server.asked)
     page.clock.run_for(60_000)
-    assert len(imagined.asked) == asked
-    assert len(imagined.last_ids) == 1
+    assert len(server.asked) == asked
+    assert len(server.last_ids) == 1
     page.evaluate(HIDE, False)
     page.wait_for_timeout(100)
     expect(page.locator("#live")).to_have_text("Live")
-    imagined.await_streams(2)
-    assert imagined.last_ids == [None, "0"]
+    server.await_streams(2)
+    assert server.last_ids == [None, "0"]
 
 
 class Meter:
@@ -177,17 +176,17 @@ class Meter:
 
 
 def test_it_keeps_up_with_a_crowd(
-    visits: Visits, imagined: Imagined, record_property: Callable[[str, object], None]
+    pages: BrowserPages, server: FakeServer, record_property: Callable[[str, object], None]
 ) -> None:
     slots = [slot(number, ORDER[number % 4]) for number in range(1, SLOTS + 1)]
-    tell(imagined, pools=[pool("zoom", maxSize=SLOTS)], slots=slots)
-    page = visits.live(imagined.url)
+    respond_with(server, pools=[pool("zoom", maxSize=SLOTS)], slots=slots)
+    page = pages.live(server.url)
     expect(page.locator(".tiles li")).to_have_count(SLOTS)
     meter = Meter(page)
     told, good = [], False
     for _ in range(TRIES):
         began = meter.read_ms()
-        batches, long = _run(page, imagined)
+        batches, long = _run(page, server)
         each = (meter.read_ms() - began) / len(batches)
         told.append(
             f"{len(batches)} batches: median {statistics.median(batches):.1f} ms, "
@@ -204,12 +203,12 @@ def test_it_keeps_up_with_a_crowd(
     assert good, told
 
 
-def _run(page: Page, imagined: Imagined) -> tuple[Sequence[float], Sequence[float]]:
+def _run(page: Page, server: FakeServer) -> tuple[Sequence[float], Sequence[float]]:
     """Two seconds of a crowd; how long each batch took, and each task of over 50 ms."""
     page.evaluate(WATCH_WORK)
     for number in range(2 * CHANGES_A_SECOND):
         slot_id = 1 + number * 37 % SLOTS
-        imagined.push(moved(slot_id, ORDER[number % 4], botId=number))
+        server.push(slot_change(slot_id, ORDER[number % 4], botId=number))
         time.sleep(1 / CHANGES_A_SECOND)
     batches, long = page.evaluate(STOP_WATCHING)
     assert len(batches) > CHANGES_A_SECOND / 10

@@ -1,16 +1,16 @@
-"""Visits to the dashboard, as by different people: each page in a browser profile of its own."""
+"""BrowserPages to the dashboard, as by different people: each page in a browser profile of its own."""
 
 from typing import Literal
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 
-PATIENCE_MS = 60_000
-expect.set_options(timeout=PATIENCE_MS)
+TIMEOUT_MS = 60_000
+expect.set_options(timeout=TIMEOUT_MS)
 
 Scheme = Literal["light", "dark"]
 
 
-class Visits:
+class BrowserPages:
     """Fails at its end if a page put an error on the console, as what its policy forbids does, or
     asked anybody but its own server for anything."""
 
@@ -29,7 +29,7 @@ class Visits:
             reduced_motion="reduce",  # nothing moves for its own sake: without a GPU that is dear
             locale="en-GB",
         )
-        context.set_default_timeout(PATIENCE_MS)
+        context.set_default_timeout(TIMEOUT_MS)
         self._contexts.append(context)
         page = context.new_page()
         page.on("console", self._heard)
@@ -46,11 +46,11 @@ class Visits:
         expect(page.locator("#live")).to_have_text("Live")
         return page
 
-    def expect_complaint(self, part: str) -> None:
+    def expect_console_error(self, part: str) -> None:
         """What a test brings about itself: the browser notes every refused request as an error."""
         self._expected.append(part)
 
-    def allow_complaint(self, part: str) -> None:
+    def allow_console_error(self, part: str) -> None:
         """What may come, or not, by which of two requests is first."""
         self._allowed.append(part)
 

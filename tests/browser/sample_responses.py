@@ -1,9 +1,9 @@
-"""Answers of an imagined Botpool: pools, slots, bots and their lives, in the shapes of the API."""
+"""Answers of an server Botpool: pools, slots, bots and their lives, in the shapes of the API."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.browser.imagined import Imagined
+from tests.browser.fake_server import FakeServer
 
 STATUSES = ("busy", "deploying", "releasing", "idle", "error", "deleting")
 WITH_BOT = ("deploying", "busy", "releasing")
@@ -80,7 +80,7 @@ def bot(number: int, status: str, **changes: Any) -> dict[str, Any]:
     }
 
 
-def entry(number: int, **changes: Any) -> dict[str, Any]:
+def queue_entry(number: int, **changes: Any) -> dict[str, Any]:
     return {
         "botId": number,
         "platform": "zoom",
@@ -110,7 +110,7 @@ def change(kind: str, **fields: Any) -> dict[str, Any]:
     }
 
 
-def moved(slot_id: int, to: str, **fields: Any) -> dict[str, Any]:
+def slot_change(slot_id: int, to: str, **fields: Any) -> dict[str, Any]:
     """A slot's status changed."""
     name = f"pool-zoom-{slot_id:03}"
     return change("slot.status", slotId=slot_id, slotName=name, to=to, **fields)
@@ -128,10 +128,10 @@ def minute(before: int, **changes: Any) -> dict[str, Any]:
     }
 
 
-def tell(imagined: Imagined, **bodies: list[dict[str, Any]]) -> None:
+def respond_with(server: FakeServer, **bodies: list[dict[str, Any]]) -> None:
     """Answer with these pools, slots, queue and bots, and a quiet hour."""
     for name in ("pools", "slots", "queue", "bots"):
-        imagined.answers[name] = {name: bodies.get(name, [])}
+        server.answers[name] = {name: bodies.get(name, [])}
     for each in bodies.get("pools", []):
         hour = {"minutes": [minute(59 - index) for index in range(60)]}
-        imagined.answers[f"pools/{each['platform']}/activity"] = hour
+        server.answers[f"pools/{each['platform']}/activity"] = hour

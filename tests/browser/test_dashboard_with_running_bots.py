@@ -4,16 +4,15 @@ import re
 
 import pytest
 from playwright.sync_api import Page, expect
-
 from tests.browser.running_botpool import RunningBotpool
-from tests.browser.visits import Visits
+from tests.browser.browser_pages import BrowserPages
 
 LONG_S = 300
 
 
 @pytest.fixture
-def page(visits: Visits, botpool: RunningBotpool) -> Page:
-    return visits.live(botpool.url, botpool.address)
+def page(pages: BrowserPages, botpool: RunningBotpool) -> Page:
+    return pages.live(botpool.url, botpool.address)
 
 
 def test_bots_go_their_way_on_the_page(page: Page, botpool: RunningBotpool) -> None:
@@ -41,8 +40,8 @@ def test_bots_go_their_way_on_the_page(page: Page, botpool: RunningBotpool) -> N
     expect(page.get_by_role("article", name="zoom").locator(".legend")).to_have_text("I3 idle")
 
 
-def test_a_bot_is_sent_followed_and_asked_to_leave(visits: Visits, page: Page) -> None:
-    visits.expect_complaint("422")
+def test_a_bot_is_sent_followed_and_asked_to_leave(pages: BrowserPages, page: Page) -> None:
+    pages.expect_console_error("422")
     page.get_by_role("button", name="Send a bot").click()
     dialog = page.get_by_role("dialog", name="Send a bot")
     dialog.get_by_label("Meeting link").fill("https://unknown.example.org/room")
@@ -70,9 +69,9 @@ def test_a_bot_is_sent_followed_and_asked_to_leave(visits: Visits, page: Page) -
 
 
 def test_a_slot_is_cordoned_released_and_deleted(
-    visits: Visits, page: Page, botpool: RunningBotpool
+    pages: BrowserPages, page: Page, botpool: RunningBotpool
 ) -> None:
-    visits.allow_complaint("404")  # it is gone at the end
+    pages.allow_console_error("404")  # it is gone at the end
     bot = botpool.send("meet.google.com", joinSeconds=0, staySeconds=LONG_S)
     tile = page.get_by_role("article", name="google-meet").locator(".tiles a").first
     expect(tile).to_contain_text("busy")
@@ -112,9 +111,9 @@ def test_a_pool_is_drained_and_opened(page: Page) -> None:
 
 
 def test_it_says_when_it_is_not_live_and_goes_on_after_a_restart(
-    visits: Visits, page: Page, botpool: RunningBotpool
+    pages: BrowserPages, page: Page, botpool: RunningBotpool
 ) -> None:
-    visits.expect_complaint("ERR_CONNECTION_REFUSED")
+    pages.expect_console_error("ERR_CONNECTION_REFUSED")
     page.get_by_role("link", name="Bots", exact=True).click()
     expect(page.get_by_role("table", name="Bots")).to_be_visible()
     page.evaluate("window.kept = true")
