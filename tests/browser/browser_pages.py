@@ -1,4 +1,4 @@
-"""BrowserPages to the dashboard, as by different people: each page in a browser profile of its own."""
+"""Opens dashboard pages in Chromium, each in its own browser profile."""
 
 from typing import Literal
 
@@ -11,65 +11,68 @@ Scheme = Literal["light", "dark"]
 
 
 class BrowserPages:
-    """Fails at its end if a page put an error on the console, as what its policy forbids does, or
-    asked anybody but its own server for anything."""
+    """Opens pages, and checks at the end that none logged an unexpected error.
+
+    The browser logs violations of the content security policy and refused requests as errors. A
+    request to another origin counts as an error too.
+    """
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
         self._contexts: list[BrowserContext] = []
-        self._complaints: list[str] = []
+        self._errors: list[str] = []
         self._expected: list[str] = []
         self._allowed: list[str] = []
 
     def new(self, url: str, *, width: int = 1280, scheme: Scheme = "light") -> Page:
-        """A page that may ask nobody but the server at this address."""
+        """An empty page that may send requests only to this server."""
         context = self._browser.new_context(
             viewport={"width": width, "height": 850},
             color_scheme=scheme,
-            reduced_motion="reduce",  # nothing moves for its own sake: without a GPU that is dear
+            reduced_motion="reduce",  # animations are expensive without a GPU
             locale="en-GB",
         )
         context.set_default_timeout(TIMEOUT_MS)
         self._contexts.append(context)
         page = context.new_page()
-        page.on("console", self._heard)
-        page.on("pageerror", lambda error: self._complaints.append(f"uncaught: {error}"))
-        page.on("request", lambda request: self._asked(request, url))
+        page.on("console", self._on_console)
+        page.on("pageerror", lambda error: self._errors.append(f"uncaught: {error}"))
+        page.on("request", lambda request: self._on_request(request, url))
         return page
 
     def live(
         self, url: str, address: str = "#/", *, width: int = 1280, scheme: Scheme = "light"
     ) -> Page:
-        """A page at this address, once it is live."""
+        """A page at this address that follows the event stream."""
         page = self.new(url, width=width, scheme=scheme)
         page.goto(f"{url}/{address}")
         expect(page.locator("#live")).to_have_text("Live")
         return page
 
     def expect_console_error(self, part: str) -> None:
-        """What a test brings about itself: the browser notes every refused request as an error."""
+        """An error that the test causes, and that must appear."""
         self._expected.append(part)
 
     def allow_console_error(self, part: str) -> None:
-        """What may come, or not, by which of two requests is first."""
+        """An error that the test may cause, depending on timing."""
         self._allowed.append(part)
 
-    def leave(self) -> None:
-        """Close all pages: before their server goes, or they would complain of it."""
+    def close(self) -> None:
+        """Close all pages, before their server stops."""
         while self._contexts:
             self._contexts.pop().close()
 
-    def end(self) -> None:
-        self.leave()
+    def close_and_check(self) -> None:
+        self.close()
         for part in self._expected:
-            assert any(part in text for text in self._complaints), f"no complaint about {part}"
+            assert any(part in text for text in self._errors), f"no console error with {part}"
         known = [*self._expected, *self._allowed]
-        assert [text for text in self._complaints if not any(part in text for part in known)] == []
+        assert [text for text in self._errors if not any(part in text for part in known)] == []
 
-    def _heard(self, message: ConsoleMessage) -> None:
+    def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
-            self._complaints.append(message.text)
+            self._errors.append(message.text)
 
-    def _asked(self, request: Request, url: str) -> None:
+    def _on_request(self, request: Request, url: str) -> None:
         if not request.url.startswith(url + "/"):
-            self._complaints.append(f"a request to {request.url}")
+            self._errors.append(f"a request to {request.url}")

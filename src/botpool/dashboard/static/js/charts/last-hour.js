@@ -87,9 +87,11 @@ export function lastHourCharts(platform) {
     table,
   );
   let minutes = [];
+  let pointedAt = null;
 
   /** Show the values of one minute; null shows those of the last minute. */
   function pointAt(index) {
+    pointedAt = index;
     const minute = minutes[index ?? minutes.length - 1];
     for (const chart of charts) {
       setText(chart.value, minute ? chart.read(minute) : NO_VALUE);
@@ -138,7 +140,7 @@ export function lastHourCharts(platform) {
         const label = `${chart.name}, last hour: now ${now}, maximum ${chart.top.textContent}`;
         setAttribute(chart.area, "aria-label", label);
       }
-      pointAt(null);
+      pointAt(pointedAt);
       fillTable();
     },
   };

@@ -166,7 +166,7 @@ export function open(root, { query }) {
               html("button", {
                 type: "button",
                 class: "link",
-                text: "Send a bot",
+                text: "Send the first bot",
                 click: () => sendBot(),
               }),
               ", or use a shell:",

@@ -33,7 +33,7 @@ export function poolCard(platform, onAction) {
       html("button", {
         type: "button",
         class: "link",
-        text: "Send a bot",
+        text: "Send the first bot",
         click: () => sendBot(platform),
       }),
     ),

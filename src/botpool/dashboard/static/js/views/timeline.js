@@ -6,7 +6,7 @@ import { BOT_PHASES } from "../statuses.js";
 
 export function timeline() {
   const total = html("span", { class: "soft" });
-  const [before, call] = [lanes("Before the call"), lanes("From the call on")];
+  const [before, call] = [lanes("Before the call"), lanes("Call and release")];
   const element = html(
     "section",
     { class: "card timeline", "aria-labelledby": "timeline" },
