@@ -9,6 +9,22 @@ expect.set_options(timeout=TIMEOUT_MS)
 
 Scheme = Literal["light", "dark"]
 
+# Toasts disappear after some seconds, so a slow test could miss them.
+RECORD_TOASTS = """
+addEventListener("DOMContentLoaded", () => {
+    window.toasts = [];
+    const record = (changes) => changes.forEach(({addedNodes}) =>
+        addedNodes.forEach((node) => window.toasts.push(node.textContent)));
+    const element = document.getElementById("toasts");
+    if (element) new MutationObserver(record).observe(element, {childList: true});
+});
+"""
+
+
+def expect_toast(page: Page, pattern: str) -> None:
+    """Wait until the page has shown a toast that matches this regular expression."""
+    page.wait_for_function("(p) => window.toasts.some((text) => text.match(p))", arg=pattern)
+
 
 class BrowserPages:
     """Opens pages, and checks at the end that none logged an unexpected error.
@@ -35,6 +51,7 @@ class BrowserPages:
         context.set_default_timeout(TIMEOUT_MS)
         self._contexts.append(context)
         page = context.new_page()
+        page.add_init_script(RECORD_TOASTS)
         page.on("console", self._on_console)
         page.on("pageerror", lambda error: self._errors.append(f"uncaught: {error}"))
         page.on("request", lambda request: self._on_request(request, url))

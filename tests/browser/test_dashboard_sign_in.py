@@ -1,10 +1,8 @@
 """Signing in to the dashboard of a running Botpool."""
 
-import re
-
 from playwright.sync_api import expect
 
-from tests.browser.browser_pages import BrowserPages
+from tests.browser.browser_pages import BrowserPages, expect_toast
 from tests.browser.running_botpool import RunningBotpool
 from tests.support.sessions import COOKIE
 
@@ -119,4 +117,4 @@ def test_expired_session_can_be_renewed_without_losing_an_open_dialog(
         "The session had ended, so nothing changed. Try again."
     )
     sending.get_by_role("button", name="Send").click()
-    expect(page.locator(".toast")).to_contain_text(re.compile(r"Bot \d+: "))
+    expect_toast(page, r"Bot \d+: ")

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.browser_pages import BrowserPages
+from tests.browser.browser_pages import BrowserPages, expect_toast
 from tests.browser.fake_server import FakeServer
 from tests.browser.sample_responses import ago, bot, minute, pool, queue_entry, respond_with, slot
 
@@ -98,7 +98,7 @@ def test_queue_shows_deadlines_and_cancels_bots(pages: BrowserPages, server: Fak
     expect(dialog).to_contain_text("Bot 2 has not joined yet.")
     respond_with(server, queue=[queue_entry(1)])
     dialog.get_by_role("button", name="Cancel").click()
-    expect(page.locator(".toast")).to_contain_text("Bot 2: cancelled")
+    expect_toast(page, "Bot 2: cancelled")
     expect(rows).to_have_count(1)
     with page.expect_request("**/v1/queue?platform=teams"):
         page.get_by_label("Pool").select_option("teams")
@@ -217,7 +217,7 @@ def test_actions_show_their_result_and_their_error(pages: BrowserPages, server: 
     opened = slot(1, "busy")
     server.responses |= {"POST slots/1/uncordon": {"slot": opened}, "slots/1": {"slot": opened}}
     page.get_by_role("button", name="Uncordon").click()
-    expect(page.locator(".toast")).to_contain_text("pool-zoom-001: busy")
+    expect_toast(page, "pool-zoom-001: busy")
     expect(page.get_by_role("button", name="Cordon", exact=True)).to_be_visible()
     server.errors["slots/1/recover"] = (503, "The database does not answer.")
     page.get_by_role("button", name="Recover").click()

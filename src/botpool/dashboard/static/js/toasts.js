@@ -2,6 +2,7 @@
 import { html } from "./dom.js";
 
 const VISIBLE_MS = 7_000;
+const VISIBLE_WITH_LINK_MS = 20_000;
 
 /** `kind`: good or bad. `link`: [text, address]. */
 export function showToast(text, kind = "good", link = null) {
@@ -19,5 +20,5 @@ export function showToast(text, kind = "good", link = null) {
     }),
   );
   document.getElementById("toasts").append(toast);
-  setTimeout(() => toast.remove(), VISIBLE_MS);
+  setTimeout(() => toast.remove(), link ? VISIBLE_WITH_LINK_MS : VISIBLE_MS);
 }
