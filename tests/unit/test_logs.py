@@ -48,7 +48,7 @@ def lines() -> Iterator[Lines]:
     structlog.reset_defaults()
 
 
-def moved(**changes: Any) -> Callable[[], None]:
+def transition(**changes: Any) -> Callable[[], None]:
     row = ROW | changes
     return lambda: event_log.slot_moved(
         row, old=SlotStatus.IDLE, new=SlotStatus.DEPLOYING, reason="assigned"
@@ -56,7 +56,7 @@ def moved(**changes: Any) -> Callable[[], None]:
 
 
 def test_slot_transition_as_text(lines: Lines) -> None:
-    (line,) = lines(moved(), for_people=True)
+    (line,) = lines(transition(), for_people=True)
     assert line[9:] == (
         "[Pool] [corr=abc] Slot pool-google-meet-001 (7): idle → deploying"
         ' | bot=12 | container=c1 | reason="assigned"'
@@ -64,7 +64,9 @@ def test_slot_transition_as_text(lines: Lines) -> None:
 
 
 def test_missing_values_are_none(lines: Lines) -> None:
-    (line,) = lines(moved(bot_id=None, container_id=None, correlation_id=None), for_people=True)
+    (line,) = lines(
+        transition(bot_id=None, container_id=None, correlation_id=None), for_people=True
+    )
     assert line[9:] == (
         "[Pool] Slot pool-google-meet-001 (7): idle → deploying"
         ' | bot=none | container=none | reason="assigned"'
@@ -99,7 +101,7 @@ def test_bot_transition_as_text(lines: Lines) -> None:
 
 
 def test_slot_transition_as_json(lines: Lines) -> None:
-    (line,) = lines(moved(), for_people=False)
+    (line,) = lines(transition(), for_people=False)
     event = json.loads(line)
     del event["timestamp"]
     assert event == {
@@ -129,14 +131,14 @@ def test_batch_of_assignments_has_a_line_per_slot_and_few_writes(
     written = lines(work, for_people=for_people)
     assert len(written) == 4
     assert all(len(text) < 4096 for text in written), "a pipe takes no more in one piece"
-    told = [line for text in written for line in text.split("\n")]
-    assert len(told) == 20
-    assert all(own in line for own, line in zip(ids, told, strict=True))
+    found = [line for text in written for line in text.split("\n")]
+    assert len(found) == 20
+    assert all(own in line for own, line in zip(ids, found, strict=True))
     (alone,) = lines(lambda: event_log.assigned(rows[:1], reason="assigned"), for_people=for_people)
     if for_people:
-        assert told[0][9:] == alone[9:]
+        assert found[0][9:] == alone[9:]
     else:
-        first, only = json.loads(told[0]), json.loads(alone)
+        first, only = json.loads(found[0]), json.loads(alone)
         assert first | {"timestamp": ""} == only | {"timestamp": ""}
 
 
@@ -153,21 +155,21 @@ def test_lines_of_a_batch_fit_into_a_pipe_write(
     for work in (lambda: event_log.released(releases), lambda: event_log.ended(ends)):
         written = lines(work, for_people=for_people)
         assert all("\n" not in text or len(text) < 4096 for text in written)
-        told = [line for text in written for line in text.split("\n")]
-        assert len(told) == 20
+        found = [line for text in written for line in text.split("\n")]
+        assert len(found) == 20
         assert (len(written) < 20) == (reason == "r" * 100)
 
 
 def test_value_without_a_json_form_is_its_repr(lines: Lines) -> None:
-    (line,) = lines(lambda: structlog.get_logger().info("seen", ids={7}), for_people=False)
+    (line,) = lines(lambda: structlog.get_logger().info("observed", ids={7}), for_people=False)
     assert json.loads(line)["ids"] == "{7}"
 
 
 def test_every_line_has_the_correlation_id(lines: Lines) -> None:
     def work() -> None:
         with structlog.contextvars.bound_contextvars(correlation_id="bound"):
-            structlog.get_logger().info("look.unavailable", backend="process")
-            moved()()
+            structlog.get_logger().info("backend.unavailable", backend="process")
+            transition()()
 
     other, own = (json.loads(line) for line in lines(work, for_people=False))
     assert other["correlation_id"] == "bound"

@@ -57,7 +57,7 @@ def with_client(command: Callable[Concatenate["Client", P], None]) -> Callable[.
 def with_client_and_json(
     command: Callable[Concatenate["Client", P], "RenderableType"],
 ) -> Callable[..., None]:
-    """Give a command the connection options and `--json`; without it, print what it returns."""
+    """Give a command the connection options and `--json`; without `--json`, print its result."""
 
     def run(client: "Client", *, as_json: bool, **arguments: Any) -> None:
         text = command(client, **arguments)  # type: ignore[call-arg]
