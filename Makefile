@@ -56,7 +56,7 @@ reference: $(DEV) ## Rewrite the pages in docs/ that are generated from the code
 
 pictures: $(DEV) ## Renew the pictures in docs/ from the browser tests
 	@scripts/install-test-packages
-	@BOTPOOL_KEEP_PICTURES=1 $(BIN)/python -m pytest -q tests/browser/test_page_pictures.py -k kept_as_a_picture
+	@BOTPOOL_KEEP_PICTURES=1 $(BIN)/python -m pytest -q tests/browser/test_dashboard_screenshots.py -k fits_the_width
 
 clean: ## Remove the virtual environment and caches; your data in .botpool stays
 	@rm -rf .venv build dist site artefacts .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

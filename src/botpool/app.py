@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from botpool.api.app import HttpSettings, create_app
 from botpool.backends.process import ProcessBackend
 from botpool.backends.protocol import Backend, RequestBudget
-from botpool.dashboard import page
+from botpool.dashboard import static_files
 from botpool.domain.ids import PoolName
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
@@ -212,7 +212,7 @@ def http_app(replica: Replica, settings: Settings) -> FastAPI:
             docs=settings.server.docs,
         ),
     )
-    page.install(app)
+    static_files.add_routes(app)
     return app
 
 

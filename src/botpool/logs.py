@@ -1,4 +1,4 @@
-"""How log lines look: for people on a terminal, as JSON everywhere else."""
+"""The format of log lines: readable text on a terminal, JSON elsewhere."""
 
 import contextlib
 import io
@@ -13,11 +13,10 @@ from structlog.typing import Processor
 
 
 class _StandardError(io.TextIOBase):
-    """Standard error as it is at the moment: a progress bar stands in for it while it is shown, and
-    keeps lines and bar apart.
+    """The current `sys.stderr`, which a progress bar replaces while it is shown.
 
-    A line that a full disk or a reader who has gone does not take is lost: what it tells of has
-    happened, and does not fail for it.
+    A line that cannot be written, because of a full disk or a closed pipe, is dropped: the work
+    that it reports must not fail.
     """
 
     def write(self, text: str) -> int:
@@ -34,7 +33,7 @@ class _StandardError(io.TextIOBase):
 
 
 def configure(*, stream: TextIO | None = None, for_people: bool | None = None) -> None:
-    """Log to standard error, in the form that fits who reads it."""
+    """Log to standard error, as text for people or as JSON; by default, text on a terminal."""
     stream = stream or cast("TextIO", _StandardError())
     structlog.configure(
         processors=processors(
@@ -44,14 +43,14 @@ def configure(*, stream: TextIO | None = None, for_people: bool | None = None) -
         logger_factory=structlog.WriteLoggerFactory(stream),
         cache_logger_on_first_use=True,
     )
-    # What libraries say through the standard library: only their warnings.
-    # The pool of connections says nothing that the failing statement does not say better.
+    # Libraries log through the standard library; only their warnings are wanted. Every problem of
+    # the connection pool is also the error of a statement.
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     logging.basicConfig(level=logging.WARNING, stream=stream, format="%(name)s: %(message)s")
 
 
 def processors(*, for_people: bool) -> list[Processor]:
-    """What makes a line out of an event. The correlation id of the work at hand goes into each."""
+    """The processors that turn an event into a line, with the current correlation id."""
     final: list[Processor] = (
         [_for_each(_line_for_people)]
         if for_people
@@ -69,9 +68,9 @@ def processors(*, for_people: bool) -> list[Processor]:
 
 
 def _for_each(render: Processor) -> Processor:
-    """Several lines at once, for an event with `each`: in what they differ from one another.
+    """Render one line for each item of the event's field `each`, which adds its own fields.
 
-    What an event needs, its time, its level and its write, takes longer than what a line needs.
+    The lines share their time, level and write, which cost more than the rendering.
     """
 
     def rendered(logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
@@ -82,7 +81,7 @@ def _for_each(render: Processor) -> Processor:
 
 
 def _as_json(event: Mapping[str, Any], default: Callable[[Any], Any]) -> str:
-    """With the encoder that is at hand: one that knows `default` is made anew for every line."""
+    """Encode without `default` if possible: json creates a new encoder for each call with it."""
     try:
         return json.dumps(event)
     except TypeError:
@@ -106,7 +105,7 @@ def _line_for_people(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
 
 
 def _transition(event: MutableMapping[str, Any], subject: str) -> str:
-    """The form that operators know: `[Pool] Slot name (id): idle → deploying | bot=7 | ...`."""
+    """A transition in the form `[Pool] Slot name (id): idle → deploying | bot=7 | ...`."""
     event.pop("point", None)
     correlation_id = event.pop("correlation_id", None)
     mark = f" [corr={correlation_id}]" if correlation_id else ""

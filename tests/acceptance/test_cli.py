@@ -186,9 +186,9 @@ def test_same_idempotency_key_creates_one_bot(up: Up) -> None:
 
 def test_keys_are_created_and_revoked_while_the_server_runs(up: Up) -> None:
     beside = ("--data-dir", str(up.data_dir))
-    made = up("key", "create", "--name", "ci", "--scope", "user", *beside)
-    key = made.out.removesuffix("\n")
-    assert (made.code, re.fullmatch(r"bpk_\S+", key) is not None) == (0, True)
+    created = up("key", "create", "--name", "ci", "--scope", "user", *beside)
+    key = created.out.removesuffix("\n")
+    assert (created.code, re.fullmatch(r"bpk_\S+", key) is not None) == (0, True)
     assert up.call_api("GET", "queue", key=key) == {"queue": []}
 
     listed = up("key", "list", "--json", *beside)
@@ -234,8 +234,8 @@ def test_first_key_of_a_database_by_url_needs_a_schema_and_no_server(
     early = run("key", "create", "--name", "first", env=settings)
     assert (early.code, "Run 'botpool migrate' first." in early.error_line()) == (1, True)
     assert run("migrate", env=settings).code == 0
-    made = run("key", "create", "--name", "first", "--scope", "admin", env=settings)
-    assert (made.code, made.out.startswith("bpk_")) == (0, True)
+    created = run("key", "create", "--name", "first", "--scope", "admin", env=settings)
+    assert (created.code, created.out.startswith("bpk_")) == (0, True)
 
 
 def run_demo(*options: str) -> Ran:

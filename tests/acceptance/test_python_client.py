@@ -27,9 +27,9 @@ async def installed(
     postgres: TestPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Installation]:
     url = postgres.create_database(template)
-    async with installation(url, tmp_path_factory.mktemp("client")) as made:
-        await made.serve()
-        yield made
+    async with installation(url, tmp_path_factory.mktemp("client")) as running:
+        await running.serve()
+        yield running
     postgres.drop_database(url)
 
 
@@ -49,10 +49,10 @@ def run(code: str, installed: Installation) -> str:
 async def test_examples_of_the_page_run(installed: Installation) -> None:
     first, second = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     watching = asyncio.create_task(asyncio.to_thread(run, second, installed))
-    said = await asyncio.to_thread(run, first, installed)
-    assert re.search(r"bot \d+ is in the call", said)
-    assert re.search(r"bot \d+ ended (DONE|CANCELLED)", said)
-    assert "bot.status JOINING_CALL -> IN_CALL" in said
+    output = await asyncio.to_thread(run, first, installed)
+    assert re.search(r"bot \d+ is in the call", output)
+    assert re.search(r"bot \d+ ended (DONE|CANCELLED)", output)
+    assert "bot.status JOINING_CALL -> IN_CALL" in output
     # The second example needs a bot that ends after its stream is connected.
     with Client(installed.servers[-1].url, installed.key) as botpool:
         while not watching.done():
@@ -64,18 +64,18 @@ async def test_examples_of_the_page_run(installed: Installation) -> None:
 async def test_bots_are_listed_in_pages_with_their_logs(installed: Installation) -> None:
     url = installed.servers[-1].url
     with Client(url, installed.key) as botpool:
-        made = [botpool.create(LINK, display_name=f"Page {n}", bot_data=SHORT) for n in range(3)]
+        created = [botpool.create(LINK, display_name=f"Page {n}", bot_data=SHORT) for n in range(3)]
         again = botpool.create(LINK, display_name="Page x", idempotency_key="once")
         assert botpool.create(LINK, display_name="Page x", idempotency_key="once").id == again.id
         found = [bot.id for bot in botpool.bots(search="page ")]
-        assert found == [again.id, *(bot.id for bot in reversed(made))]
+        assert found == [again.id, *(bot.id for bot in reversed(created))]
         botpool.stop(again.id)
-        for bot in made:
+        for bot in created:
             ended = await asyncio.to_thread(botpool.wait, bot.id, timeout_s=PATIENCE_S)
             assert ended.status == "DONE"
-        output = b"".join(botpool.logs(made[0].id, follow=True))
+        output = b"".join(botpool.logs(created[0].id, follow=True))
         assert output.endswith(b"done\n")
-        assert b"".join(botpool.logs(made[0].id, tail=1)) == b"done\n"
+        assert b"".join(botpool.logs(created[0].id, tail=1)) == b"done\n"
         with pytest.raises(NotFound, match="no bot 9999"):
             botpool.get(9999)
     with Client(url, "bpk_wrong") as botpool, pytest.raises(Unauthorized):
@@ -87,11 +87,11 @@ async def test_changes_continue_after_a_cursor(installed: Installation) -> None:
     with Client(url, installed.key) as botpool:
         states: list[str | None] = []
         changes = botpool.changes(on_state=states.append)
-        asked = asyncio.create_task(asyncio.to_thread(next, changes))
+        pending = asyncio.create_task(asyncio.to_thread(next, changes))
         while states != [None]:
             await asyncio.sleep(0.05)
         bot = await asyncio.to_thread(botpool.create, LINK, bot_data=SHORT)
-        first = await asked
+        first = await pending
         assert isinstance(first, Change)
         await asyncio.to_thread(botpool.wait, bot.id, timeout_s=PATIENCE_S)
     with Client(url, installed.key) as botpool:

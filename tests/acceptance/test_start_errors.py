@@ -1,4 +1,4 @@
-"""What stops a start: one clear line that names it, and nothing is left running."""
+"""An error at the start is one line that names its cause, and leaves nothing running."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ from tests.support.components import missing
 from tests.support.http_server import BOTPOOL, environment, free_port
 from tests.support.postgres import TestPostgres
 
-FAILED, USED_WRONGLY = 1, 2
+FAILED, USAGE_ERROR = 1, 2
 PATIENCE_S = 120.0
 PASSWORD = "hunter2"
 IDENTITY = {"BOTPOOL_INSTALLATION__ID": "tests", "BOTPOOL_INSTALLATION__SECRET": "a secret"}
@@ -27,7 +27,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
-    """The command in an empty directory; afterwards nothing of it runs."""
+    """Runs a command in an empty directory, and checks that no process is left."""
 
     def run(
         *arguments: str, env: dict[str, str] | None = None, before: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ def mentions(process: psutil.Process, path: Path) -> bool:
         return False
 
 
-def assert_told(done: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
+def assert_error_line(done: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
     assert done.stderr.startswith("botpool: "), done.stderr
     assert done.stderr.count("\n") == 1, f"more than one line: {done.stderr}"
     for word in words:
@@ -88,17 +88,19 @@ def assert_told(done: subprocess.CompletedProcess[str], code: int, *words: str) 
         ("[server", "config: botpool.toml is not valid TOML: "),
     ],
 )
-def test_a_wrong_setting_in_the_file(run: Run, tmp_path: Path, text: str, words: str) -> None:
+def test_invalid_setting_in_the_file_is_named(
+    run: Run, tmp_path: Path, text: str, words: str
+) -> None:
     (tmp_path / "botpool.toml").write_text(text)
-    assert_told(run("migrate"), USED_WRONGLY, words)
-    assert not (tmp_path / ".botpool").exists(), "nothing was begun"
+    assert_error_line(run("migrate"), USAGE_ERROR, words)
+    assert not (tmp_path / ".botpool").exists(), "the start stops before it creates anything"
 
 
 @pytest.mark.parametrize("command", ["up", "serve", "migrate"])
-def test_a_wrong_setting_in_the_environment(run: Run, command: str) -> None:
+def test_invalid_setting_in_the_environment_is_named(run: Run, command: str) -> None:
     done = run(command, env={"BOTPOOL_QUEUE__POLL_INTERVAL_MS": "soon"})
     expected = "queue.poll_interval_ms: should be a valid integer"
-    assert_told(done, USED_WRONGLY, expected, "BOTPOOL_QUEUE__POLL_INTERVAL_MS")
+    assert_error_line(done, USAGE_ERROR, expected, "BOTPOOL_QUEUE__POLL_INTERVAL_MS")
 
 
 @pytest.mark.parametrize(
@@ -112,16 +114,16 @@ def test_a_wrong_setting_in_the_environment(run: Run, command: str) -> None:
         (("server",), "No such command 'server'"),
     ],
 )
-def test_a_wrong_option(run: Run, arguments: tuple[str, ...], words: str) -> None:
-    assert_told(run(*arguments), USED_WRONGLY, words)
+def test_invalid_option_is_named(run: Run, arguments: tuple[str, ...], words: str) -> None:
+    assert_error_line(run(*arguments), USAGE_ERROR, words)
 
 
 @pytest.mark.parametrize("name", ["id", "secret"])
-def test_a_database_by_url_needs_an_identity(run: Run, name: str) -> None:
+def test_database_by_url_needs_an_installation_id_and_secret(run: Run, name: str) -> None:
     env = {"DATABASE_URL": f"postgresql://botpool:{PASSWORD}@127.0.0.1/botpool", **IDENTITY}
     del env[f"BOTPOOL_INSTALLATION__{name.upper()}"]
     expected = f"installation.{name}: is required when database.url names a server"
-    assert_told(run("serve", env=env), USED_WRONGLY, expected)
+    assert_error_line(run("serve", env=env), USAGE_ERROR, expected)
 
 
 @pytest.mark.parametrize(
@@ -133,59 +135,61 @@ def test_a_database_by_url_needs_an_identity(run: Run, name: str) -> None:
     ],
     ids=["space", "escape", "parameter"],
 )
-def test_an_unreadable_database_url(run: Run, url: str) -> None:
+def test_malformed_database_url_is_refused_without_its_password(run: Run, url: str) -> None:
     done = run("migrate", env=IDENTITY | {"DATABASE_URL": url})
-    assert_told(done, USED_WRONGLY, "database.url: is not a valid", "DATABASE_URL")
+    assert_error_line(done, USAGE_ERROR, "database.url: is not a valid", "DATABASE_URL")
 
 
 # The machine.
 
 
 @pytest.mark.parametrize("command", ["up", "serve"])
-def test_a_taken_port(run: Run, tmp_path: Path, command: str) -> None:
+def test_port_in_use_stops_the_start(run: Run, tmp_path: Path, command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = run(command, f"--port={port}")
     expected = f"server.port: 127.0.0.1:{port} cannot be used: address already in use"
-    assert_told(done, USED_WRONGLY, expected, "choose another with --host or --port")
-    assert not (tmp_path / ".botpool").exists(), "no database was begun"
+    assert_error_line(done, USAGE_ERROR, expected, "choose another with --host or --port")
+    assert not (tmp_path / ".botpool").exists(), "the start stops before the database"
 
 
-def test_an_address_of_another_machine(run: Run) -> None:
+def test_address_of_another_machine_stops_the_start(run: Run) -> None:
     done = run("up", "--host=192.0.2.1", "--port=0")
-    assert_told(done, USED_WRONGLY, "192.0.2.1:0 cannot be used: cannot assign requested address")
+    assert_error_line(
+        done, USAGE_ERROR, "192.0.2.1:0 cannot be used: cannot assign requested address"
+    )
 
 
 @pytest.mark.parametrize("path", ["file", "file/below"])
-def test_a_data_directory_that_is_a_file(run: Run, tmp_path: Path, path: str) -> None:
+def test_data_directory_must_not_be_a_file(run: Run, tmp_path: Path, path: str) -> None:
     (tmp_path / "file").touch()
     expected = f"data_dir: {tmp_path / path} is, or lies below, a file"
-    assert_told(run("up", f"--data-dir={path}", "--port=0"), USED_WRONGLY, expected)
-    assert_told(run("migrate", f"--data-dir={path}"), USED_WRONGLY, expected)
+    assert_error_line(run("up", f"--data-dir={path}", "--port=0"), USAGE_ERROR, expected)
+    assert_error_line(run("migrate", f"--data-dir={path}"), USAGE_ERROR, expected)
 
 
-def test_a_data_directory_that_cannot_be_made(run: Run) -> None:
+def test_data_directory_that_cannot_be_created_stops_the_start(run: Run) -> None:
     done = run("up", "--data-dir=/proc/botpool", "--port=0")
-    assert_told(done, USED_WRONGLY, "data_dir: /proc/botpool cannot be used: ")
+    assert_error_line(done, USAGE_ERROR, "data_dir: /proc/botpool cannot be used: ")
 
 
-def test_a_data_directory_that_may_not_be_written(run: Run, tmp_path: Path) -> None:
+def test_read_only_data_directory_stops_the_start(run: Run, tmp_path: Path) -> None:
     directory = tmp_path / "theirs"
     directory.mkdir(mode=0o555)
     before: tuple[str, ...] = ()
     if os.geteuid() == 0:
         if shutil.which("setpriv") is None:
             missing("setpriv", "install the package util-linux")
-        # Still root, but no longer above the permissions of files.
+        # Root without the capability to ignore file permissions.
         before = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
     done = run("up", f"--data-dir={directory}", "--port=0", before=before)
-    assert_told(done, USED_WRONGLY, f"data_dir: {directory} is not writable by this user")
+    assert_error_line(done, USAGE_ERROR, f"data_dir: {directory} is not writable by this user")
 
 
-def test_a_data_directory_in_use(run: Run, tmp_path: Path) -> None:
+def test_data_directory_in_use_stops_a_second_start(run: Run, tmp_path: Path) -> None:
     data_dir = tmp_path / "data"
-    said = tmp_path / "first.log"
-    with said.open("wb") as log:
+    output = tmp_path / "first.log"
+    with output.open("wb") as log:
         first = subprocess.Popen(
             [BOTPOOL, "up", f"--data-dir={data_dir}", f"--port={free_port()}"],
             cwd=tmp_path,
@@ -194,61 +198,65 @@ def test_a_data_directory_in_use(run: Run, tmp_path: Path) -> None:
             stderr=log,
         )
     try:
-        wait_until(lambda: "Botpool is ready" in said.read_text())
+        wait_until(lambda: "Botpool is ready" in output.read_text())
         done = run("up", f"--data-dir={data_dir}", "--port=0")
         expected = f"Botpool already runs on the data directory {data_dir} (process {first.pid})"
-        assert_told(done, FAILED, expected, "choose another directory with --data-dir")
-        assert first.poll() is None, "the first one goes on"
+        assert_error_line(done, FAILED, expected, "choose another directory with --data-dir")
+        assert first.poll() is None, "the first server keeps running"
     finally:
         first.send_signal(signal.SIGTERM)
         first.wait(PATIENCE_S)
 
 
-def test_a_damaged_identity(run: Run, tmp_path: Path) -> None:
+def test_damaged_installation_file_stops_the_start(run: Run, tmp_path: Path) -> None:
     (tmp_path / ".botpool").mkdir()
     (tmp_path / ".botpool" / "installation.json").write_text('{"id": ')
     done = run("up", "--port=0")
-    assert_told(done, USED_WRONGLY, "data_dir: ", "installation.json is damaged", "or remove it")
+    assert_error_line(
+        done, USAGE_ERROR, "data_dir: ", "installation.json is damaged", "or remove it"
+    )
 
 
 # The database.
 
 
 @pytest.mark.parametrize("command", ["serve", "migrate"])
-def test_a_database_that_refuses_connections(run: Run, command: str) -> None:
+def test_unreachable_database_stops_the_command(run: Run, command: str) -> None:
     url = f"postgresql://botpool:{PASSWORD}@127.0.0.1:{free_port()}/botpool"
     port = () if command == "migrate" else ("--port=0",)
     done = run(command, *port, env=IDENTITY | {"DATABASE_URL": url})
-    assert_told(done, FAILED, "The database does not answer", "Connection refused")
+    assert_error_line(done, FAILED, "The database does not answer", "Connection refused")
 
 
 @pytest.mark.parametrize("command", ["serve", "migrate"])
-def test_a_database_that_is_not_there(run: Run, postgres: TestPostgres, command: str) -> None:
+def test_missing_database_stops_the_command(run: Run, postgres: TestPostgres, command: str) -> None:
     port = () if command == "migrate" else ("--port=0",)
     done = run(command, *port, env=IDENTITY | {"DATABASE_URL": postgres.url("nowhere")})
-    assert_told(done, FAILED, 'database "nowhere" does not exist')
+    assert_error_line(done, FAILED, 'database "nowhere" does not exist')
 
 
-def test_a_database_without_the_schema(run: Run, postgres: TestPostgres) -> None:
+def test_serve_needs_an_up_to_date_schema(run: Run, postgres: TestPostgres) -> None:
     url = postgres.create_database()
     done = run("serve", "--port=0", env=IDENTITY | {"DATABASE_URL": url})
-    assert_told(done, FAILED, "lacks the migration 0001_initial. Run 'botpool migrate' first.")
+    assert_error_line(
+        done, FAILED, "lacks the migration 0001_initial. Run 'botpool migrate' first."
+    )
     assert run("migrate", env=IDENTITY | {"DATABASE_URL": url}).returncode == 0
     postgres.drop_database(url)
 
 
-def test_a_database_with_a_newer_schema(run: Run, database_url: str) -> None:
+def test_serve_refuses_a_newer_schema(run: Run, database_url: str) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute(
             "INSERT INTO _yoyo_migration (migration_hash, migration_id, applied_at_utc) "
             "VALUES ('x', '9999-from-the-future', now())"
         )
     done = run("serve", "--port=0", env=IDENTITY | {"DATABASE_URL": database_url})
-    assert_told(done, FAILED, "newer schema (9999-from-the-future)", "Install the version")
+    assert_error_line(done, FAILED, "newer schema (9999-from-the-future)", "Install the version")
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not holds():
-        assert time.monotonic() < deadline, "it never happened"
+        assert time.monotonic() < deadline, "timed out"
         time.sleep(0.02)

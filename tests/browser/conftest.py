@@ -1,4 +1,4 @@
-"""A real Chromium before the real page: of a real Botpool, or of an imagined one."""
+"""Chromium, a running Botpool, and a fake server for the dashboard."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,11 +8,11 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.support.components import missing
 
-pytest.register_assert_rewrite("tests.browser.visits")
+pytest.register_assert_rewrite("tests.browser.browser_pages")
 
-from tests.browser.imagined import Imagined, imagined_botpool  # noqa: E402 - after the registration
+from tests.browser.browser_pages import BrowserPages  # noqa: E402 - after the registration
+from tests.browser.fake_server import FakeServer, run_fake_server  # noqa: E402
 from tests.browser.running_botpool import RunningBotpool, running_botpool  # noqa: E402
-from tests.browser.visits import Visits  # noqa: E402
 
 CHROMIUM = Path("/usr/bin/chromium")
 ARGUMENTS = (
@@ -34,7 +34,7 @@ def botpool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBotpool
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One for each module: while it lives, Playwright's event loop keeps others from running."""
+    """One per module: while it runs, Playwright's event loop prevents other event loops."""
     if not CHROMIUM.exists():
         missing("chromium", "install it with: apt-get install chromium")
     with sync_playwright() as playwright:
@@ -44,21 +44,21 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visits(browser: Browser) -> Iterator[Visits]:
-    visits = Visits(browser)
-    yield visits
-    visits.end()
+def pages(browser: Browser) -> Iterator[BrowserPages]:
+    pages = BrowserPages(browser)
+    yield pages
+    pages.close_and_check()
 
 
 @pytest.fixture
-def imagined(visits: Visits) -> Iterator[Imagined]:
-    with imagined_botpool() as imagined:
-        yield imagined
-        visits.leave()
+def server(pages: BrowserPages) -> Iterator[FakeServer]:
+    with run_fake_server() as server:
+        yield server
+        pages.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A browser that waits for a processor is a browser whose tests fail."""
+    """Run browser tests alone: they need much processor time."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.alone)

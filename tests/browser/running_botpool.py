@@ -1,4 +1,4 @@
-"""A real `botpool up`, as a person would start it, that a test can stop and start again."""
+"""Runs `botpool up` in a process that a test can stop and start again."""
 
 import json
 import os
@@ -18,9 +18,12 @@ from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
 from tests.support.sessions import session
 
-STOP_TIMEOUT_S = 60.0
-SMALL_AND_QUICK = {
+STOP_TIMEOUT_S = 120.0
+STATUS_TIMEOUT_S = 120.0
+REQUEST_TIMEOUT_S = 60.0
+SETTINGS = {
     "BOTPOOL_AGENT__HEARTBEAT_INTERVAL_MS": "1000",
+    "BOTPOOL_AGENT__LEAVE_GRACE_S": "300",  # a slow agent must still end its bot as DONE
     "BOTPOOL_POOLS__GOOGLE_MEET__MAX_SIZE": "3",
     "BOTPOOL_POOLS__TEAMS__MAX_SIZE": "8",
     "BOTPOOL_POOLS__ZOOM__MAX_SIZE": "3",
@@ -28,7 +31,7 @@ SMALL_AND_QUICK = {
 
 
 class RunningBotpool:
-    """The address and the key stay the same over `stop` and `start`."""
+    """The process, its address and its key. Both stay the same after `stop` and `start`."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -38,11 +41,11 @@ class RunningBotpool:
         self.key = ""
 
     def start(self) -> None:
-        """Returns when it has printed its address, as the contract has it: alone on a line."""
+        """Start the process and wait until it prints the dashboard's address."""
         arguments = ["up", "--data-dir", str(self._data_dir), "--port", str(self._port)]
         self._process = Popen(
             [str(Path(sys.executable).with_name("botpool")), *arguments],
-            env={**os.environ, **SMALL_AND_QUICK},
+            env={**os.environ, **SETTINGS},
             stdout=PIPE,
             text=True,
         )
@@ -54,7 +57,7 @@ class RunningBotpool:
         raise RuntimeError(f"botpool up ended with {self._process.wait()}, see its output above")
 
     def stop(self) -> None:
-        """As Ctrl-C does: its bots end with it."""
+        """Stop the process with SIGINT, as Ctrl-C does."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGINT)
@@ -62,47 +65,58 @@ class RunningBotpool:
         self._process = None
 
     def send(self, host: str, **bot_data: Any) -> int:
-        """A bot into a meeting at this host; its id."""
+        """Create a bot for a meeting at this host and return its id."""
         body = {"meetingUrl": f"https://{host}/secret-{host}", "botData": bot_data}
         return int(self._post("/v1/bots", body)["bot"]["id"])
+
+    def wait_for_status(self, bot_id: int, status: str) -> None:
+        deadline = time.monotonic() + STATUS_TIMEOUT_S
+        while (found := self._get(f"/v1/bots/{bot_id}")["bot"]["status"]) != status:
+            assert time.monotonic() < deadline, f"bot {bot_id} is {found}, not {status}"
+            time.sleep(0.1)
 
     def ask_to_leave(self, bot_id: int) -> None:
         self._delete(f"/v1/bots/{bot_id}")
 
     def new_key(self, scope: str) -> tuple[int, str]:
-        """Its id and the key itself."""
-        made = self._post("/v1/keys", {"name": f"a {scope}", "scope": scope})
-        return made["key"]["id"], made["secret"]
+        """Create an API key and return its id and its secret."""
+        created = self._post("/v1/keys", {"name": f"a {scope}", "scope": scope})
+        return created["key"]["id"], created["secret"]
 
     def revoke(self, key_id: int) -> None:
         self._delete(f"/v1/keys/{key_id}")
 
-    def session_that_is_over(self, key_id: int) -> str:
-        """The cookie of a session that was good until a moment ago."""
+    def expired_session(self, key_id: int) -> str:
+        """The cookie of a session that ended a second ago."""
         secret = json.loads((self._data_dir / "installation.json").read_text())["secret"]
         return session(secret, key_id, ends_at=time.time() - 1)
 
     @property
     def database_url(self) -> str:
-        """Of its embedded PostgreSQL."""
+        """The address of the embedded PostgreSQL."""
         url = EmbeddedPostgres(DataDir(self._data_dir)).attach()
-        assert url is not None, "it does not run"
+        assert url is not None, "PostgreSQL does not run"
         return url
 
     @property
     def address(self) -> str:
-        """What signs somebody in, below the url: as `botpool up` prints it."""
+        """The fragment that signs a browser in, as `botpool up` prints it."""
         return f"#key={self.key}"
 
+    def _get(self, path: str) -> Any:
+        return self._request("GET", path).json()
+
     def _delete(self, path: str) -> None:
-        headers = {"Authorization": f"Bearer {self.key}"}
-        httpx.delete(self.url + path, headers=headers).raise_for_status()
+        self._request("DELETE", path)
 
     def _post(self, path: str, body: dict[str, Any]) -> Any:
+        return self._request("POST", path, json=body).json()
+
+    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.key}"}
-        answer = httpx.post(self.url + path, json=body, headers=headers)
-        answer.raise_for_status()
-        return answer.json()
+        url = self.url + path
+        response = httpx.request(method, url, headers=headers, timeout=REQUEST_TIMEOUT_S, **options)
+        return response.raise_for_status()
 
 
 @contextmanager

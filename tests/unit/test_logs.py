@@ -1,4 +1,4 @@
-"""Log lines: seed 000's form for people, JSON for everybody else."""
+"""Log lines: the form of seed 000 on a terminal, JSON elsewhere."""
 
 import errno
 import io
@@ -27,7 +27,7 @@ ROW = {
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    """Log through our processors; what was written."""
+    """A function that logs through our processors and returns the written lines."""
 
     def logged(work: Callable[[], None], *, for_people: bool) -> list[str]:
         written: list[str] = []
@@ -48,30 +48,32 @@ def lines() -> Iterator[Lines]:
     structlog.reset_defaults()
 
 
-def moved(**changes: Any) -> Callable[[], None]:
+def transition(**changes: Any) -> Callable[[], None]:
     row = ROW | changes
     return lambda: event_log.slot_transitioned(
         row, old=SlotStatus.IDLE, new=SlotStatus.DEPLOYING, reason="assigned"
     )
 
 
-def test_a_slots_transition_for_people(lines: Lines) -> None:
-    (line,) = lines(moved(), for_people=True)
+def test_slot_transition_as_text(lines: Lines) -> None:
+    (line,) = lines(transition(), for_people=True)
     assert line[9:] == (
         "[Pool] [corr=abc] Slot pool-google-meet-001 (7): idle → deploying"
         ' | bot=12 | container=c1 | reason="assigned"'
     )
 
 
-def test_what_there_is_not_is_none(lines: Lines) -> None:
-    (line,) = lines(moved(bot_id=None, container_id=None, correlation_id=None), for_people=True)
+def test_missing_values_are_none(lines: Lines) -> None:
+    (line,) = lines(
+        transition(bot_id=None, container_id=None, correlation_id=None), for_people=True
+    )
     assert line[9:] == (
         "[Pool] Slot pool-google-meet-001 (7): idle → deploying"
         ' | bot=none | container=none | reason="assigned"'
     )
 
 
-def test_a_release_tells_people_how_it_ended_and_how_long_it_took(lines: Lines) -> None:
+def test_release_as_text_has_the_bots_end_and_its_duration(lines: Lines) -> None:
     row = ROW | {"bot_status": "DONE", "occupied_s": 61.2345}
     release = event_log.Release(row, new=SlotStatus.IDLE, reason="stopped", gone=None)
     (line,) = lines(lambda: event_log.released([release]), for_people=True)
@@ -81,7 +83,7 @@ def test_a_release_tells_people_how_it_ended_and_how_long_it_took(lines: Lines) 
     )
 
 
-def test_a_bots_transition_for_people(lines: Lines) -> None:
+def test_bot_transition_as_text(lines: Lines) -> None:
     (line,) = lines(
         lambda: event_log.bot_transitioned(
             bot_id=BotId(12),
@@ -98,8 +100,8 @@ def test_a_bots_transition_for_people(lines: Lines) -> None:
     )
 
 
-def test_a_slots_transition_as_json(lines: Lines) -> None:
-    (line,) = lines(moved(), for_people=False)
+def test_slot_transition_as_json(lines: Lines) -> None:
+    (line,) = lines(transition(), for_people=False)
     event = json.loads(line)
     del event["timestamp"]
     assert event == {
@@ -117,7 +119,7 @@ def test_a_slots_transition_as_json(lines: Lines) -> None:
 
 
 @pytest.mark.parametrize("for_people", [True, False])
-def test_slots_assigned_together_have_a_line_each_a_few_in_one_write(
+def test_batch_of_assignments_has_a_line_per_slot_and_few_writes(
     lines: Lines, for_people: bool
 ) -> None:
     def work() -> None:
@@ -129,20 +131,20 @@ def test_slots_assigned_together_have_a_line_each_a_few_in_one_write(
     written = lines(work, for_people=for_people)
     assert len(written) == 4
     assert all(len(text) < 4096 for text in written), "a pipe takes no more in one piece"
-    told = [line for text in written for line in text.split("\n")]
-    assert len(told) == 20
-    assert all(own in line for own, line in zip(ids, told, strict=True))
+    found = [line for text in written for line in text.split("\n")]
+    assert len(found) == 20
+    assert all(own in line for own, line in zip(ids, found, strict=True))
     (alone,) = lines(lambda: event_log.assigned(rows[:1], reason="assigned"), for_people=for_people)
     if for_people:
-        assert told[0][9:] == alone[9:]
+        assert found[0][9:] == alone[9:]
     else:
-        first, only = json.loads(told[0]), json.loads(alone)
+        first, only = json.loads(found[0]), json.loads(alone)
         assert first | {"timestamp": ""} == only | {"timestamp": ""}
 
 
 @pytest.mark.parametrize("for_people", [True, False])
 @pytest.mark.parametrize("reason", ["r" * 100, "r" * 2_000, "é" * 100])
-def test_what_is_told_together_fits_into_a_pipe(
+def test_lines_of_a_batch_fit_into_a_pipe_write(
     lines: Lines, for_people: bool, reason: str
 ) -> None:
     ended = {"bot_status": "CANCELLED", "occupied_s": 123456.789, "slot_status": "deploying"}
@@ -153,29 +155,29 @@ def test_what_is_told_together_fits_into_a_pipe(
     for work in (lambda: event_log.released(releases), lambda: event_log.ended(ends)):
         written = lines(work, for_people=for_people)
         assert all("\n" not in text or len(text) < 4096 for text in written)
-        told = [line for text in written for line in text.split("\n")]
-        assert len(told) == 20
+        found = [line for text in written for line in text.split("\n")]
+        assert len(found) == 20
         assert (len(written) < 20) == (reason == "r" * 100)
 
 
-def test_what_json_does_not_know_is_shown_as_python_shows_it(lines: Lines) -> None:
-    (line,) = lines(lambda: structlog.get_logger().info("seen", ids={7}), for_people=False)
+def test_value_without_a_json_form_is_its_repr(lines: Lines) -> None:
+    (line,) = lines(lambda: structlog.get_logger().info("observed", ids={7}), for_people=False)
     assert json.loads(line)["ids"] == "{7}"
 
 
-def test_whose_work_it_is_goes_into_every_line(lines: Lines) -> None:
+def test_every_line_has_the_correlation_id(lines: Lines) -> None:
     def work() -> None:
         with structlog.contextvars.bound_contextvars(correlation_id="bound"):
-            structlog.get_logger().info("look.unavailable", backend="process")
-            moved()()
+            structlog.get_logger().info("backend.unavailable", backend="process")
+            transition()()
 
     other, own = (json.loads(line) for line in lines(work, for_people=False))
     assert other["correlation_id"] == "bound"
     assert own["correlation_id"] == "abc", "a bot's own wins over that of the work at hand"
 
 
-def test_a_line_and_its_end_are_one_write() -> None:
-    """So that lines of several processes that share a file stay whole."""
+def test_line_and_line_break_are_one_write() -> None:
+    """Lines of several processes that share a file are not mixed."""
     written: list[str] = []
 
     class Stream(io.StringIO):
@@ -193,7 +195,7 @@ def test_a_line_and_its_end_are_one_write() -> None:
     assert json.loads(line)["event"] == "it.happened"
 
 
-def test_a_line_that_cannot_be_written_fails_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_that_cannot_be_written_raises_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     class Full(io.StringIO):
         def write(self, text: str) -> int:
             raise OSError(errno.ENOSPC, "no space left")

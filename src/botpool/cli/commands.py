@@ -48,8 +48,8 @@ app = _group(
     queue=pools.queue,
     recover=pools.recover,
 )
-app.add_typer(
-    _group(
+_GROUPS = {
+    "bot": _group(
         "Bots: send them into meetings, show them, stop them.",
         create=bots.create,
         list=bots.list_,
@@ -58,10 +58,7 @@ app.add_typer(
         events=bots.events,
         logs=bots.logs,
     ),
-    name="bot",
-)
-app.add_typer(
-    _group(
+    "slot": _group(
         "Slots: capacity for one bot each.",
         list=slots.list_,
         show=slots.show,
@@ -71,28 +68,20 @@ app.add_typer(
         recover=slots.recover,
         delete=slots.delete,
     ),
-    name="slot",
-)
-app.add_typer(
-    _group(
+    "pool": _group(
         "Pools: the slots of one platform.",
         list=pools.list_,
         show=pools.show,
         drain=pools.drain,
         undrain=pools.undrain,
     ),
-    name="pool",
-)
-app.add_typer(
-    _group(
+    "key": _group(
         "API keys, created in the database: the server need not run.",
         create=keys.create,
         list=keys.list_,
         revoke=keys.revoke,
     ),
-    name="key",
-)
-app.add_typer(
-    _group("Emulated backends, to try Botpool and to test it.", coolify=emulate.coolify),
-    name="emulate",
-)
+    "emulate": _group("Emulated backends, to try Botpool and to test it.", coolify=emulate.coolify),
+}
+for _name, _members in _GROUPS.items():
+    app.add_typer(_members, name=_name)

@@ -11,6 +11,8 @@ from botpool.cli.options import ConfigOption, DataDirOption
 
 if TYPE_CHECKING:
     from botpool.settings import Settings
+    from botpool.store.data_dir import DataDir
+    from botpool.store.installation import Installation
 
 
 def migrate(config: ConfigOption = None, data_dir: DataDirOption = None) -> None:
@@ -34,6 +36,29 @@ def migrate(config: ConfigOption = None, data_dir: DataDirOption = None) -> None
         typer.echo(f"applied {name}")
     if not applied:
         typer.echo("The schema is up to date.")
+
+
+def installation_of(
+    settings: "Settings", data_dir: "DataDir", embedded_url: str | None = None
+) -> "Installation":
+    """The installation of the settings, on the database by URL or on the running embedded one.
+
+    In embedded mode, the data directory supplies the identity that the settings lack.
+    """
+    from botpool.store.installation import Installation
+
+    own = settings.installation
+    own_id, secret = own.id, own.secret.get_secret_value() if own.secret else None
+    if embedded_url is not None:
+        stored = data_dir.installation()
+        own_id, secret = own_id or stored.id, secret or stored.secret
+    assert own_id and secret, "the settings demand both for a database by URL"
+    return Installation(
+        database_url=embedded_url or settings.database.url.get_secret_value(),
+        installation_id=own_id,
+        secret=secret,
+        data_dir=data_dir,
+    )
 
 
 @contextmanager

@@ -6,43 +6,26 @@ the server does not answer.
 
 import sys
 from collections.abc import Sequence
-from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from botpool.cli import output
+from botpool.cli.errors import CommandFailed
 from botpool.cli.options import ConfigOption, DataDirOption
-from botpool.domain.errors import BotpoolError, SettingError
+from botpool.domain.errors import SettingError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from rich.table import Table
 
     from botpool.engine.maintenance.doctor import Finding
     from botpool.settings import Settings
     from botpool.store.installation import Installation
 
-_PROGRESS_AFTER_S = 2.0
-_NO_SECRET = ""  # The secret signs agents' tokens, and doctor starts no agent.
 _STYLES = {"ok": "green", "warning": "yellow", "wrong": "bold red"}
 
 FindingsJsonOption = Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")]
-
-
-@dataclass(eq=False)
-class NothingRuns(BotpoolError):
-    """There is no embedded database to check."""
-
-    data_dir: str
-
-    def __str__(self) -> str:
-        return (
-            f"No Botpool runs on the data directory {self.data_dir}, so there is nothing to check. "
-            "Start it with 'botpool up', or give another directory with --data-dir or --config."
-        )
 
 
 def doctor(
@@ -105,38 +88,29 @@ def _json(findings: "Sequence[Finding]", *, ok: bool) -> bytes:
     import json
     from dataclasses import asdict
 
-    answer = {"ok": ok, "findings": [asdict(each) for each in findings]}
-    return json.dumps(answer, ensure_ascii=False).encode()
+    body = {"ok": ok, "findings": [asdict(each) for each in findings]}
+    return json.dumps(body, ensure_ascii=False).encode()
 
 
 def _installation(settings: "Settings") -> "Installation":
     """The installation that `serve` uses. Missing parts are not created."""
+    from botpool.cli.database import installation_of
     from botpool.store.data_dir import DataDir
     from botpool.store.embedded import EmbeddedPostgres
-    from botpool.store.installation import Installation
 
     data_dir = DataDir(settings.data_dir)
-    id_ = settings.installation.id
     if not settings.database.embedded:
-        assert id_ is not None
-        return Installation(
-            database_url=settings.database.url.get_secret_value(),
-            installation_id=id_,
-            secret=_NO_SECRET,
-            data_dir=data_dir,
-        )
+        return installation_of(settings, data_dir)
     url = EmbeddedPostgres(data_dir).attach()
     if url is None:
-        raise NothingRuns(str(data_dir.root))
+        raise CommandFailed(
+            f"No Botpool runs on the data directory {data_dir.root}, so there is nothing to check. "
+            "Start it with 'botpool up', or give another directory with --data-dir or --config."
+        )
     if not data_dir.installation_file.exists():
         problem = f"{data_dir.installation_file} is missing although the database runs"
         raise SettingError("data_dir", problem)
-    return Installation(
-        database_url=url,
-        installation_id=id_ or data_dir.installation().id,
-        secret=_NO_SECRET,
-        data_dir=data_dir,
-    )
+    return installation_of(settings, data_dir, url)
 
 
 async def _check(settings: "Settings", installed: "Installation") -> "list[Finding]":
@@ -144,24 +118,12 @@ async def _check(settings: "Settings", installed: "Installation") -> "list[Findi
     from botpool.engine.maintenance.doctor import examine
 
     findings: list[Finding] = []
-    async with under_examination(settings, installed) as subject:
-        with _progress() as show_done:
-            async with aclosing(examine(subject)) as examination:
-                async for finding in examination:
-                    findings.append(finding)
-                    show_done(finding.check)
+    with output.console(sys.stderr).status("Checking …") as status:
+        async with (
+            under_examination(settings, installed) as subject,
+            aclosing(examine(subject)) as examination,
+        ):
+            async for finding in examination:
+                findings.append(finding)
+                status.update(f"Checking … {finding.check} is done")
     return findings
-
-
-@contextmanager
-def _progress() -> "Iterator[Callable[[str], None]]":
-    """Show the latest finished check on a terminal, if the checks take long."""
-    import asyncio
-
-    status = output.console(sys.stderr).status("Checking …")
-    start = asyncio.get_running_loop().call_later(_PROGRESS_AFTER_S, status.start)
-    try:
-        yield lambda check: status.update(f"Checking … {check} is done")
-    finally:
-        start.cancel()
-        status.stop()

@@ -127,11 +127,6 @@ async def _serve(server: "EmulatorServer", config: "EmulatorConfig", time_scale:
 
 def instructions(url: str, config: "EmulatorConfig", time_scale: float) -> str:
     """Settings for Botpool and requests for the emulator, ready to paste."""
-    import json
-
-    requests = max(int(config.requests_per_minute * time_scale), 1)
-    longest_lag_s = config.status_lag_s[1] / time_scale
-    poll_s = max(_POLL_INTERVAL_S / time_scale, _SHORTEST_POLL_INTERVAL_S)
     return f"""
 An emulated Coolify answers at {url}
 
@@ -144,26 +139,7 @@ An emulated Coolify answers at {url}
 
 A complete botpool.toml for it:
 
-[server]
-public_url = "http://127.0.0.1:8700"
-
-[pools.google-meet]
-backend = "coolify"
-image = "example/bot:1"
-max_size = 5
-
-[backends.coolify]
-url = "{url}"
-token = {json.dumps(config.token)}
-project_uuid = "{config.project}"
-server_uuid = "{config.server}"
-environment_name = "{config.environment}"
-requests_per_minute = {requests}
-status_lag_s = {longest_lag_s:g}
-
-[deploy]
-poll_interval_s = {poll_s:g}
-
+{coolify_settings(url, config, time_scale)}
 Show the emulator's state, set a fault, clear all faults:
 
 curl -s {url}/_emulator
@@ -172,4 +148,35 @@ curl -s {url}/_emulator/faults -d '{{"stopDoesNothing": {{"times": 1}}}}'
 curl -s {url}/_emulator/faults -d '{{"clear": true}}'
 
 Ctrl-C stops the emulator and all its containers.
+"""
+
+
+def coolify_settings(
+    url: str, config: "EmulatorConfig", time_scale: float, *, port: int = 8700, max_size: int = 5
+) -> str:
+    """The settings of a Botpool that uses the emulator, with times shortened like its own."""
+    import json
+
+    requests = max(int(config.requests_per_minute * time_scale), 1)
+    poll_s = max(_POLL_INTERVAL_S / time_scale, _SHORTEST_POLL_INTERVAL_S)
+    return f"""\
+[server]
+public_url = "http://127.0.0.1:{port}"
+
+[pools.google-meet]
+backend = "coolify"
+image = "example/bot:1"
+max_size = {max_size}
+
+[backends.coolify]
+url = "{url}"
+token = {json.dumps(config.token)}
+project_uuid = "{config.project}"
+server_uuid = "{config.server}"
+environment_name = "{config.environment}"
+requests_per_minute = {requests}
+status_lag_s = {config.status_lag_s[1] / time_scale:g}
+
+[deploy]
+poll_interval_s = {poll_s:g}
 """

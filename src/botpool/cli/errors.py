@@ -40,8 +40,8 @@ class NoKey(BotpoolError):
 
 
 @dataclass(eq=False)
-class CallFailed(BotpoolError):
-    """A call to the server failed; the message says what to do."""
+class CommandFailed(BotpoolError):
+    """The command cannot do its work; the message says what to do."""
 
     message: str
 
@@ -49,7 +49,7 @@ class CallFailed(BotpoolError):
         return self.message
 
 
-class InvalidRequest(CallFailed):
+class InvalidRequest(CommandFailed):
     """The server refused the values that the user gave."""
 
 

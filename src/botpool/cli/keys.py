@@ -6,9 +6,8 @@ settings of the database can create one here; the server need not run.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
@@ -28,19 +27,12 @@ _LONGEST_NAME = 100
 _NAME_SHOWN = 32
 
 
-class Scope(StrEnum):
-    """The scopes of keys. Each includes those before it."""
-
-    USER = "user"
-    OPERATOR = "operator"
-    ADMIN = "admin"
-
-
 def create(
     name: Annotated[str, typer.Option(help="The key's user, for the list of keys.")],
     scope: Annotated[
-        Scope, typer.Option(help="user: bots; operator: also slots and pools; admin: also keys.")
-    ] = Scope.USER,
+        Literal["user", "operator", "admin"],
+        typer.Option(help="user: bots; operator: also slots and pools; admin: also keys."),
+    ] = "user",
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,

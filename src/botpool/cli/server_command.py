@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from botpool.cli import options, output
-from botpool.cli.errors import CallFailed, InvalidRequest
+from botpool.cli.errors import CommandFailed, InvalidRequest
 from botpool.cli.target import Target, find_target
 from botpool.domain.errors import BotpoolError
 
@@ -57,7 +57,7 @@ def with_client(command: Callable[Concatenate["Client", P], None]) -> Callable[.
 def with_client_and_json(
     command: Callable[Concatenate["Client", P], "RenderableType"],
 ) -> Callable[..., None]:
-    """Give a command the connection options and `--json`; without it, print what it returns."""
+    """Give a command the connection options and `--json`; without `--json`, print its result."""
 
     def run(client: "Client", *, as_json: bool, **arguments: Any) -> None:
         text = command(client, **arguments)  # type: ignore[call-arg]
@@ -94,19 +94,21 @@ def explained(error: "ClientError", target: Target) -> BotpoolError:
 
     match error:
         case ResponseLost():
-            return CallFailed(f"{error}. Check whether the request took effect before you retry.")
+            return CommandFailed(
+                f"{error}. Check whether the request took effect before you retry."
+            )
         case Unreachable():
-            return CallFailed(
+            return CommandFailed(
                 f"{error}. Start it with 'botpool up', or give another address with --url or "
                 "BOTPOOL_URL."
             )
         case Unauthorized():
-            return CallFailed(
+            return CommandFailed(
                 f"{target.url} does not accept the key from {target.key_from}. Give a valid key "
                 "with --key or BOTPOOL_API_KEY; 'botpool key create' creates one."
             )
         case NotValid():
             return InvalidRequest(str(error))
         case Unavailable(retry_after_s=wait_s) if f"{wait_s:g} s" not in error.detail:
-            return CallFailed(f"{error} Try again in {wait_s:g} s.")
+            return CommandFailed(f"{error} Try again in {wait_s:g} s.")
     return error

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from rich.console import Console
 
 from botpool.api.listener import bound_socket
+from botpool.cli.database import installation_of
 from botpool.cli.progress import Bar, bar
 from botpool.settings import Settings
 from botpool.store.data_dir import DataDir
@@ -47,17 +48,10 @@ async def _installation(settings: Settings, *, interactive: bool) -> AsyncIterat
     """The database and the identity, from the settings or from the data directory."""
     data_dir = DataDir.open(settings.data_dir)
     if not settings.database.embedded:
-        assert settings.installation.id is not None
-        assert settings.installation.secret is not None
-        yield Installation(
-            database_url=settings.database.url.get_secret_value(),
-            installation_id=settings.installation.id,
-            secret=settings.installation.secret.get_secret_value(),
-            data_dir=data_dir,
-        )
+        yield installation_of(settings, data_dir)
         return
     with data_dir.locked(), contextlib.ExitStack() as stack:
-        identity = data_dir.installation()
+        data_dir.installation()  # A damaged identity stops the start before the database runs.
         embedded = EmbeddedPostgres(data_dir)
         # Before the start: an interrupted start may leave PostgreSQL running.
         stack.enter_context(_stopped_at_the_end(embedded, shown=interactive))
@@ -70,13 +64,7 @@ async def _installation(settings: Settings, *, interactive: bool) -> AsyncIterat
             import botpool.cli.serve_replica  # noqa: F401
 
             url = starting.result()
-        secret = settings.installation.secret
-        yield Installation(
-            database_url=url,
-            installation_id=settings.installation.id or identity.id,
-            secret=secret.get_secret_value() if secret else identity.secret,
-            data_dir=data_dir,
-        )
+        yield installation_of(settings, data_dir, url)
 
 
 def _start(embedded: EmbeddedPostgres, shown: Bar) -> str:

@@ -9,6 +9,7 @@ from rich.text import Text
 from botpool.cli.formatting import (
     cell,
     list_table,
+    sanitised,
     shortened,
     shrinkable,
     slot_number,
@@ -118,31 +119,30 @@ def pools(listed: Sequence[Pool]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("STATE", no_wrap=True)
     for pool in listed:
-        table.add_row(
-            cell(pool.platform),
-            f"{pool.size}/{pool.max_size}",
-            str(pool.slots_by_status.get("idle", 0)),
-            str(pool.slots_by_status.get("busy", 0)),
-            str(pool.queue_depth),
-            longest_wait(pool),
-            percentage(pool.warm_hit_ratio),
-            duration_of_ms(pool.time_to_running_p50_ms),
-            duration_of_ms(pool.time_to_running_p95_ms),
-            pool_state(pool),
-        )
+        name, size, *others = pool_figures(pool)
+        idle, busy = (str(pool.slots_by_status.get(status, 0)) for status in ("idle", "busy"))
+        table.add_row(name, size, idle, busy, *others, pool_state(pool))
     return table
+
+
+def pool_figures(pool: Pool, age_s: float = 0.0) -> list[str]:
+    """Name, slots, queue, longest wait, warm starts, p50 and p95, `age_s` after the response."""
+    wait_ms = pool.oldest_wait_ms
+    return [
+        sanitised(pool.platform),
+        f"{pool.size}/{pool.max_size}",
+        str(pool.queue_depth),
+        "-" if wait_ms is None else duration(wait_ms / 1000 + age_s),
+        percentage(pool.warm_hit_ratio),
+        duration_of_ms(pool.time_to_running_p50_ms),
+        duration_of_ms(pool.time_to_running_p95_ms),
+    ]
 
 
 def pool_state(pool: Pool) -> Text:
     if not pool.backend_health.ok:
         return Text("failing", style="bold red")
     return Text("drained", style="yellow") if pool.drained else Text("open", style="green")
-
-
-def longest_wait(pool: Pool, age_s: float = 0.0) -> str:
-    """The longest wait in a pool's queue, `age_s` after the server reported it."""
-    wait_ms = pool.oldest_wait_ms
-    return "-" if wait_ms is None else duration(wait_ms / 1000 + age_s)
 
 
 def percentage(ratio: float | None) -> str:

@@ -88,7 +88,7 @@ class Client:
     def response(self) -> Response:
         """The server's response to the last call that returned records."""
         if self._response is None:
-            raise ValueError("The client has made no call yet.")
+            raise ValueError("The client has sent no call yet.")
         return self._response
 
     # Bots.

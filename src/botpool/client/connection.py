@@ -12,7 +12,7 @@ import httpx
 import stamina
 
 from botpool.client import errors
-from botpool.client.records import MalformedRecord, read
+from botpool.client.records import read
 
 T = TypeVar("T")
 TIMEOUT_S = 30.0
@@ -39,30 +39,21 @@ class Response:
 
     def record(self, kind: type[T], part: str | None = None, **more: Any) -> T:
         """Read the record in a part of the body, or the body itself as a record."""
-        return self._read(kind, self.body if part is None else self._part(part), part, more)
+        with self._read_errors():
+            return read(kind, self.body if part is None else self.body[part], **more)
 
     def records(self, kind: type[T], part: str) -> list[T]:
         """Read the list of records in a part of the body."""
-        listed = self._part(part)
-        if not isinstance(listed, list):
-            raise self._unexpected(f"a list of {part}")
-        return [self._read(kind, each, f"{part}.{n}", {}) for n, each in enumerate(listed)]
+        with self._read_errors():
+            return [read(kind, each) for each in self.body[part]]
 
-    def _part(self, part: str) -> Any:
-        if part not in self.body:
-            raise self._unexpected(part)
-        return self.body[part]
-
-    def _read(self, kind: type[T], body: Any, path: str | None, more: Mapping[str, Any]) -> T:
+    @contextmanager
+    def _read_errors(self) -> Iterator[None]:
         try:
-            return read(kind, body, **more)
-        except MalformedRecord as error:
-            raise self._unexpected(f"{path}.{error}" if path else str(error)) from error
-        except (TypeError, ValueError) as error:
-            raise self._unexpected(f"a valid {path}") from error
-
-    def _unexpected(self, missing: str) -> errors.UnexpectedResponse:
-        return errors.UnexpectedResponse(self.url, f"HTTP {self.status} without {missing}")
+            yield
+        except (KeyError, TypeError, ValueError) as error:
+            problem = f"HTTP {self.status} without a valid {error}"
+            raise errors.UnexpectedResponse(self.url, problem) from error
 
 
 class Connection:

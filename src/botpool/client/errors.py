@@ -89,7 +89,7 @@ class Unavailable(Refused):
 
 @dataclass(eq=False)
 class BotEnded(ClientError):
-    """The bot ended before it reached a status that `wait` was asked for."""
+    """The bot ended before it reached the status that `wait` waits for."""
 
     bot: "Bot"
 

@@ -171,21 +171,18 @@ _NAMES = {"from_state": "from", "to_state": "to"}
 _NESTED: Mapping[str, type] = {"backend_health": BackendHealth}
 
 
-class MalformedRecord(ValueError):
-    """A JSON value that is not the expected record; the message names the missing part."""
+def read(kind: type[T], body: Mapping[str, Any], **more: Any) -> T:
+    """Build a record from a JSON object and the fields in `more`.
 
-
-def read(kind: type[T], body: object, **more: Any) -> T:
-    """Build a record from a JSON object and the fields in `more`."""
-    if not isinstance(body, dict):
-        raise MalformedRecord("an object")
+    Raises KeyError with the name of a missing field, and TypeError or ValueError for other JSON.
+    """
     values = dict(more)
     for each in fields(kind):  # type: ignore[arg-type] # all callers pass a dataclass
         name = _NAMES.get(each.name, _camel(each.name))
         if name in body:
             values[each.name] = _value(each.name, body[name])
         elif each.name not in values and each.default is MISSING:
-            raise MalformedRecord(name)
+            raise KeyError(name)
     return kind(**values)
 
 

@@ -4,12 +4,13 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 from botpool.client.connection import Connection
 from botpool.client.errors import Unauthorized, Unavailable, UnexpectedResponse, Unreachable
 from botpool.client.records import Change, Reset, read
 
+T = TypeVar("T", Change, Reset)
 _LONGEST_SILENCE_S = 20.0
 """The server writes a comment every few seconds: a longer silence means a dead connection."""
 _RECONNECT_PAUSE_S = 1.0
@@ -51,21 +52,21 @@ class ChangeStream:
                 # Before the yield: a reader that stops at an event has read it.
                 self.cursor = event_id or self.cursor
                 if kind == "denied":
-                    raise Unauthorized(401, data["reason"])
+                    raise Unauthorized(401, self._read(Reset, data).reason)
                 if kind == "change":
                     yield self._read(Change, data)
                 elif kind == "reset":
                     yield self._read(Reset, data)
 
-    def _read(self, kind: type[Change] | type[Reset], data: Any) -> Change | Reset:
+    def _read(self, kind: type[T], data: str) -> T:
         try:
-            return read(kind, data, cursor=self.cursor)
-        except (TypeError, ValueError) as error:
-            problem = f"an event without {error}"
+            return read(kind, json.loads(data), cursor=self.cursor)
+        except (KeyError, TypeError, ValueError) as error:
+            problem = f"an event without a valid {error}"
             raise UnexpectedResponse(self.connection.url, problem) from error
 
 
-def _events(parts: Iterator[bytes]) -> Iterator[tuple[str, str, Any]]:
+def _events(parts: Iterator[bytes]) -> Iterator[tuple[str, str, str]]:
     """Id, kind and data of each event; an id without an event has the kind ''.
 
     Only a line feed ends a line: JSON may contain other characters that `str.splitlines` splits at.
@@ -73,7 +74,7 @@ def _events(parts: Iterator[bytes]) -> Iterator[tuple[str, str, Any]]:
     event_id, kind, data = "", "", ""
     for line in _lines(parts):
         if not line:
-            yield event_id, kind, json.loads(data) if data else {}
+            yield event_id, kind, data
             event_id, kind, data = "", "", ""
             continue
         name, _, value = line.partition(": ")

@@ -1,1 +1,1 @@
-"""The page that people look at. No build step, no outside requests."""
+"""The web dashboard: static files without a build step or requests to other origins."""

@@ -219,7 +219,7 @@ def test_where_nothing_runs(settings: pytest.MonkeyPatch, tmp_path: Path, capsys
     assert main(["doctor", f"--data-dir={data_dir}"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"botpool: No Botpool runs on the data directory {data_dir}: ")
+    assert err.startswith(f"botpool: No Botpool runs on the data directory {data_dir}, ")
     assert "'botpool up'" in err
     assert err.count("\n") == 1
     assert not data_dir.exists()

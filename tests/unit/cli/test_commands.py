@@ -186,7 +186,7 @@ def test_help_has_an_example(command: list[str], capsys: Captured) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "more", "said"),
+    ("arguments", "more", "text"),
     [
         ([], None, "No bots. Send one with 'botpool bot create <meeting link>'."),
         (["--status", "FAILED"], None, "No bot matches."),
@@ -194,8 +194,8 @@ def test_help_has_an_example(command: list[str], capsys: Captured) -> None:
     ],
 )
 def test_empty_list_says_what_to_do(
-    capsys: Captured, arguments: list[str], more: str | None, said: str
+    capsys: Captured, arguments: list[str], more: str | None, text: str
 ) -> None:
     with fake_api(lambda _: httpx.Response(200, json={"bots": [], "nextCursor": more})):
         assert botpool("bot", "list", *arguments) == 0
-    assert capsys.readouterr().out == f"{said}\n"
+    assert capsys.readouterr().out == f"{text}\n"

@@ -74,13 +74,13 @@ def starts_equally_quick(run: Snapshot) -> Snapshot:
 
 def crashed_slot_unused(run: Snapshot) -> Snapshot:
     first, _, crashed = run.bots[:3]
-    moved = [
+    changed = [
         replace(bot, slot_name=first.slot_name)
         if bot.id > SLOTS and bot.slot_name == crashed.slot_name
         else bot
         for bot in run.bots
     ]
-    return replace(run, bots=moved)
+    return replace(run, bots=changed)
 
 
 def test_good_run_has_no_problem() -> None:

@@ -48,7 +48,11 @@ def cut_off(request: httpx.Request) -> httpx.Response:
             1,
             ["did not answer as Botpool does", "version"],
         ),
-        (lambda _: httpx.Response(200, json={"bot": {"id": 1}}), 1, ["without bot.correlationId"]),
+        (
+            lambda _: httpx.Response(200, json={"bot": {"id": 1}}),
+            1,
+            ["without a valid 'correlationId'"],
+        ),
         (lambda _: httpx.Response(302, headers={"location": "/login"}), 1, ["HTTP 302"]),
         (lambda _: httpx.Response(404, json=["odd"]), 1, ["HTTP 404"]),
     ],

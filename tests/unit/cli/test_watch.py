@@ -81,7 +81,7 @@ def test_screen_fits_the_terminal(width: int) -> None:
         whole = drawn(snapshot, width=width, height=60)
         assert whole.count("B") - whole.count("B busy") == 500 + 1, "all tiles, and the name"
         assert "○ not live for 7 s: no route" in whole
-        assert "bot 99" in whole, "the newest stay"
+        assert "bot 99" in whole, "the newest changes are shown"
 
 
 def events(*bodies: dict[str, Any]) -> httpx.Response:

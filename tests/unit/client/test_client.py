@@ -66,16 +66,16 @@ def test_retried_creation_has_one_idempotency_key() -> None:
         return httpx.Response(201, json={"bot": BOT, "queuePosition": 3, "estimatedWaitMs": 40})
 
     with connected(answer) as client:
-        made = client.create("https://x", display_name="Scribe", bot_data={"a": 1}, priority=5)
+        bot = client.create("https://x", display_name="Scribe", bot_data={"a": 1}, priority=5)
     assert len({request.headers["idempotency-key"] for request in sent}) == 1
     assert len(sent) == 3
     assert json.loads(sent[0].content) == {
         "meetingUrl": "https://x", "botDisplayName": "Scribe", "botData": {"a": 1}, "priority": 5,
     }  # fmt: skip
     assert sent[0].headers["authorization"] == "Bearer bpk_key"
-    assert (made.id, made.queue_position, made.estimated_wait_ms) == (7, 3, 40)
-    assert made.created_at.isoformat() == "2026-01-05T10:00:00.120000+00:00"
-    assert "hunter2" not in repr(made)
+    assert (bot.id, bot.queue_position, bot.estimated_wait_ms) == (7, 3, 40)
+    assert bot.created_at.isoformat() == "2026-01-05T10:00:00.120000+00:00"
+    assert "hunter2" not in repr(bot)
 
 
 def test_each_refusal_has_its_exception() -> None:
@@ -108,10 +108,10 @@ def test_each_refusal_has_its_exception() -> None:
 
 def test_wait_returns_at_the_wanted_status_and_raises_at_another_end() -> None:
     steps = ("QUEUED", "DEPLOYING", "JOINING_CALL", "IN_CALL")
-    seen: list[str] = []
+    polled: list[str] = []
     client = connected(in_turn(*(bot(status=step) for step in steps)))
-    assert client.wait(7, {"IN_CALL"}, on_poll=lambda each: seen.append(each.status)).id == 7
-    assert seen == [*steps]
+    assert client.wait(7, {"IN_CALL"}, on_poll=lambda each: polled.append(each.status)).id == 7
+    assert polled == [*steps]
     ended = bot(status="FAILED", failureCode="deploy_failed", failureReason="no image")
     with pytest.raises(module.BotEnded, match=r"ended FAILED \(deploy_failed: no image\)"):
         connected(in_turn(bot(), ended)).wait(7, {"IN_CALL"})
@@ -121,19 +121,19 @@ def test_wait_returns_at_the_wanted_status_and_raises_at_another_end() -> None:
 
 
 def test_pages_of_bots_are_requested_as_they_are_needed() -> None:
-    asked: list[dict[str, str]] = []
+    sent: list[dict[str, str]] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(dict(request.url.params))
-        more = "6" if len(asked) == 1 else None
+        sent.append(dict(request.url.params))
+        more = "6" if len(sent) == 1 else None
         return httpx.Response(200, json={"bots": [BOT, BOT], "nextCursor": more})
 
     bots = connected(answer).bots(status="DONE", search="x y")
     assert isinstance(next(bots), Bot)
-    assert len(asked) == 1
+    assert len(sent) == 1
     assert len(list(bots)) == 3
-    assert [each.get("cursor") for each in asked] == [None, "6"]
-    assert asked[0] == {"status": "DONE", "search": "x y", "limit": "200"}
+    assert [each.get("cursor") for each in sent] == [None, "6"]
+    assert sent[0] == {"status": "DONE", "search": "x y", "limit": "200"}
 
 
 def test_response_is_the_body_as_the_server_sent_it() -> None:
@@ -208,7 +208,7 @@ def streamed(*parts: str) -> httpx.Response:
 
 
 def test_stream_continues_where_its_connection_failed() -> None:
-    asked: list[str | None] = []
+    sent: list[str | None] = []
     states: list[str | None] = []
     event = f"event: change\ndata: {json.dumps(CHANGE, ensure_ascii=False)}\n\n"
     answers = iter(
@@ -222,7 +222,7 @@ def test_stream_continues_where_its_connection_failed() -> None:
     )
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(request.headers.get("last-event-id"))
+        sent.append(request.headers.get("last-event-id"))
         following = next(answers)
         if isinstance(following, Exception):
             raise following
@@ -237,8 +237,15 @@ def test_stream_continues_where_its_connection_failed() -> None:
     assert second == Reset(cursor="9-9-0", reason="old")
     with pytest.raises(module.Unauthorized, match="revoked"):
         next(changes)
-    assert asked == [None, "1-2-5", "1-2-5", "1-2-5", "10-10-0"]
+    assert sent == [None, "1-2-5", "1-2-5", "1-2-5", "10-10-0"]
     assert [state is None for state in states] == [True, False, False, False, True, False, True]
+
+
+@pytest.mark.parametrize("data", ["{", "[]", '{"at": null}'])
+def test_malformed_event_of_the_stream_is_a_client_error(data: str) -> None:
+    event = streamed(f"id: 1-1-0\nevent: change\ndata: {data}\n\n")
+    with pytest.raises(module.UnexpectedResponse, match="an event without"):
+        next(connected(in_turn(event)).changes())
 
 
 def test_client_needs_a_valid_key(monkeypatch: pytest.MonkeyPatch) -> None:

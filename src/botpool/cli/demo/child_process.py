@@ -11,22 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from botpool.domain.errors import BotpoolError
+from botpool.cli.errors import CommandFailed
 
 _START_LIMIT_S = 120.0
 _STOP_LIMIT_S = 60.0
 _SETTINGS_PREFIXES = ("BOTPOOL_", "DATABASE_URL", "COOLIFY_")
-
-
-@dataclass(eq=False)
-class StartFailed(BotpoolError):
-    """A child process did not become ready."""
-
-    name: str
-    detail: str
-
-    def __str__(self) -> str:
-        return f"The demo's {self.name} did not start: {self.detail}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +34,12 @@ class ChildProcess:
             if self.process.poll() is not None:
                 lines = self.log.read_text(errors="replace").strip().splitlines()
                 last = lines[-1].removeprefix("botpool: ") if lines else "it printed nothing"
-                raise StartFailed(self.name, last)
+                raise self._start_failed(last)
             time.sleep(0.05)
-        raise StartFailed(self.name, f"it was not ready after {_START_LIMIT_S:.0f} s")
+        raise self._start_failed(f"it was not ready after {_START_LIMIT_S:.0f} s")
+
+    def _start_failed(self, reason: str) -> CommandFailed:
+        return CommandFailed(f"The demo's {self.name} did not start: {reason}")
 
     def exit_problems(self) -> list[str]:
         """A problem, if the stopped process ended with another exit code than 0."""

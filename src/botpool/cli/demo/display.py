@@ -1,9 +1,8 @@
 """Shows the demo while it runs: a live table on a terminal, a line per change elsewhere."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -22,17 +21,26 @@ _QUEUED_SHOWN = 10
 _BAR = 40
 
 
-class Display(Protocol):
-    def show(self, snapshot: Snapshot) -> None: ...
-
-
 @contextmanager
-def display_on(console: Console, url: str) -> Iterator[Display]:
+def display_on(console: Console, url: str) -> Iterator[Callable[[Snapshot], None]]:
+    """Yield a function that shows a snapshot."""
+    changes = _StatusChanges()
     if not console.is_terminal:
-        yield _Lines(console)
+
+        def print_changes(snapshot: Snapshot) -> None:
+            for line in changes.lines(snapshot):
+                console.print(line)
+
+        yield print_changes
         return
+    latest: deque[Text] = deque(maxlen=_CHANGES_SHOWN)
     with Live(console=console, auto_refresh=False) as live:
-        yield _LiveTable(live, url)
+
+        def draw(snapshot: Snapshot) -> None:
+            latest.extend(changes.lines(snapshot))
+            live.update(_screen(snapshot, url, latest), refresh=True)
+
+        yield draw
 
 
 class _StatusChanges:
@@ -57,42 +65,21 @@ class _StatusChanges:
         return found
 
 
-class _Lines:
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._changes = _StatusChanges()
-
-    def show(self, snapshot: Snapshot) -> None:
-        for line in self._changes.lines(snapshot):
-            self._console.print(line)
-
-
-class _LiveTable:
-    def __init__(self, live: Live, url: str) -> None:
-        self._live = live
-        self._url = url
-        self._changes = _StatusChanges()
-        self._lines: list[Text] = []
-
-    def show(self, snapshot: Snapshot) -> None:
-        self._lines = (self._lines + self._changes.lines(snapshot))[-_CHANGES_SHOWN:]
-        elapsed = precise_duration(snapshot.elapsed_s)
-        self._live.update(
-            Group(
-                "",
-                Text(f"Botpool demo  {elapsed}  {self._url}", style="bold"),
-                "",
-                _slots(snapshot),
-                "",
-                _queue(snapshot),
-                _bots_by_status(snapshot),
-                _progress(snapshot),
-                *_coolify_counts(snapshot),
-                "",
-                *self._lines,
-            ),
-            refresh=True,
-        )
+def _screen(snapshot: Snapshot, url: str, changes: Iterable[Text]) -> RenderableType:
+    elapsed = precise_duration(snapshot.elapsed_s)
+    return Group(
+        "",
+        Text(f"Botpool demo  {elapsed}  {url}", style="bold"),
+        "",
+        _slots(snapshot),
+        "",
+        _queue(snapshot),
+        _bots_by_status(snapshot),
+        _progress(snapshot),
+        *_coolify_counts(snapshot),
+        "",
+        *changes,
+    )
 
 
 def _slots(snapshot: Snapshot) -> Table:

@@ -10,13 +10,14 @@ from pathlib import Path
 import httpx
 
 from botpool.cli.demo.child_process import ChildProcess, child_process
-from botpool.cli.demo.scenario import PLATFORM, SLOTS
+from botpool.cli.demo.scenario import SLOTS
+from botpool.cli.emulate import coolify_settings
+from botpool.emulators.coolify import EmulatorConfig
 
 SCALE = 60
 REQUESTS_PER_MINUTE = 200
 """Coolify's limit, per emulated minute."""
 
-_IMAGE = "acme/meeting-bot:1.4"
 _TOKEN = "1|demo"  # noqa: S105 - the token of the emulator only
 _READY = re.compile(r"answers at (?P<url>http://\S+)")
 _TIMEOUT_S = 10.0
@@ -50,31 +51,11 @@ class EmulatedCoolify:
         )
 
     def settings(self, port: int) -> str:
-        """The settings of the demo's Botpool, with all times shortened like the emulator's."""
-        return f"""\
-[server]
-public_url = "http://127.0.0.1:{port}"
-
-[pools.{PLATFORM}]
-backend = "coolify"
-image = "{_IMAGE}"
-max_size = {SLOTS}
-
-[backends.coolify]
-url = "{self.url}"
-token = "{_TOKEN}"
-project_uuid = "emulated-project"
-server_uuid = "emulated-server"
-requests_per_minute = {REQUESTS_PER_MINUTE * SCALE}
-status_lag_s = {60 / SCALE}
-
-[deploy]
-poll_interval_s = {15 / SCALE}
-grace_s = {180 / SCALE}
-
-[agent]
-heartbeat_interval_ms = 500
-"""
+        """The settings of the demo's Botpool, with times shortened like the emulator's."""
+        config = EmulatorConfig(token=_TOKEN)
+        common = coolify_settings(self.url, config, SCALE, port=port, max_size=SLOTS)
+        # `common` ends in the section [deploy].
+        return f"{common}grace_s = {180 / SCALE}\n\n[agent]\nheartbeat_interval_ms = 500\n"
 
 
 @contextmanager

@@ -43,11 +43,11 @@ def _run_bots(out: Console, installation: DemoInstallation) -> Snapshot:
     coolify = installation.coolify
     with (
         Client(installation.url, installation.key) as client,
-        display_on(out, installation.url) as display,
+        display_on(out, installation.url) as show,
     ):
         last = None
         for last in run_bots(client, BOTS, count=coolify.counts if coolify else None):
-            display.show(last)
+            show(last)
     assert last is not None
     return last
 

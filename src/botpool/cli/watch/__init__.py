@@ -1,7 +1,7 @@
 """`botpool watch`: the pools, live in the terminal.
 
-Each change in the stream makes the command load the pools and slots again, at most once a second,
-so the screen always shows a complete state. Without a terminal, the command prints each change.
+After a change in the stream, the command loads the pools and slots again, at most once a second, so
+the screen always shows a complete state. Without a terminal, the command prints each change.
 """
 
 from typing import TYPE_CHECKING

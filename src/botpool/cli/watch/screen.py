@@ -7,8 +7,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from botpool.cli.formatting import sanitised, transition
-from botpool.cli.tables import longest_wait, percentage
-from botpool.cli.times import duration, duration_of_ms
+from botpool.cli.tables import pool_figures
+from botpool.cli.times import duration
 from botpool.client import Change, Pool, Slot
 
 TILES = {
@@ -66,21 +66,9 @@ def _header(snapshot: Snapshot) -> Text:
     return header.append(f"○ not live{since}: {sanitised(snapshot.problem)}", style="bold yellow")
 
 
-def _figures(pool: Pool, age_s: float) -> tuple[str, ...]:
-    return (
-        sanitised(pool.platform),
-        f"{pool.size}/{pool.max_size}",
-        str(pool.queue_depth),
-        longest_wait(pool, age_s),
-        percentage(pool.warm_hit_ratio),
-        duration_of_ms(pool.time_to_running_p50_ms),
-        duration_of_ms(pool.time_to_running_p95_ms),
-    )
-
-
 def _pools(snapshot: Snapshot, width: int) -> list[Text]:
     """For each pool a line of figures in aligned columns, then its slots."""
-    figures = [_figures(pool, snapshot.age_s) for pool in snapshot.pools]
+    figures = [pool_figures(pool, snapshot.age_s) for pool in snapshot.pools]
     widths = [max(map(len, column)) for column in zip(_COLUMNS, *figures, strict=True)]
     header = "  ".join(f"{name:<{wide}}" for name, wide in zip(_COLUMNS, widths, strict=True))
     lines = [Text(header, style="dim")]

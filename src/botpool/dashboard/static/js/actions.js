@@ -1,139 +1,142 @@
-/** What people can do here. Each says what it will do; what hurts a bot asks its question first. */
-import { inDialog } from "./dialogs.js";
-import { make } from "./dom.js";
-import { ask } from "./http.js";
-import { hasBot, isBeforeTheCall, isFinal } from "./states.js";
-import { announce } from "./toasts.js";
-import { spoken } from "./wording.js";
-import { learn } from "./world.js";
+/** Operator actions on bots, slots and pools. Actions that end a bot ask for confirmation first.
+ *
+ * An action has a `label` and a `description` for its button, `run()`, and `result(response)` for
+ * the message afterwards. `destructive` actions open a dialog with `title` and `confirmLabel`.
+ * `disabledReason` disables the button. */
+import { openDialog } from "./dialogs.js";
+import { html } from "./dom.js";
+import { statusLabel } from "./format.js";
+import { fetchJson } from "./http.js";
+import { update } from "./model.js";
+import { hasBot, hasNotStarted, isFinal } from "./statuses.js";
+import { showToast } from "./toasts.js";
 
-const post = (path) => ask(path, { method: "POST" });
+const post = (path) => fetchJson(path, { method: "POST" });
 
-/** The actions for a bot as it is now. */
+/** The actions for a bot in its current status. */
 export function botActions(bot) {
   if (isFinal(bot.status)) return [];
-  const early = isBeforeTheCall(bot.status);
+  const early = hasNotStarted(bot.status);
   return [
     {
-      verb: early ? "Cancel" : "Ask to leave",
-      question: early ? `Cancel bot ${bot.id}?` : `Ask bot ${bot.id} to leave?`,
-      answer: early ? "Cancel the bot" : "Ask to leave",
-      does: early
-        ? `Bot ${bot.id} has not joined yet. It is cancelled, and its place goes to the next.`
-        : `Bot ${bot.id} is told to leave with its next heartbeat. ` +
-          "If it has not left after 30 seconds, it is stopped.",
-      hurts: true,
-      off: bot.status === "LEAVING" && "It has been asked to leave already.",
-      work: () => ask(`v1/bots/${bot.id}`, { method: "DELETE" }),
-      tell: (answer) => `Bot ${bot.id}: ${spoken(answer.bot.status)}`,
+      label: early ? "Cancel" : "Ask to leave",
+      title: early ? `Cancel bot ${bot.id}?` : `Ask bot ${bot.id} to leave?`,
+      confirmLabel: early ? "Cancel the bot" : "Ask to leave",
+      description: early
+        ? `Bot ${bot.id} has not joined yet. Botpool cancels it and frees its slot.`
+        : `Bot ${bot.id} gets the request to leave with its next heartbeat. ` +
+          "If it has not left after 30 seconds, Botpool stops it.",
+      destructive: true,
+      disabledReason: bot.status === "LEAVING" && "The bot already has a request to leave.",
+      run: () => fetchJson(`v1/bots/${bot.id}`, { method: "DELETE" }),
+      result: (response) => `Bot ${bot.id}: ${statusLabel(response.bot.status)}`,
     },
   ];
 }
 
-/** The actions for a slot as it is now. */
+/** The actions for a slot in its current status. */
 export function slotActions(slot) {
   const { id, name, assignedBotId: bot } = slot;
   const occupied = hasBot(slot.status);
-  const going = slot.status === "deleting" && "It is being deleted.";
-  const tell = (answer) =>
-    `${name}: ${answer.slot.cordoned ? "cordoned, " : ""}${answer.slot.status}`;
+  const deleting = slot.status === "deleting" && "The slot is being deleted.";
+  const result = (response) =>
+    `${name}: ${response.slot.cordoned ? "cordoned, " : ""}${response.slot.status}`;
   return [
     {
-      verb: slot.cordoned ? "Uncordon" : "Cordon",
-      does: slot.cordoned
-        ? "Lets it take bots again."
-        : "Lets it finish its bot and take no other.",
-      off: going,
-      work: () => post(`v1/slots/${id}/${slot.cordoned ? "uncordon" : "cordon"}`),
-      tell,
+      label: slot.cordoned ? "Uncordon" : "Cordon",
+      description: slot.cordoned
+        ? "Lets the slot take bots again."
+        : "Lets the slot finish its bot and take no other.",
+      disabledReason: deleting,
+      run: () => post(`v1/slots/${id}/${slot.cordoned ? "uncordon" : "cordon"}`),
+      result,
     },
     {
-      verb: "Recover",
-      question: `Recover ${name}?`,
-      does: occupied
-        ? `Resets the slot now. Bot ${bot} is tried again if it is still deploying; ` +
-          "if it runs, it fails."
-        : "Stops whatever runs there, sees that it has stopped, and makes the slot ready.",
-      hurts: occupied,
-      off: going,
-      work: () => post(`v1/slots/${id}/recover`),
-      tell,
+      label: "Recover",
+      title: `Recover ${name}?`,
+      description: occupied
+        ? `Resets the slot now. Bot ${bot} is retried if it is still deploying; ` +
+          "it fails if it runs."
+        : "Stops the container, confirms the stop, and makes the slot available.",
+      destructive: occupied,
+      disabledReason: deleting,
+      run: () => post(`v1/slots/${id}/recover`),
+      result,
     },
     {
-      verb: "Release",
-      question: `Release ${name}?`,
-      does:
-        `Takes the slot away from bot ${bot}, which fails with the code “operator”. ` +
-        "Its container is stopped.",
-      hurts: true,
-      off: going || (!occupied && "There is no bot in it."),
-      work: () => post(`v1/slots/${id}/release`),
-      tell,
+      label: "Release",
+      title: `Release ${name}?`,
+      description:
+        `Takes the slot from bot ${bot} and stops its container. ` +
+        "The bot fails with the code “operator”.",
+      destructive: true,
+      disabledReason: deleting || (!occupied && "The slot has no bot."),
+      run: () => post(`v1/slots/${id}/release`),
+      result,
     },
     {
-      verb: "Delete",
-      question: `Delete ${name}?`,
-      does: occupied
+      label: "Delete",
+      title: `Delete ${name}?`,
+      description: occupied
         ? `Deletes the slot and its container. Bot ${bot} fails.`
-        : "Deletes the slot and its container. The pool makes another when it needs one, " +
-          "which starts cold.",
-      hurts: true,
-      off: going,
-      work: () => ask(`v1/slots/${id}${occupied ? "?force=true" : ""}`, { method: "DELETE" }),
-      tell: () => `${name} is being deleted`,
+        : "Deletes the slot and its container. The pool creates a new slot when it needs one; " +
+          "the first start of a new slot is cold.",
+      destructive: true,
+      disabledReason: deleting,
+      run: () => fetchJson(`v1/slots/${id}${occupied ? "?force=true" : ""}`, { method: "DELETE" }),
+      result: () => `${name} is being deleted`,
     },
   ];
 }
 
+/** The actions for a pool. */
 export function poolActions(pool) {
   const { platform, drained } = pool;
   return [
     {
-      verb: drained ? "Undrain" : "Drain",
-      question: `Drain ${platform}?`,
-      does: drained
-        ? "Opens the pool again: its slots are uncordoned and take bots."
-        : `Cordons all slots of ${platform} and admits nobody new: requests are refused ` +
-          "with 503. Bots that run stay; " +
-          "the queue waits, or expires.",
-      hurts: !drained,
-      work: () => post(`v1/pools/${platform}/${drained ? "undrain" : "drain"}`),
-      tell: () => `${platform} is ${drained ? "open again" : "drained"}`,
+      label: drained ? "Undrain" : "Drain",
+      title: `Drain ${platform}?`,
+      description: drained
+        ? "Uncordons all slots of the pool, which then takes bots again."
+        : `Cordons all slots of ${platform} and refuses new bots with 503. ` +
+          "Running bots continue; queued bots wait until they expire.",
+      destructive: !drained,
+      run: () => post(`v1/pools/${platform}/${drained ? "undrain" : "drain"}`),
+      result: () => `${platform} is ${drained ? "open again" : "drained"}`,
     },
   ];
 }
 
-/** A button that does it. `after` is told the answer, so that the result is seen at once. */
-export function actionButton(action, after = () => {}) {
-  const button = make("button", {
+/** A button for an action. Calls `onDone` with the response after success. */
+export function actionButton(action, onDone = () => {}) {
+  return html("button", {
     type: "button",
-    class: action.hurts ? "quiet hurts" : "quiet",
-    disabled: Boolean(action.off),
-    title: action.off || action.does,
-    text: action.verb,
-    click: () => perform(action, after),
+    class: action.destructive ? "quiet destructive" : "quiet",
+    disabled: Boolean(action.disabledReason),
+    title: action.disabledReason || action.description,
+    text: action.label,
+    click: () => perform(action, onDone),
   });
-  return button;
 }
 
-async function perform(action, after) {
-  let answer;
-  const work = async () => {
-    answer = await action.work();
+async function perform(action, onDone) {
+  let response;
+  const run = async () => {
+    response = await action.run();
   };
-  if (action.hurts) {
-    const { question, does, verb, answer: yes = verb } = action;
-    const content = make("p", { text: does });
-    if (!(await inDialog({ title: question, content, verb: yes, hurts: true, work }))) return;
+  if (action.destructive) {
+    const { title, description, label, confirmLabel = label } = action;
+    const content = html("p", { text: description });
+    if (!(await openDialog({ title, content, confirmLabel, destructive: true, run }))) return;
   } else {
     try {
-      await work();
+      await run();
     } catch (error) {
-      announce(`${action.verb}: ${error.message}`, "bad");
+      showToast(`${action.label}: ${error.message}`, "bad");
       return;
     }
   }
-  learn(answer);
-  announce(action.tell(answer));
-  after(answer);
+  update(response);
+  showToast(action.result(response));
+  onDone(response);
 }

@@ -1,47 +1,51 @@
-/** One dialog for everything that needs an answer: what will happen, and a way out. */
-import { make } from "./dom.js";
+/** A modal dialog with a form, a confirm button and a cancel button. */
+import { html } from "./dom.js";
 
-/** Resolves with true when `work` was done; its error is shown in the dialog, which stays. */
-export function inDialog({ title, content, verb, hurts = false, work }) {
+/** Open a dialog. Resolves with true after `run(form)` succeeded, with false after a cancel. An
+ * error of `run` appears in the dialog, which stays open. */
+export function openDialog({ title, content, confirmLabel, destructive = false, run }) {
   return new Promise((resolve) => {
     let done = false;
-    const trouble = make("p", { class: "trouble", role: "alert" });
-    const confirm = make("button", { class: hurts ? "danger" : "primary", text: verb });
-    const cancel = make("button", {
+    const errorText = html("p", { class: "error", role: "alert" });
+    const confirm = html("button", {
+      class: destructive ? "danger" : "primary",
+      text: confirmLabel,
+    });
+    const cancel = html("button", {
       type: "button",
       class: "quiet",
       text: "Not now",
       click: () => dialog.close(),
     });
-    const form = make(
+    const form = html(
       "form",
       { submit },
-      make("h2", { id: "dialog-title", text: title }),
+      html("h2", { id: "dialog-title", text: title }),
       content,
-      trouble,
-      make("div", { class: "buttons" }, cancel, confirm),
+      errorText,
+      html("div", { class: "buttons" }, cancel, confirm),
     );
-    const dialog = make("dialog", { "aria-labelledby": "dialog-title", close: end }, form);
+    const dialog = html("dialog", { "aria-labelledby": "dialog-title", close: finish }, form);
 
     async function submit(event) {
       event.preventDefault();
       confirm.disabled = true;
-      trouble.textContent = "";
+      errorText.textContent = "";
       try {
-        await work(form);
+        await run(form);
         done = true;
         dialog.close();
       } catch (error) {
-        trouble.textContent = error.message;
+        errorText.textContent = error.message;
         confirm.disabled = false;
       }
     }
-    function end() {
+    function finish() {
       dialog.remove();
       resolve(done);
     }
     document.body.append(dialog);
     dialog.showModal();
-    if (hurts) cancel.focus();
+    if (destructive) cancel.focus();
   });
 }

@@ -1,12 +1,13 @@
-/** Elements, made and changed one by one. Everything from the server is written as text: the
- * page's policy lets no text become markup. */
+/** Creates and updates DOM elements. Text from the server is set as text, never as markup. */
 
-/** `attributes`: functions listen, `text` is the content, true/false/null as HTML has them. */
-export function make(tag, attributes = {}, ...children) {
+/** Create an HTML element. In `attributes`, a function is an event listener, `text` is the text
+ * content, and true, false and null set or remove a boolean attribute. */
+export function html(tag, attributes = {}, ...children) {
   return build(document.createElement(tag), attributes, children);
 }
 
-export function drawn(tag, attributes = {}, ...children) {
+/** Create an SVG element, with the same arguments as `html`. */
+export function svg(tag, attributes = {}, ...children) {
   return build(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
@@ -14,7 +15,7 @@ function build(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value);
     else if (name === "text") element.textContent = value;
-    else assign(element, name, value);
+    else setAttribute(element, name, value);
   }
   element.append(
     ...children.flat(Infinity).filter((child) => child !== null && child !== undefined),
@@ -22,38 +23,39 @@ function build(element, attributes, children) {
   return element;
 }
 
-/** Set what is new: an attribute written twice costs a style pass for nothing. */
-export function assign(element, name, value) {
+/** Set an attribute if its value changed: setting an equal value would still cost a style pass. */
+export function setAttribute(element, name, value) {
   if (value === null || value === undefined || value === false) element.removeAttribute(name);
   else if (element.getAttribute(name) !== String(value === true ? "" : value)) {
     element.setAttribute(name, value === true ? "" : value);
   }
 }
 
-/** Write only what is new: the page stays smooth, and a notice is read aloud once. */
-export function write(node, text) {
+/** Set the text if it changed, so that a screen reader announces a notice only once. */
+export function setText(node, text) {
   if (node.textContent !== String(text)) node.textContent = text;
 }
 
-/** A length in CSS that follows data, which no stylesheet can know. */
-export function measure(element, name, value) {
+/** Set a CSS property of one element if its value changed. */
+export function setStyle(element, name, value) {
   if (element.style.getPropertyValue(name) !== value) element.style.setProperty(name, value);
 }
 
-const known = new WeakMap();
+const childrenByKey = new WeakMap();
 
-/** Make the children of `parent` follow `items`, one element for each key: kept, moved, removed. */
-export function follow(parent, items, keyOf, create, fill = () => {}) {
-  const before = known.get(parent) ?? new Map();
+/** Make the children of `parent` match `items`: keep, create, move and remove elements by key, and
+ * call `fill(element, item)` for each. */
+export function syncChildren(parent, items, keyOf, create, fill = () => {}) {
+  const before = childrenByKey.get(parent) ?? new Map();
   const after = new Map();
   for (const item of items) after.set(keyOf(item), before.get(keyOf(item)) ?? create(item));
   before.forEach((element, key) => after.has(key) || element.remove());
-  let place = parent.firstElementChild;
+  let next = parent.firstElementChild;
   for (const item of items) {
     const element = after.get(keyOf(item));
-    if (element === place) place = place.nextElementSibling;
-    else parent.insertBefore(element, place);
+    if (element === next) next = next.nextElementSibling;
+    else parent.insertBefore(element, next);
     fill(element, item);
   }
-  known.set(parent, after);
+  childrenByKey.set(parent, after);
 }

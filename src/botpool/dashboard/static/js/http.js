@@ -1,9 +1,9 @@
-/** Requests to the server that served this page, and its clock. */
+/** Requests to the server that served this page, and the server's clock. */
 
-const PATIENCE_MS = 15_000;
+const TIMEOUT_MS = 15_000;
 
-/** The server refused, or did not answer at all: then the status is 0. */
-export class Trouble extends Error {
+/** The server refused a request. Status 0: the server did not answer. */
+export class RequestError extends Error {
   constructor(status, message, fields = []) {
     super(message);
     this.status = status;
@@ -11,26 +11,29 @@ export class Trouble extends Error {
   }
 }
 
-let ahead = 0;
+let clockOffsetMs = 0;
 
-/** The server's time. Ages must be true also where this computer's clock is wrong. */
-export const now = () => Date.now() + ahead;
+/** The server's time, so that ages are right even if this computer's clock is wrong. */
+export const serverNow = () => Date.now() + clockOffsetMs;
 
-export async function open(path, options = {}) {
-  const answer = await fetch(path, { cache: "no-store", ...options }).catch(() => {
-    throw new Trouble(0, "the server does not answer.");
+/** Send a request and return the response, whose body is not read yet. */
+export async function fetchResponse(path, options = {}) {
+  const response = await fetch(path, { cache: "no-store", ...options }).catch(() => {
+    throw new RequestError(0, "the server does not answer.");
   });
-  keepTime(answer);
-  if (answer.ok) return answer;
-  if (answer.status === 401) {
-    dispatchEvent(new Event("botpool:refused"));
-    throw new Trouble(401, "The session had ended, so nothing was done. Try again.");
+  readClock(response);
+  if (response.ok) return response;
+  if (response.status === 401) {
+    dispatchEvent(new Event("botpool:unauthorized"));
+    throw new RequestError(401, "The session had ended, so nothing changed. Try again.");
   }
-  const problem = await answer.json().catch(() => ({}));
-  throw new Trouble(answer.status, problem.detail ?? `it said ${answer.status}.`, problem.errors);
+  const problem = await response.json().catch(() => ({}));
+  const detail = problem.detail ?? `the server answered ${response.status}.`;
+  throw new RequestError(response.status, detail, problem.errors);
 }
 
-export async function ask(path, { body, ...options } = {}) {
+/** Send a request and return the JSON of its response. */
+export async function fetchJson(path, { body, ...options } = {}) {
   const content =
     body === undefined
       ? {}
@@ -38,13 +41,15 @@ export async function ask(path, { body, ...options } = {}) {
           body: JSON.stringify(body),
           headers: { ...options.headers, "Content-Type": "application/json" },
         };
-  const signal = AbortSignal.timeout(PATIENCE_MS);
-  const answer = await open(path, { signal, ...options, ...content });
-  return answer.status === 204 ? {} : answer.json();
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const response = await fetchResponse(path, { signal, ...options, ...content });
+  return response.status === 204 ? {} : response.json();
 }
 
-/** The header has whole seconds: less than two of difference are no difference. */
-function keepTime(answer) {
-  const told = Date.parse(answer.headers.get("Date"));
-  if (!Number.isNaN(told)) ahead = Math.abs(told - Date.now()) > 2_000 ? told - Date.now() : 0;
+/** The Date header has whole seconds, so a difference of less than two seconds means nothing. */
+function readClock(response) {
+  const serverTime = Date.parse(response.headers.get("Date"));
+  if (Number.isNaN(serverTime)) return;
+  const offset = serverTime - Date.now();
+  clockOffsetMs = Math.abs(offset) > 2_000 ? offset : 0;
 }

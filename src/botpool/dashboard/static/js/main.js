@@ -1,15 +1,15 @@
-/** Puts the page together: who is signed in, which view is open, whether it is live. */
-import { announce } from "./toasts.js";
-import { assign, follow, make, write } from "./dom.js";
-import { now } from "./http.js";
-import { stayLive } from "./live.js";
-import { routed } from "./router.js";
-import { sendBot } from "./sending.js";
+/** Starts the dashboard: the navigation, the open view, and the connection status. */
+import { html, setAttribute, setText, syncChildren } from "./dom.js";
+import { serverNow } from "./http.js";
+import { runLiveUpdates } from "./live-updates.js";
+import { model } from "./model.js";
+import { currentRoute } from "./router.js";
+import { sendBot } from "./send-bot.js";
 import * as session from "./session.js";
-import { world } from "./world.js";
+import { showToast } from "./toasts.js";
 
 const find = (id) => document.getElementById(id);
-const [place, nav, live, notice, send, signOut] = [
+const [viewRoot, nav, connection, notice, sendButton, signOutButton] = [
   "view",
   "nav",
   "live",
@@ -23,47 +23,47 @@ const VIEWS = [
   ["#/bots", "Bots"],
   ["#/slots", "Slots"],
 ];
-const LIVE = { live: "Live", slow: "Every 5 s", lost: "Not live", "signed-out": "" };
+const STATE_LABELS = { live: "Live", polling: "Every 5 s", lost: "Not live", "signed-out": "" };
 
-let shown = null;
+let openedView = null;
 
-/** Each view opens as `{refresh, changed, tick, close}`; those it has no use for are left out. */
+/** Open the view of the current address. Views return any of `{refresh, changed, tick, close}`. */
 function openView() {
-  if (place.hidden) return;
-  shown?.close?.();
-  const { view, id, query } = routed();
-  place.replaceChildren();
-  shown = view.open(place, { id, query });
+  if (viewRoot.hidden) return;
+  openedView?.close?.();
+  const { view, id, query } = currentRoute();
+  viewRoot.replaceChildren();
+  openedView = view.open(viewRoot, { id, query });
   document.title = `${view.title(id)} · Botpool`;
   for (const link of nav.children) {
-    const mine =
+    const current =
       link.hash === "#/" ? /^(#\/?)?$/.test(location.hash) : location.hash.startsWith(link.hash);
-    assign(link, "aria-current", mine ? "page" : null);
+    setAttribute(link, "aria-current", current ? "page" : null);
   }
 }
 
 function showNav() {
-  const shownViews = VIEWS.filter(([address]) => world.mayOperate || address !== "#/slots");
-  follow(
+  const visible = VIEWS.filter(([address]) => model.isOperator || address !== "#/slots");
+  syncChildren(
     nav,
-    shownViews,
+    visible,
     ([address]) => address,
     ([address, name]) =>
-      make("a", { href: address }, make("span", { text: name }), make("span", { class: "badge" })),
+      html("a", { href: address }, html("span", { text: name }), html("span", { class: "badge" })),
   );
-  const waiting = world.pools.reduce((sum, pool) => sum + pool.queueDepth, 0);
-  write(nav.querySelector("[href='#/queue'] .badge"), waiting || "");
+  const queued = model.pools.reduce((sum, pool) => sum + pool.queueDepth, 0);
+  setText(nav.querySelector("[href='#/queue'] .badge"), queued || "");
 }
 
 function showState(state, text) {
-  assign(live, "data-state", state);
-  write(live, LIVE[state]);
-  write(notice, state === "lost" ? `Not live, trying again: ${text}` : "");
-  place.classList.toggle("stale", state === "lost");
+  setAttribute(connection, "data-state", state);
+  setText(connection, STATE_LABELS[state]);
+  setText(notice, state === "lost" ? `Not live, retrying: ${text}` : "");
+  viewRoot.classList.toggle("stale", state === "lost");
+  if (state === "lost" && viewRoot.hidden) return; // nothing is loaded yet
   const signedIn = state !== "signed-out";
-  if (signedIn && state === "lost" && place.hidden) return; // nothing to show yet
-  const opens = place.hidden && signedIn;
-  place.hidden = nav.hidden = send.hidden = signOut.hidden = !signedIn;
+  const opens = viewRoot.hidden && signedIn;
+  viewRoot.hidden = nav.hidden = sendButton.hidden = signOutButton.hidden = !signedIn;
   if (opens) {
     showNav();
     openView();
@@ -71,26 +71,26 @@ function showState(state, text) {
 }
 
 addEventListener("hashchange", () => {
-  if (session.readAddress()) return;
+  if (session.signInFromAddress()) return;
   openView();
   find("main").focus({ preventScroll: true });
   scrollTo(0, 0);
 });
-send.addEventListener("click", () => sendBot());
-signOut.addEventListener("click", async () => {
-  await session.close().catch((error) => announce(error.message, "bad"));
+sendButton.addEventListener("click", () => sendBot());
+signOutButton.addEventListener("click", async () => {
+  await session.signOut().catch((error) => showToast(error.message, "bad"));
   location.reload();
 });
-setInterval(() => document.hidden || shown?.tick?.(now()), 1_000);
+setInterval(() => document.hidden || openedView?.tick?.(serverNow()), 1_000);
 
-stayLive({
+runLiveUpdates({
   onState: showState,
-  onBatch(changes, cameOrWent) {
+  onBatch(changes, slotsCreatedOrDeleted) {
     showNav();
-    shown?.changed?.(changes, cameOrWent);
+    openedView?.changed?.(changes, slotsCreatedOrDeleted);
   },
   onLoaded() {
     showNav();
-    shown?.refresh?.();
+    openedView?.refresh?.();
   },
 });

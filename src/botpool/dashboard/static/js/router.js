@@ -1,4 +1,4 @@
-/** Views by address: `#/bots/7`, `#/bots?status=FAILED`. An address can be sent to a colleague. */
+/** Maps addresses such as `#/bots/7` and `#/bots?status=FAILED` to views. */
 import * as bot from "./views/bot.js";
 import * as bots from "./views/bots.js";
 import * as overview from "./views/overview.js";
@@ -15,8 +15,8 @@ const ROUTES = [
   [/^\/slots\/(\d+)$/, slot],
 ];
 
-/** The view for the present address: `{open, id, query}`. */
-export function routed() {
+/** The view for the current address: `{view, id, query}`. An unknown address opens the overview. */
+export function currentRoute() {
   const [path, query] = location.hash.slice(1).split("?");
   for (const [pattern, view] of ROUTES) {
     const found = path.match(pattern);

@@ -1,76 +1,79 @@
-/** The key, entered once or taken from the address, and exchanged for a cookie that no script can
- * read. Without a session the page waits here, and goes on where it was. The key is asked for above
- * everything, also above a dialog that somebody is filling in: it is still there afterwards. */
-import { Trouble, ask } from "./http.js";
+/** Signs in with an API key and out again. The server keeps the session in a cookie that scripts
+ * cannot read. The sign-in dialog opens above any other dialog, whose contents stay. */
+import { fetchJson, RequestError } from "./http.js";
 
 const find = (id) => document.getElementById(id);
 const [dialog, text, input] = ["sign-in", "sign-in-text", "key"].map(find);
 const form = dialog.firstElementChild;
-const NOT_VALID = "This key is not valid. It may be mistyped, or revoked.";
-const ENDED = "The session has ended. Enter a key to go on.";
+const NOT_VALID = "This key is not valid. It may be mistyped or revoked.";
+const ENDED = "The session has ended. Enter a key to continue.";
 
-let key = keyFromAddress();
-let wasOpen = false;
-let entered = () => {};
+let pendingKey = takeKeyFromAddress();
+let wasSignedIn = false;
+let onKeyEntered = () => {};
 
-/** The key after `#key=`, which then leaves the address bar and the history. */
-function keyFromAddress() {
-  const [, found] = location.hash.split("#key=");
-  if (found) history.replaceState(null, "", location.pathname + location.search);
-  return found;
+/** The key after `#key=`. Removes it from the address bar and the browser's history. */
+function takeKeyFromAddress() {
+  const [, key] = location.hash.split("#key=");
+  if (key) history.replaceState(null, "", location.pathname + location.search);
+  return key;
 }
 
-/** Exchange a key that waits. It is kept until the server has taken or refused it. */
-export async function open() {
-  if (!key) return;
-  if (!/^[!-~]+$/.test(key)) throw new Trouble(401, NOT_VALID); // no header could carry it
-  await ask("v1/session", { method: "POST", headers: { Authorization: `Bearer ${key}` } });
-  key = null;
+/** Exchange the pending key, if any, for a session. Keeps the key until the server has answered. */
+export async function signInWithPendingKey() {
+  if (!pendingKey) return;
+  // A header cannot carry other characters.
+  if (!/^[!-~]+$/.test(pendingKey)) throw new RequestError(401, NOT_VALID);
+  const headers = { Authorization: `Bearer ${pendingKey}` };
+  await fetchJson("v1/session", { method: "POST", headers });
+  pendingKey = null;
 }
 
-export function opened() {
-  wasOpen = true;
+/** Close the sign-in dialog: the session works. */
+export function markSignedIn() {
+  wasSignedIn = true;
   dialog.close();
 }
 
-/** The server knows no session: resolves when somebody has entered a key. */
-export function enterKey() {
-  if (key) text.textContent = NOT_VALID;
-  else if (wasOpen) text.textContent = ENDED;
-  text.classList.toggle("trouble", Boolean(key) || wasOpen);
-  key = null;
-  wasOpen = false;
+/** Open the sign-in dialog. Resolves after the user has entered a key. */
+export function promptForKey() {
+  if (pendingKey) text.textContent = NOT_VALID;
+  else if (wasSignedIn) text.textContent = ENDED;
+  text.classList.toggle("error", Boolean(pendingKey) || wasSignedIn);
+  pendingKey = null;
+  wasSignedIn = false;
   if (!dialog.open) dialog.showModal();
   input.focus();
   return new Promise((resolve) => {
-    entered = resolve;
+    onKeyEntered = resolve;
   });
 }
 
-export async function close() {
-  await ask("v1/session", { method: "DELETE" });
+export async function signOut() {
+  await fetchJson("v1/session", { method: "DELETE" });
   text.textContent = "You are signed out.";
 }
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  key = input.value.split("#key=").at(-1).trim(); // the whole address will do, too
+  pendingKey = input.value.split("#key=").at(-1).trim(); // a whole address is accepted too
   form.reset();
-  entered();
+  onKeyEntered();
 });
 
-/** Without a key there is nowhere else to go. */
+/** Escape must not close the dialog: the page shows nothing without a key. */
 dialog.addEventListener("cancel", (event) => event.preventDefault());
 
-/** Somebody pasted the whole address, with its key, into an open page. */
-export function readAddress() {
-  const found = keyFromAddress();
-  if (!found) return false;
-  key = found;
+/** Sign in with a key that was pasted into the address of the open page. Returns false if the
+ * address has no key. */
+export function signInFromAddress() {
+  const key = takeKeyFromAddress();
+  if (!key) return false;
+  pendingKey = key;
   if (!dialog.open)
-    open()
+    signInWithPendingKey()
       .catch(() => {})
       .then(() => location.reload());
-  else entered();
+  else onKeyEntered();
   return true;
 }

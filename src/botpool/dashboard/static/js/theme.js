@@ -1,8 +1,8 @@
-/** Light or dark: as the system has it, until somebody says otherwise. Runs before the first
- * paint, so that nobody is blinded by the wrong one for a moment. */
+/** The colour scheme: that of the system, light or dark. Runs before the first paint, so that the
+ * page does not flash in the wrong colours. */
 (() => {
   const ORDER = ["auto", "light", "dark"];
-  const SIGNS = { auto: "◐", light: "☀", dark: "☾" };
+  const ICONS = { auto: "◐", light: "☀", dark: "☾" };
   const stored = localStorage.getItem("botpool.theme");
   let theme = ORDER.includes(stored) ? stored : "auto";
   const apply = () => {
@@ -12,8 +12,8 @@
   addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("theme");
     const label = () => {
-      button.textContent = SIGNS[theme];
-      button.setAttribute("aria-label", `Colours: ${theme}. Change them.`);
+      button.textContent = ICONS[theme];
+      button.setAttribute("aria-label", `Colours: ${theme}. Change.`);
       button.title = `Colours: ${theme}`;
     };
     label();

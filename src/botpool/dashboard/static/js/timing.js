@@ -1,21 +1,22 @@
-/** Waiting, and not asking too often. */
+/** Sleeping and throttling. */
 
-export const pause = (ms) =>
+export const sleep = (ms) =>
   new Promise((resolve) => {
     setTimeout(resolve, ms);
   });
 
-/** `work` at once, then at most every so often, and once more for what came in between. Its
- * errors are dropped: the stream tells of a server that is gone. `stop()` ends it. */
-export function throttled(work, period) {
-  let [busy, again, stopped] = [false, false, false];
+/** A function that runs `work` at once, then at most once per `periodMs`, with one more run for the
+ * calls in between. Request errors are dropped, because the event stream reports a lost server.
+ * `stop()` ends it. */
+export function throttle(work, periodMs) {
+  let [running, again, stopped] = [false, false, false];
   async function run() {
-    again = busy;
-    if (busy || stopped) return;
-    busy = true;
+    again = running;
+    if (running || stopped) return;
+    running = true;
     await work().catch((error) => error.status === undefined && console.error(error));
-    await pause(period);
-    busy = false;
+    await sleep(periodMs);
+    running = false;
     if (again) run();
   }
   run.stop = () => {

@@ -1,16 +1,17 @@
-/** What was done, told at once and read aloud, then gone by itself. */
-import { make } from "./dom.js";
+/** Short messages about results. A screen reader announces them; they disappear after a while. */
+import { html } from "./dom.js";
 
-const SHOWN_MS = 7_000;
+const VISIBLE_MS = 7_000;
+const VISIBLE_WITH_LINK_MS = 20_000;
 
-/** `kind`: good or bad. `link`: where to look further, as [text, address]. */
-export function announce(text, kind = "good", link = null) {
-  const toast = make(
+/** `kind`: good or bad. `link`: [text, address]. */
+export function showToast(text, kind = "good", link = null) {
+  const toast = html(
     "p",
     { class: `toast ${kind}` },
-    make("span", { text }),
-    link && make("a", { href: link[1], text: link[0] }),
-    make("button", {
+    html("span", { text }),
+    link && html("a", { href: link[1], text: link[0] }),
+    html("button", {
       type: "button",
       class: "quiet icon",
       "aria-label": "Dismiss",
@@ -19,5 +20,5 @@ export function announce(text, kind = "good", link = null) {
     }),
   );
   document.getElementById("toasts").append(toast);
-  setTimeout(() => toast.remove(), SHOWN_MS);
+  setTimeout(() => toast.remove(), link ? VISIBLE_WITH_LINK_MS : VISIBLE_MS);
 }

@@ -1,24 +1,25 @@
-/** Shapes of charts, drawn in a box of 60 by 100 that stretches to its place. */
-import { drawn } from "../dom.js";
+/** Chart shapes as SVG: one unit wide per value, 100 high, stretched to the available space. */
+import { svg } from "../dom.js";
 
 const HEIGHT = 100;
 
 const box = (width, ...shapes) =>
-  drawn(
+  svg(
     "svg",
     { viewBox: `0 0 ${width} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" },
     shapes,
   );
 
-/** At least one, so that nothing is divided by nothing and a quiet hour lies flat. */
+/** The largest value, at least 1, which avoids a division by zero. */
 const topOf = (values) => Math.max(1, ...values.filter((value) => value !== null));
 
+/** A bar chart. */
 export function bars(values) {
   const top = topOf(values);
   const shapes = values.map(
     (value, index) =>
       value > 0 &&
-      drawn("rect", {
+      svg("rect", {
         x: index + 0.12,
         width: 0.76,
         y: HEIGHT - (HEIGHT * value) / top,
@@ -26,35 +27,35 @@ export function bars(values) {
         class: "arrivals",
       }),
   );
-  return { drawing: box(values.length, shapes.filter(Boolean)), top };
+  return { element: box(values.length, shapes.filter(Boolean)), top };
 }
 
-/** Series of numbers; null is a gap. With `filled`, the first has an area below it. */
+/** Line charts of several series; null is a gap. `filled` fills the area below the first series. */
 export function lines(series, classes, filled = false) {
   const top = topOf(series.flat());
   const shapes = series.flatMap((values, index) => {
     const runs = runsOf(values).map((run) =>
       run.map(([at, value]) => [at + 0.5, HEIGHT - (96 * value) / top]),
     );
-    const area = filled && index === 0 && runs.map(closed).join("");
+    const area = filled && index === 0 && runs.map(areaPath).join("");
     return [
-      area && drawn("path", { d: area, class: `${classes[index]} filled` }),
-      drawn("path", { d: runs.map(through).join(""), class: `${classes[index]} line` }),
+      area && svg("path", { d: area, class: `${classes[index]} filled` }),
+      svg("path", { d: runs.map(linePath).join(""), class: `${classes[index]} line` }),
     ].filter(Boolean);
   });
-  return { drawing: box(series[0].length, shapes), top };
+  return { element: box(series[0].length, shapes), top };
 }
 
-/** A line through points; one that stands alone is a dot. */
-const through = (points) => `M${points.join("L")}${points.length === 1 ? "h0.01" : ""}`;
+/** A path through points; a single point becomes a dot. */
+const linePath = (points) => `M${points.join("L")}${points.length === 1 ? "h0.01" : ""}`;
 
-/** The area between points and the ground. */
-function closed(points) {
-  const ground = (point) => [point[0], HEIGHT];
-  return `M${[ground(points[0]), ...points, ground(points.at(-1))].join("L")}Z`;
+/** The area between the points and the base line. */
+function areaPath(points) {
+  const base = (point) => [point[0], HEIGHT];
+  return `M${[base(points[0]), ...points, base(points.at(-1))].join("L")}Z`;
 }
 
-/** Neighbours without a gap, as [place, value]. */
+/** Runs of values without a gap, as [index, value]. */
 function runsOf(values) {
   const runs = [];
   values.forEach((value, index) => {
@@ -66,7 +67,7 @@ function runsOf(values) {
   return runs;
 }
 
-/** One column for each minute, its parts on top of each other in the order of `names`. */
+/** Stacked columns, one per minute, in the order of `names`. */
 export function stack(names, columns) {
   const top = topOf(
     columns.map((column) => names.reduce((sum, name) => sum + (column[name] ?? 0), 0)),
@@ -81,7 +82,7 @@ export function stack(names, columns) {
         return `M${index},${HEIGHT - below[index]}h1.02v${height}h-1.02z`;
       })
       .join("");
-    return drawn("path", { d: path, "data-status": name, class: "part" });
+    return svg("path", { d: path, "data-status": name, class: "part" });
   });
-  return { drawing: box(columns.length, shapes), top };
+  return { element: box(columns.length, shapes), top };
 }

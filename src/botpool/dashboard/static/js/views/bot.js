@@ -1,59 +1,59 @@
-/** One bot: its whole life as a timeline, its history, and what its container wrote. */
+/** The view of one bot: timeline, history and container output. */
 import { actionButton, botActions } from "../actions.js";
-import { follow, make, write } from "../dom.js";
-import { ask, now } from "../http.js";
-import { FAILURES, isFinal } from "../states.js";
-import { throttled } from "../timing.js";
-import { clock, duration, hostOf } from "../wording.js";
-import { world } from "../world.js";
+import { html, setText, syncChildren } from "../dom.js";
+import { duration, hostOf, timeOfDay } from "../format.js";
+import { fetchJson, serverNow } from "../http.js";
+import { model } from "../model.js";
+import { FAILURES, isFinal } from "../statuses.js";
+import { throttle } from "../timing.js";
+import { copyable, fact, fillPill } from "./components.js";
+import { containerLog } from "./container-log.js";
 import { historyList } from "./history.js";
-import { output } from "./output.js";
-import { copyable, fact, fillPill } from "./parts.js";
 import { timeline } from "./timeline.js";
 
 const REFRESH_MS = 500;
 
 export const title = (id) => `Bot ${id}`;
 
-export function open(place, { id }) {
-  const status = make("span");
-  const name = make("span", { class: "soft" });
-  const tools = make("div", { class: "buttons" });
-  const trouble = make("p", { class: "card failure" });
-  const facts = make("dl", { class: "card facts" });
-  const life = timeline();
+export function open(root, { id }) {
+  const status = html("span");
+  const name = html("span", { class: "soft" });
+  const buttons = html("div", { class: "buttons" });
+  const failure = html("p", { class: "card failure" });
+  const facts = html("dl", { class: "card facts" });
+  const phases = timeline();
   const history = historyList("History");
-  const written = output(id);
-  const content = make(
+  const log = containerLog(id);
+  const content = html(
     "div",
     { class: "columns" },
-    make("div", {}, life.element, written.element),
-    make("div", {}, facts, history.element),
+    html("div", {}, phases.element, log.element),
+    html("div", {}, facts, history.element),
   );
-  place.append(
-    make(
+  root.append(
+    html(
       "nav",
-      { class: "trail", "aria-label": "Where you are" },
-      make("a", { href: "#/bots", text: "Bots" }),
+      { class: "breadcrumb", "aria-label": "Breadcrumb" },
+      html("a", { href: "#/bots", text: "Bots" }),
     ),
-    make("div", { class: "heading" }, make("h1", { text: `Bot ${id}` }), status, name, tools),
-    trouble,
+    html("div", { class: "heading" }, html("h1", { text: `Bot ${id}` }), status, name, buttons),
+    failure,
     content,
   );
   let bot = null;
 
   async function load() {
     try {
-      const [answer, { phases }, { events }] = await Promise.all([
-        ask(`v1/bots/${id}`),
-        ask(`v1/bots/${id}/timeline`),
-        ask(`v1/bots/${id}/events`),
+      const [response, loaded, { events }] = await Promise.all([
+        fetchJson(`v1/bots/${id}`),
+        fetchJson(`v1/bots/${id}/timeline`),
+        fetchJson(`v1/bots/${id}/events`),
       ]);
-      bot = answer.bot;
-      show(answer);
-      life.show(phases, now());
-      history.show(events.toReversed(), now());
-      written.follow(bot);
+      bot = response.bot;
+      show(response);
+      phases.show(loaded.phases, serverNow());
+      history.show(events.toReversed(), serverNow());
+      log.load(bot);
     } catch (error) {
       if (error.status === 404) notFound();
       else throw error;
@@ -62,44 +62,44 @@ export function open(place, { id }) {
 
   function notFound() {
     content.hidden = true;
-    write(
-      trouble,
-      `There is no bot ${id}. Bots that ended are kept for the days that retention.bots_days says.`,
+    setText(
+      failure,
+      `There is no bot ${id}. Botpool deletes ended bots after retention.bots_days.`,
     );
   }
 
   function show({ queuePosition, estimatedWaitMs }) {
     fillPill(status, bot.status);
-    write(name, bot.botDisplayName);
-    write(
-      trouble,
+    setText(name, bot.botDisplayName);
+    setText(
+      failure,
       bot.failureCode ? `${FAILURES[bot.failureCode]} ${bot.failureReason ?? ""}` : "",
     );
-    follow(
-      tools,
+    syncChildren(
+      buttons,
       botActions(bot),
-      (action) => action.verb + action.off,
+      (action) => action.label + action.disabledReason,
       (action) => actionButton(action, refresh),
     );
-    const slot = Array.from(world.slots.values()).find((each) => each.name === bot.slotName);
+    const slot = Array.from(model.slots.values()).find((each) => each.name === bot.slotName);
     facts.replaceChildren(
       ...[
         queuePosition && [
-          "Place in the queue",
+          "Queue position",
           `${queuePosition}${estimatedWaitMs ? `, about ${duration(estimatedWaitMs)}` : ""}`,
         ],
         ["Meeting", hostOf(bot.meetingUrl)],
         ["Pool", bot.platform],
         [
           "Slot",
-          slot ? make("a", { href: `#/slots/${slot.id}`, text: bot.slotName }) : bot.slotName,
+          slot ? html("a", { href: `#/slots/${slot.id}`, text: bot.slotName }) : bot.slotName,
         ],
-        ["Accepted", clock(bot.createdAt, now())],
-        bot.endedAt && ["Ended", clock(bot.endedAt, now())],
+        ["Accepted", timeOfDay(bot.createdAt, serverNow())],
+        bot.endedAt && ["Ended", timeOfDay(bot.endedAt, serverNow())],
         ["Attempts", bot.attempts],
         ["Priority", bot.priority],
-        ["Last heartbeat", bot.lastHeartbeatAt && clock(bot.lastHeartbeatAt, now())],
-        ["Container", bot.containerId && make("code", { text: bot.containerId })],
+        ["Last heartbeat", bot.lastHeartbeatAt && timeOfDay(bot.lastHeartbeatAt, serverNow())],
+        ["Container", bot.containerId && html("code", { text: bot.containerId })],
         ["Correlation id", copyable(bot.correlationId, "correlation id")],
       ]
         .filter(Boolean)
@@ -107,15 +107,15 @@ export function open(place, { id }) {
     );
   }
 
-  const refresh = throttled(load, REFRESH_MS);
+  const refresh = throttle(load, REFRESH_MS);
   refresh();
   return {
     refresh,
     changed: (changes) => changes.some((change) => change.botId === id) && refresh(),
-    tick: (at) => bot && !isFinal(bot.status) && life.tick(at),
+    tick: (at) => bot && !isFinal(bot.status) && phases.tick(at),
     close: () => {
       refresh.stop();
-      written.close();
+      log.close();
     },
   };
 }

@@ -1,23 +1,23 @@
-/** All bots, newest first: by status, by pool, by what is looked for; page by page. */
-import { rewrite } from "../address.js";
-import { make, write } from "../dom.js";
-import { ask, now } from "../http.js";
-import { sendBot } from "../sending.js";
-import { BOT_STATES } from "../states.js";
-import { throttled } from "../timing.js";
-import { announce } from "../toasts.js";
-import { commandFor, duration, hostOf } from "../wording.js";
-import { world } from "../world.js";
-import { botLink, choice, pill } from "./parts.js";
+/** The view of all bots, newest first, with filters, a search and pages. */
+import { html, setText } from "../dom.js";
+import { curlCommand, duration, hostOf } from "../format.js";
+import { fetchJson, serverNow } from "../http.js";
+import { model } from "../model.js";
+import { sendBot } from "../send-bot.js";
+import { BOT_STATUSES } from "../statuses.js";
+import { throttle } from "../timing.js";
+import { showToast } from "../toasts.js";
+import { setQuery } from "../url-query.js";
+import { botLink, filterSelect, pill } from "./components.js";
 import { table } from "./table.js";
 
-const PAGE = 50;
+const PAGE_SIZE = 50;
 const REFRESH_MS = 2_000;
-const TYPING_MS = 250;
+const SEARCH_DELAY_MS = 250;
 
 export const title = () => "Bots";
 
-export function open(place, { query }) {
+export function open(root, { query }) {
   const chosen = {
     status: query.get("status") ?? "",
     platform: query.get("platform") ?? "",
@@ -36,39 +36,39 @@ export function open(place, { query }) {
     "Pool",
     "Slot",
     "Age",
-    "Took",
+    "Duration",
     "Failure",
   ]);
-  const empty = make("div", { class: "empty" });
+  const empty = html("div", { class: "empty" });
   const [newer, older] = [
-    ["‹ Newer", () => turn(-1)],
-    ["Older ›", () => turn(1)],
-  ].map(([text, click]) => make("button", { type: "button", class: "quiet", text, click }));
-  const where = make("span", { class: "soft" });
-  let typing;
-  const search = make("input", {
+    ["‹ Newer", () => turnPage(-1)],
+    ["Older ›", () => turnPage(1)],
+  ].map(([text, click]) => html("button", { type: "button", class: "quiet", text, click }));
+  const pageLabel = html("span", { class: "soft" });
+  let searchTimer;
+  const search = html("input", {
     type: "search",
     value: chosen.search,
     placeholder: "name, meeting, correlation id …",
     input: () => {
-      clearTimeout(typing);
-      typing = setTimeout(() => choose("search")(search.value.trim()), TYPING_MS);
+      clearTimeout(searchTimer);
+      searchTimer = setTimeout(() => choose("search")(search.value.trim()), SEARCH_DELAY_MS);
     },
   });
-  place.append(
-    make(
+  root.append(
+    html(
       "div",
       { class: "heading" },
-      make("h1", { text: "Bots" }),
-      make(
+      html("h1", { text: "Bots" }),
+      html(
         "form",
         { class: "filters", role: "search", submit: (event) => event.preventDefault() },
-        make("label", { class: "wide" }, make("span", { text: "Search" }), search),
-        choice("Status", "any status", BOT_STATES, chosen.status, choose("status")),
-        choice(
+        html("label", { class: "wide" }, html("span", { text: "Search" }), search),
+        filterSelect("Status", "any status", BOT_STATUSES, chosen.status, choose("status")),
+        filterSelect(
           "Pool",
           "all pools",
-          world.pools.map((pool) => pool.platform),
+          model.pools.map((pool) => pool.platform),
           chosen.platform,
           choose("platform"),
         ),
@@ -76,50 +76,50 @@ export function open(place, { query }) {
     ),
     empty,
     rows.element,
-    make("nav", { class: "paging", "aria-label": "Pages" }, newer, where, older),
+    html("nav", { class: "paging", "aria-label": "Pages" }, newer, pageLabel, older),
   );
 
   function choose(name) {
     return (value) => {
       chosen[name] = value;
       cursors.splice(1);
-      rewrite(chosen);
+      setQuery(chosen);
       load();
     };
   }
 
-  function turn(step) {
+  function turnPage(step) {
     if (step > 0) cursors.push(next);
     else cursors.pop();
     load();
     rows.element.scrollIntoView({ block: "nearest" });
   }
 
-  /** A search answers in parts: it is asked on until the page is full, and shows what it has. */
-  let asked = 0;
+  /** The server answers a search in parts: load parts until the page is full. */
+  let loadNumber = 0;
   async function load() {
-    const mine = ++asked;
+    const mine = ++loadNumber;
     const found = [];
     let cursor = cursors.at(-1);
     try {
       do {
-        const answer = await ask(`v1/bots?${wanted(PAGE - found.length, cursor)}`);
-        if (mine !== asked) return; // an older question, answered late
-        found.push(...answer.bots);
-        cursor = answer.nextCursor;
-        searchedTo = found.length < PAGE ? cursor : null;
+        const response = await fetchJson(`v1/bots?${parameters(PAGE_SIZE - found.length, cursor)}`);
+        if (mine !== loadNumber) return; // a newer load has replaced this one
+        found.push(...response.bots);
+        cursor = response.nextCursor;
+        searchedTo = found.length < PAGE_SIZE ? cursor : null;
         [bots, next] = [found, cursor];
-        show(now());
+        show(serverNow());
       } while (searchedTo);
     } catch (error) {
-      if (error.status > 0) announce(error.message, "bad");
+      if (error.status > 0) showToast(error.message, "bad");
     }
   }
-  const wanted = (limit, cursor) =>
+  const parameters = (limit, cursor) =>
     new URLSearchParams(
       Object.entries({ ...chosen, limit, cursor }).filter(([, value]) => value),
     );
-  const refresh = throttled(load, REFRESH_MS);
+  const refresh = throttle(load, REFRESH_MS);
 
   function show(at) {
     if (!bots) return;
@@ -144,50 +144,53 @@ export function open(place, { query }) {
     newer.disabled = cursors.length === 1;
     older.disabled = !next || Boolean(searchedTo);
     newer.parentElement.hidden = newer.disabled && !next;
-    write(where, searchedTo ? `Searching before bot ${searchedTo} …` : `Page ${cursors.length}`);
+    setText(
+      pageLabel,
+      searchedTo ? `Searching before bot ${searchedTo} …` : `Page ${cursors.length}`,
+    );
   }
 
   function showEmpty() {
     empty.hidden = bots.length > 0 || Boolean(searchedTo);
     if (bots.length || empty.dataset.for === JSON.stringify(chosen)) return;
     empty.dataset.for = JSON.stringify(chosen);
-    const narrowed = Object.values(chosen).some(Boolean);
+    const filtered = Object.values(chosen).some(Boolean);
     empty.replaceChildren(
-      ...(narrowed
-        ? [make("p", { text: "No bot is like that. Take a filter away, or search for less." })]
+      ...(filtered
+        ? [html("p", { text: "No bot matches. Remove a filter or shorten the search." })]
         : [
-            make(
+            html(
               "p",
               {},
               "No bots yet. ",
-              make("button", {
+              html("button", {
                 type: "button",
                 class: "link",
-                text: "Send one",
+                text: "Send the first bot",
                 click: () => sendBot(),
               }),
-              ", or from a shell:",
+              ", or use a shell:",
             ),
-            make("pre", { text: commandFor(world.pools[0]?.platform ?? "google-meet") }),
+            html("pre", { text: curlCommand(model.pools[0]?.platform ?? "google-meet") }),
           ]),
     );
   }
 
-  /** Bots in sight change at once; new ones come with the next look at the first page. */
+  /** Update visible bots at once. New bots appear with the next load of the first page. */
   function changed(changes) {
-    const moves = changes.filter((change) => change.kind === "bot.status");
-    for (const { botId, to, slotName } of moves) {
+    const transitions = changes.filter((change) => change.kind === "bot.status");
+    for (const { botId, to, slotName } of transitions) {
       const bot = bots?.find((each) => each.id === botId);
       if (bot) Object.assign(bot, { status: to }, slotName && { slotName });
     }
-    if (moves.length === 0) return;
-    show(now());
+    if (transitions.length === 0) return;
+    show(serverNow());
     if (cursors.length === 1) refresh();
   }
 
   function close() {
-    asked++;
-    clearTimeout(typing);
+    loadNumber++;
+    clearTimeout(searchTimer);
     refresh.stop();
   }
 

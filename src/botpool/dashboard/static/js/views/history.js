@@ -1,50 +1,50 @@
-/** What happened, newest first: from what to what, why, and when. */
-import { follow, make } from "../dom.js";
-import { clock, spoken } from "../wording.js";
-import { botLink } from "./parts.js";
+/** A list of history events, newest first. */
+import { html, syncChildren } from "../dom.js";
+import { timeOfDay, statusLabel } from "../format.js";
+import { botLink } from "./components.js";
 
-const SHOWN = 100;
+const LIMIT = 100;
 
 export function historyList(name) {
-  const list = make("ol", { class: "history" });
-  const element = make(
+  const list = html("ol", { class: "history" });
+  const element = html(
     "section",
     { class: "card", "aria-labelledby": "history" },
-    make("h2", { id: "history", text: name }),
-    make(
+    html("h2", { id: "history", text: name }),
+    html(
       "div",
       { class: "scroll", tabindex: 0, role: "region", "aria-label": "Events, newest first" },
       list,
     ),
   );
 
-  /** `events`, newest first. Numbered from the oldest, so that lines stay when new ones come. */
+  /** `events`, newest first. Keys count from the oldest, so that old elements stay in use. */
   function show(events, now) {
     const numbered = events.map((event, index) => ({ ...event, number: events.length - index }));
-    follow(
+    syncChildren(
       list,
-      numbered.slice(0, SHOWN),
+      numbered.slice(0, LIMIT),
       ({ at, number }) => `${at} ${number}`,
-      (event) => line(event, now),
+      (event) => eventItem(event, now),
     );
   }
   return { element, show };
 }
 
-function line(event, now) {
+function eventItem(event, now) {
   const [subject] = event.kind.split(".");
-  const move = event.to
-    ? [event.from && spoken(event.from), spoken(event.to)].filter(Boolean).join(" → ")
+  const transition = event.to
+    ? [event.from && statusLabel(event.from), statusLabel(event.to)].filter(Boolean).join(" → ")
     : event.kind;
   const details = Object.entries(event.data ?? {})
     .map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`)
     .join(", ");
-  return make(
+  return html(
     "li",
     { "data-subject": subject },
-    make("time", { datetime: event.at, text: clock(event.at, now) }),
-    make("b", { text: `${subject}: ${move}` }),
-    make("span", {}, event.reason, event.botId ? [" · ", botLink(event.botId)] : null),
-    details && make("code", { text: details }),
+    html("time", { datetime: event.at, text: timeOfDay(event.at, now) }),
+    html("b", { text: `${subject}: ${transition}` }),
+    html("span", {}, event.reason, event.botId ? [" · ", botLink(event.botId)] : null),
+    details && html("code", { text: details }),
   );
 }

@@ -1,24 +1,24 @@
-/** One look: do the pools hold? Each pool with its slots, its queue and its last hour. */
-import { follow, make, write } from "../dom.js";
-import { ask, now } from "../http.js";
-import { throttled } from "../timing.js";
-import { duration, plural } from "../wording.js";
-import { countSlots, slotsOf, world } from "../world.js";
-import { poolCard } from "./pool.js";
+/** The overview: a summary, and a card for each pool. */
+import { html, setText, syncChildren } from "../dom.js";
+import { duration, NO_VALUE, plural } from "../format.js";
+import { fetchJson, serverNow } from "../http.js";
+import { model, slotCounts, slotsOf } from "../model.js";
+import { throttle } from "../timing.js";
+import { poolCard } from "./pool-card.js";
 
 const ACTIVITY_MS = 15_000;
 const NOT_AN_OPERATOR =
-  "This key has the scope “user”: it sees bots and the queue, but no pools " +
-  "and slots. A key with the scope “operator” sees all.";
+  "This key has the scope “user”, which shows bots and the queue. " +
+  "Use a key with the scope “operator” to see pools and slots.";
 
 export const title = () => "Overview";
 
-export function open(place) {
-  const verdict = make("h1", { class: "verdict" });
-  const figures = make("dl", { class: "figures" });
-  const list = make("div", { class: "pools" });
-  const empty = make("p", { class: "empty", text: NOT_AN_OPERATOR });
-  place.append(make("div", { class: "headline" }, verdict, figures), empty, list);
+export function open(root) {
+  const health = html("h1", { class: "health" });
+  const figures = html("dl", { class: "figures" });
+  const list = html("div", { class: "pools" });
+  const empty = html("p", { class: "empty", text: NOT_AN_OPERATOR });
+  root.append(html("div", { class: "headline" }, health, figures), empty, list);
 
   const cards = new Map();
   const cardOf = (pool) => {
@@ -28,23 +28,23 @@ export function open(place) {
   };
 
   function refresh() {
-    empty.hidden = world.mayOperate;
-    follow(
+    empty.hidden = model.isOperator;
+    syncChildren(
       list,
-      world.pools,
+      model.pools,
       (pool) => pool.platform,
       cardOf,
       (_, pool) => {
-        cards.get(pool.platform).show(pool, slotsOf(pool.platform), now());
+        cards.get(pool.platform).show(pool, slotsOf(pool.platform), serverNow());
       },
     );
-    summarise();
-    activity();
+    showSummary();
+    loadActivity();
   }
 
-  /** Only the pools and tiles that were touched. */
-  function changed(changes, cameOrWent) {
-    if (cameOrWent || changes.length === 0) {
+  /** Update only the pools and tiles that changed. */
+  function changed(changes, slotsCreatedOrDeleted) {
+    if (slotsCreatedOrDeleted || changes.length === 0) {
       refresh();
       return;
     }
@@ -52,34 +52,34 @@ export function open(place) {
       const mine = changes.filter((change) => change.platform === platform);
       if (mine.length === 0) continue;
       card.showFigures(
-        world.pools.find((pool) => pool.platform === platform),
-        now(),
+        model.pools.find((pool) => pool.platform === platform),
+        serverNow(),
       );
-      card.touch(new Set(mine.map((change) => change.slotId)), now());
+      card.updateSlots(new Set(mine.map((change) => change.slotId)), serverNow());
     }
-    summarise();
-    activity();
+    showSummary();
+    loadActivity();
   }
 
-  const activity = throttled(async () => {
+  const loadActivity = throttle(async () => {
     await Promise.all(
       Array.from(cards, async ([platform, card]) => {
-        const answer = await ask(`v1/pools/${platform}/activity?minutes=60`);
-        card.showHour(answer.minutes);
+        const response = await fetchJson(`v1/pools/${platform}/activity?minutes=60`);
+        card.showLastHour(response.minutes);
       }),
     );
   }, ACTIVITY_MS);
 
-  function summarise() {
-    const { text, kind } = judge(world.pools);
-    write(verdict, text);
-    verdict.dataset.kind = kind;
-    follow(
+  function showSummary() {
+    const { text, kind } = summarisePools(model.pools);
+    setText(health, text);
+    health.dataset.kind = kind;
+    syncChildren(
       figures,
-      world.mayOperate ? totals() : [],
+      model.isOperator ? totals() : [],
       ([name]) => name,
-      ([name]) => make("div", {}, make("dt", { text: name }), make("dd")),
-      (row, [, value]) => write(row.lastChild, value),
+      ([name]) => html("div", {}, html("dt", { text: name }), html("dd")),
+      (row, [, value]) => setText(row.lastChild, value),
     );
   }
 
@@ -87,46 +87,48 @@ export function open(place) {
   return {
     refresh,
     changed,
-    close: activity.stop,
+    close: loadActivity.stop,
     tick: (at) => {
       cards.forEach((card) => card.tick(at));
-      if (Math.floor(at / 1000) % 60 === 0) activity(); // the hour moves on also when nothing does
+      // The charts advance even without changes.
+      if (Math.floor(at / 1000) % 60 === 0) loadActivity();
     },
   };
 }
 
-/** The one sentence that an operator looks for at ten o'clock. */
-function judge(pools) {
-  if (!world.mayOperate) return { kind: "note", text: "Bots and the queue" };
-  const sick = pools.filter((pool) => !pool.backendHealth.ok).map((pool) => pool.platform);
-  if (sick.length) return { kind: "bad", text: `Trouble with the backend of ${sick.join(", ")}` };
+/** The most important fact about all pools, in one sentence. */
+function summarisePools(pools) {
+  if (!model.isOperator) return { kind: "note", text: "Bots and the queue" };
+  const failing = pools.filter((pool) => !pool.backendHealth.ok).map((pool) => pool.platform);
+  if (failing.length)
+    return { kind: "bad", text: `The backend of ${failing.join(", ")} is failing` };
   const waiting = pools.filter((pool) => pool.queueDepth > 0);
   const depth = waiting.reduce((sum, pool) => sum + pool.queueDepth, 0);
   if (depth) {
     const where = waiting.map((pool) => pool.platform).join(", ");
     return { kind: "warn", text: `${plural(depth, "bot waits", "bots wait")} for ${where}` };
   }
-  const broken = pools.reduce((sum, pool) => sum + (countSlots(pool.platform).error ?? 0), 0);
-  if (broken) return { kind: "warn", text: `${plural(broken, "slot")} in error; nobody waits` };
-  const closed = pools.filter((pool) => pool.drained).map((pool) => pool.platform);
-  if (closed.length)
-    return { kind: "note", text: `${closed.join(", ")} takes nobody new: drained` };
-  return { kind: "good", text: "The pools hold: nobody waits" };
+  const broken = pools.reduce((sum, pool) => sum + (slotCounts(pool.platform).error ?? 0), 0);
+  if (broken) return { kind: "warn", text: `${plural(broken, "slot")} in error; no bot waits` };
+  const drained = pools.filter((pool) => pool.drained).map((pool) => pool.platform);
+  if (drained.length)
+    return { kind: "note", text: `${drained.join(", ")}: drained, no new bots` };
+  return { kind: "good", text: "All pools are healthy; no bot waits" };
 }
 
 function totals() {
-  const sum = (value) => world.pools.reduce((total, pool) => total + value(pool), 0);
-  const counts = world.pools.map((pool) => countSlots(pool.platform));
+  const sum = (value) => model.pools.reduce((total, pool) => total + value(pool), 0);
+  const counts = model.pools.map((pool) => slotCounts(pool.platform));
   const all = (status) => counts.reduce((total, each) => total + (each[status] ?? 0), 0);
   const used = all("busy") + all("deploying") + all("releasing");
   const oldest = Math.max(
     0,
-    ...world.pools.map((pool) => (pool.queueDepth && pool.oldestWaitMs) || 0),
+    ...model.pools.map((pool) => (pool.queueDepth && pool.oldestWaitMs) || 0),
   );
   return [
     ["Bots in slots", `${used} of ${sum((pool) => pool.maxSize)}`],
     ["Warm and free", all("idle")],
     ["Waiting", sum((pool) => pool.queueDepth)],
-    ["Longest wait", oldest ? duration(oldest) : "–"],
+    ["Longest wait", oldest ? duration(oldest) : NO_VALUE],
   ];
 }

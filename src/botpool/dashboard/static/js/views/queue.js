@@ -1,72 +1,72 @@
-/** Who waits, in the order of service, and how long each can still wait. */
+/** The view of the queue, in the order of service. */
 import { actionButton, botActions } from "../actions.js";
-import { rewrite } from "../address.js";
-import { make, measure, write } from "../dom.js";
-import { ask, now } from "../http.js";
-import { throttled } from "../timing.js";
-import { NONE, duration, plural } from "../wording.js";
-import { world } from "../world.js";
-import { botLink, choice } from "./parts.js";
+import { html, setStyle, setText } from "../dom.js";
+import { duration, NO_VALUE, plural } from "../format.js";
+import { fetchJson, serverNow } from "../http.js";
+import { model } from "../model.js";
+import { throttle } from "../timing.js";
+import { setQuery } from "../url-query.js";
+import { botLink, filterSelect } from "./components.js";
 import { table } from "./table.js";
 
-const SHOWN = 200;
+const LIMIT = 200;
 const REFRESH_MS = 1_000;
 
 export const title = () => "Queue";
 
-export function open(place, { query }) {
-  const heading = make("h1", { text: "Queue" });
-  const note = make("p", { class: "soft" });
+export function open(root, { query }) {
+  const heading = html("h1", { text: "Queue" });
+  const note = html("p", { class: "soft" });
   const rows = table("Queue", [
-    "Place",
+    "Position",
     "Bot",
     "Pool",
     "Priority",
     "Waiting",
-    "Deadline in",
-    "Estimate",
+    "Time left",
+    "Estimated wait",
     "",
   ]);
-  const empty = make("p", { class: "empty", text: "Nobody waits: there is a slot for every bot." });
-  const filter = make("div", { class: "filters" });
-  place.append(make("div", { class: "heading" }, heading, filter), note, empty, rows.element);
+  const empty = html("p", { class: "empty", text: "The queue is empty." });
+  const filter = html("div", { class: "filters" });
+  root.append(html("div", { class: "heading" }, heading, filter), note, empty, rows.element);
   let platform = query.get("platform") ?? "";
   let entries = null;
 
   filter.append(
-    choice(
+    filterSelect(
       "Pool",
       "all pools",
-      world.pools.map((pool) => pool.platform),
+      model.pools.map((pool) => pool.platform),
       platform,
       (chosen) => {
         platform = chosen;
-        rewrite(platform ? { platform } : {});
+        setQuery(platform ? { platform } : {});
         refresh();
       },
     ),
   );
-  filter.hidden = world.pools.length < 2;
+  filter.hidden = model.pools.length < 2;
 
-  const refresh = throttled(async () => {
-    const answer = await ask(`v1/queue${platform ? `?platform=${platform}` : ""}`);
-    entries = answer.queue;
-    show(now());
+  const refresh = throttle(async () => {
+    const response = await fetchJson(`v1/queue${platform ? `?platform=${platform}` : ""}`);
+    entries = response.queue;
+    show(serverNow());
   }, REFRESH_MS);
 
   function show(at) {
     if (!entries) return;
-    const more = entries.length - SHOWN;
+    const more = entries.length - LIMIT;
     empty.hidden = entries.length > 0;
-    write(
+    setText(
       note,
       entries.length === 0
         ? ""
         : plural(entries.length, "bot waits", "bots wait") +
-            (more > 0 ? `; the first ${SHOWN} are shown.` : "."),
+            (more > 0 ? `; the first ${LIMIT} are shown.` : "."),
     );
     rows.show(
-      entries.slice(0, SHOWN),
+      entries.slice(0, LIMIT),
       (entry) => entry.botId,
       (entry) => [
         entry.position,
@@ -74,8 +74,8 @@ export function open(place, { query }) {
         entry.platform,
         entry.priority,
         duration(at - Date.parse(entry.queuedAt)),
-        left(entry, at),
-        entry.estimatedWaitMs === null ? NONE : `about ${duration(entry.estimatedWaitMs)}`,
+        timeLeft(entry, at),
+        entry.estimatedWaitMs === null ? NO_VALUE : `about ${duration(entry.estimatedWaitMs)}`,
         actionButton(botActions({ id: entry.botId, status: "QUEUED" })[0], refresh),
       ],
     );
@@ -91,20 +91,20 @@ export function open(place, { query }) {
   };
 }
 
-/** The time left, and how much of it is gone; red where it is short, or shorter than the estimate. */
-function left({ queuedAt, timeoutAt, estimatedWaitMs }, at) {
+/** The time until the bot's deadline: red if it is short, or shorter than the estimated wait. */
+function timeLeft({ queuedAt, timeoutAt, estimatedWaitMs }, at) {
   const [from, to] = [Date.parse(queuedAt), Date.parse(timeoutAt)];
   const share = Math.min(1, Math.max(0, (to - at) / (to - from)));
   const late = estimatedWaitMs !== null && estimatedWaitMs > to - at;
-  const bar = make("i");
-  measure(bar, "width", `${Math.round(share * 100)}%`);
-  return make(
+  const bar = html("i");
+  setStyle(bar, "width", `${Math.round(share * 100)}%`);
+  return html(
     "span",
     {
-      class: late || share < 0.2 ? "left soon" : "left",
-      title: late && "By its estimate, no slot will be free in time.",
+      class: late || share < 0.2 ? "deadline urgent" : "deadline",
+      title: late && "The estimated wait is longer than the time left.",
     },
-    make("span", { text: duration(to - at) }),
-    make("span", { class: "gauge", "aria-hidden": "true" }, bar),
+    html("span", { text: duration(to - at) }),
+    html("span", { class: "gauge", "aria-hidden": "true" }, bar),
   );
 }

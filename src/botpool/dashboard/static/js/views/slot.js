@@ -1,97 +1,96 @@
-/** One slot: its tenants over time, its history, what went wrong, and what to do about it. */
+/** The view of one slot: assignments, history, last error and actions. */
 import { actionButton, slotActions } from "../actions.js";
-import { follow, make, write } from "../dom.js";
-import { ask, now } from "../http.js";
-import { throttled } from "../timing.js";
-import { clock, spoken } from "../wording.js";
-import { world } from "../world.js";
+import { html, setText, syncChildren } from "../dom.js";
+import { statusLabel, timeOfDay } from "../format.js";
+import { fetchJson, serverNow } from "../http.js";
+import { model } from "../model.js";
+import { throttle } from "../timing.js";
+import { assignmentList } from "./assignments.js";
+import { botLink, fact, fillPill } from "./components.js";
 import { historyList } from "./history.js";
-import { botLink, fact, fillPill } from "./parts.js";
-import { tenants } from "./tenants.js";
 
 const REFRESH_MS = 1_000;
 
-export const title = (id) => world.slots.get(id)?.name ?? `Slot ${id}`;
+export const title = (id) => model.slots.get(id)?.name ?? `Slot ${id}`;
 
-export function open(place, { id }) {
-  const heading = make("h1");
-  const status = make("span");
-  const cordoned = make("span", { class: "badge warn" });
-  const tools = make("div", { class: "buttons" });
-  const trouble = make("p", { class: "card failure" });
-  const facts = make("dl", { class: "card facts" });
-  const over = tenants();
+export function open(root, { id }) {
+  const heading = html("h1");
+  const status = html("span");
+  const cordoned = html("span", { class: "badge warn" });
+  const buttons = html("div", { class: "buttons" });
+  const errorMessage = html("p", { class: "card failure" });
+  const facts = html("dl", { class: "card facts" });
+  const assignments = assignmentList();
   const history = historyList("History");
-  place.append(
-    make(
+  root.append(
+    html(
       "nav",
-      { class: "trail", "aria-label": "Where you are" },
-      make("a", { href: "#/slots", text: "Slots" }),
+      { class: "breadcrumb", "aria-label": "Breadcrumb" },
+      html("a", { href: "#/slots", text: "Slots" }),
     ),
-    make("div", { class: "heading" }, heading, status, cordoned, tools),
-    trouble,
-    make(
+    html("div", { class: "heading" }, heading, status, cordoned, buttons),
+    errorMessage,
+    html(
       "div",
       { class: "columns" },
-      make("div", {}, over.element),
-      make("div", {}, facts, history.element),
+      html("div", {}, assignments.element),
+      html("div", {}, facts, history.element),
     ),
   );
 
-  /** What the stream has told stands here at once. */
+  /** Show the slot as the model has it, without a request. */
   function show() {
-    const slot = world.slots.get(id);
-    write(heading, slot?.name ?? `Slot ${id}`);
-    facts.hidden = status.hidden = tools.hidden = !slot;
-    write(
-      trouble,
+    const slot = model.slots.get(id);
+    setText(heading, slot?.name ?? `Slot ${id}`);
+    facts.hidden = status.hidden = buttons.hidden = !slot;
+    setText(
+      errorMessage,
       slot
         ? (slot.errorMessage ?? "")
-        : "This slot does not exist, or not any more. Its history stays.",
+        : "This slot does not exist or was deleted. Its history remains.",
     );
     if (!slot) return;
     fillPill(status, slot.status);
-    write(cordoned, slot.cordoned ? "cordoned" : "");
-    const actions = slotActions(slot);
-    follow(
-      tools,
-      actions,
-      ({ verb, does, off }) => verb + does + off,
+    setText(cordoned, slot.cordoned ? "cordoned" : "");
+    syncChildren(
+      buttons,
+      slotActions(slot),
+      ({ label, description, disabledReason }) => label + description + disabledReason,
       (action) =>
         actionButton(action, () => {
           show();
           refresh();
         }),
     );
-    const at = now();
+    const at = serverNow();
     facts.replaceChildren(
       ...[
         ["Bot", slot.assignedBotId === null ? "none" : botLink(slot.assignedBotId)],
-        ["Phase", slot.phase && spoken(slot.phase)],
+        ["Phase", slot.phase && statusLabel(slot.phase)],
         ["Pool", slot.platform],
-        ["Last assigned", slot.lastAssignedAt && clock(slot.lastAssignedAt, at)],
-        ["Last released", slot.lastReleasedAt && clock(slot.lastReleasedAt, at)],
+        ["Last assigned", slot.lastAssignedAt && timeOfDay(slot.lastAssignedAt, at)],
+        ["Last released", slot.lastReleasedAt && timeOfDay(slot.lastReleasedAt, at)],
         ["Failed resets", slot.recoveryAttempts],
         ["Skipped recoveries", slot.skippedRecoveries],
-        ["Image", slot.image && make("code", { text: slot.image })],
-        ["Container", slot.containerId && make("code", { text: slot.containerId })],
-        ["Made", clock(slot.createdAt, at)],
+        ["Image", slot.image && html("code", { text: slot.image })],
+        ["Container", slot.containerId && html("code", { text: slot.containerId })],
+        ["Created", timeOfDay(slot.createdAt, at)],
       ].map(([label, value]) => fact(label, value)),
     );
   }
 
-  const refresh = throttled(async () => {
-    const answers = await Promise.allSettled([
-      ask(`v1/slots/${id}`),
-      ask(`v1/slots/${id}/assignments`),
-      ask(`v1/slots/${id}/history`),
+  const refresh = throttle(async () => {
+    const results = await Promise.allSettled([
+      fetchJson(`v1/slots/${id}`),
+      fetchJson(`v1/slots/${id}/assignments`),
+      fetchJson(`v1/slots/${id}/history`),
     ]);
-    const [slot, assignments, events] = answers.map(({ value }) => value);
-    if (slot) world.slots.set(id, slot.slot);
-    else if (answers[0].reason.status === 404) world.slots.delete(id);
+    const [slot, loaded, events] = results.map(({ value }) => value);
+    if (slot) model.slots.set(id, slot.slot);
+    else if (results[0].reason.status === 404) model.slots.delete(id);
     show();
-    over.show(assignments?.assignments ?? [], now());
-    history.show(events?.events ?? [], now());
+    assignments.show(loaded?.assignments ?? [], serverNow());
+    history.show(events?.events ?? [], serverNow());
   }, REFRESH_MS);
 
   show();
@@ -103,7 +102,7 @@ export function open(place, { id }) {
       show();
       refresh();
     },
-    tick: (at) => over.tick(at),
+    tick: (at) => assignments.tick(at),
     close: refresh.stop,
   };
 }

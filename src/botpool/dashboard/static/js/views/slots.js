@@ -1,16 +1,16 @@
-/** All slots as a table: for looking for one, and for what is wrong with them. */
-import { rewrite } from "../address.js";
-import { make, write } from "../dom.js";
-import { now } from "../http.js";
-import { SLOT_STATES } from "../states.js";
-import { duration, plural, spoken } from "../wording.js";
-import { world } from "../world.js";
-import { botLink, choice, pill } from "./parts.js";
+/** The view of all slots, filtered by pool and status. */
+import { html, setText } from "../dom.js";
+import { duration, plural, statusLabel } from "../format.js";
+import { serverNow } from "../http.js";
+import { model, slotSince } from "../model.js";
+import { SLOT_STATUSES } from "../statuses.js";
+import { setQuery } from "../url-query.js";
+import { botLink, filterSelect, pill } from "./components.js";
 import { table } from "./table.js";
 
 export const title = () => "Slots";
 
-export function open(place, { query }) {
+export function open(root, { query }) {
   const chosen = { platform: query.get("platform") ?? "", status: query.get("status") ?? "" };
   const rows = table("Slots", [
     "Slot",
@@ -19,32 +19,38 @@ export function open(place, { query }) {
     "Bot",
     "Since",
     "Failed resets",
-    "Skips",
+    "Skipped recoveries",
     "Error",
   ]);
-  const note = make("p", { class: "soft" });
-  const empty = make("p", { class: "empty" });
+  const note = html("p", { class: "soft" });
+  const empty = html("p", { class: "empty" });
   const choose = (name) => (value) => {
     chosen[name] = value;
-    rewrite(chosen);
-    show(now());
+    setQuery(chosen);
+    show(serverNow());
   };
-  place.append(
-    make(
+  root.append(
+    html(
       "div",
       { class: "heading" },
-      make("h1", { text: "Slots" }),
-      make(
+      html("h1", { text: "Slots" }),
+      html(
         "div",
         { class: "filters" },
-        choice(
+        filterSelect(
           "Pool",
           "all pools",
-          world.pools.map((pool) => pool.platform),
+          model.pools.map((pool) => pool.platform),
           chosen.platform,
           choose("platform"),
         ),
-        choice("Status", "any status", Object.keys(SLOT_STATES), chosen.status, choose("status")),
+        filterSelect(
+          "Status",
+          "any status",
+          Object.keys(SLOT_STATUSES),
+          chosen.status,
+          choose("status"),
+        ),
       ),
     ),
     note,
@@ -53,39 +59,34 @@ export function open(place, { query }) {
   );
 
   function show(at) {
-    const fits = (slot) =>
+    const matches = (slot) =>
       Object.entries(chosen).every(([name, value]) => !value || slot[name] === value);
-    const slots = Array.from(world.slots.values()).filter(fits);
-    write(note, slots.length ? plural(slots.length, "slot") : "");
+    const slots = Array.from(model.slots.values()).filter(matches);
+    setText(note, slots.length ? plural(slots.length, "slot") : "");
     empty.hidden = slots.length > 0;
-    write(
+    setText(
       empty,
-      world.slots.size
-        ? "No slot is like that."
-        : "No slots yet: the first bot of a pool makes one.",
+      model.slots.size
+        ? "No slot matches these filters."
+        : "No slots yet. The first bot of a pool creates one.",
     );
     rows.show(
       slots,
       (slot) => slot.id,
       (slot) => [
-        make("a", { href: `#/slots/${slot.id}`, text: slot.name }),
+        html("a", { href: `#/slots/${slot.id}`, text: slot.name }),
         pill(slot.status),
-        [slot.phase && spoken(slot.phase), slot.cordoned && "cordoned"].filter(Boolean).join(", "),
+        [slot.phase && statusLabel(slot.phase), slot.cordoned && "cordoned"]
+          .filter(Boolean)
+          .join(", "),
         botLink(slot.assignedBotId),
-        duration(
-          at -
-            Date.parse(
-              (slot.assignedBotId === null && slot.lastReleasedAt) ||
-                slot.lastAssignedAt ||
-                slot.createdAt,
-            ),
-        ),
+        duration(at - slotSince(slot)),
         slot.recoveryAttempts || "",
         slot.skippedRecoveries || "",
         slot.errorMessage ?? "",
       ],
     );
   }
-  show(now());
-  return { refresh: () => show(now()), changed: () => show(now()) };
+  show(serverNow());
+  return { refresh: () => show(serverNow()), changed: () => show(serverNow()) };
 }

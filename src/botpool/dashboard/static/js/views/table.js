@@ -1,38 +1,38 @@
-/** A table whose rows follow items. Narrow screens show rows as cards, so its roles are spelled
- * out, and every cell has its column's name with it. */
-import { assign, follow, make, write } from "../dom.js";
+/** A table with one row per item. Narrow screens show rows as cards, which needs explicit roles and
+ * the column's name on each cell. */
+import { html, setAttribute, setText, syncChildren } from "../dom.js";
 
 export function table(label, columns) {
-  const body = make("tbody", { role: "rowgroup" });
+  const body = html("tbody", { role: "rowgroup" });
   const heads = columns.map((name) =>
-    make("th", { scope: "col", role: "columnheader", text: name }),
+    html("th", { scope: "col", role: "columnheader", text: name }),
   );
-  const element = make(
+  const element = html(
     "table",
     { role: "table", "aria-label": label },
-    make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, heads)),
+    html("thead", { role: "rowgroup" }, html("tr", { role: "row" }, heads)),
     body,
   );
 
-  /** `cellsOf(item)` gives a text or an element for each column; only what is new is replaced. */
+  /** `cellsOf(item)` returns a text or an element per column. Replaces only changed cells. */
   function show(items, keyOf, cellsOf) {
     element.hidden = items.length === 0;
-    follow(body, items, keyOf, newRow, (row, item) => {
-      cellsOf(item).forEach((content, index) => put(row.cells[index], content));
+    syncChildren(body, items, keyOf, newRow, (row, item) => {
+      cellsOf(item).forEach((content, index) => setCell(row.cells[index], content));
     });
   }
   const newRow = () =>
-    make(
+    html(
       "tr",
       { role: "row" },
-      columns.map((name) => make("td", { role: "cell", "data-label": name })),
+      columns.map((name) => html("td", { role: "cell", "data-label": name })),
     );
 
   return { element, show };
 }
 
-function put(cell, content) {
-  if (!(content instanceof Node)) write(cell, content ?? "");
+function setCell(cell, content) {
+  if (!(content instanceof Node)) setText(cell, content ?? "");
   else if (!cell.firstChild?.isEqualNode(content)) cell.replaceChildren(content);
-  assign(cell, "data-empty", cell.textContent === "");
+  setAttribute(cell, "data-empty", cell.textContent === "");
 }

@@ -1,17 +1,17 @@
-/** A bot's life: each phase a bar, in its place and with its length. The way into the call and
- * the call itself have a scale each: beside an hour in a meeting, the seconds before it vanish. */
-import { follow, make, measure, write } from "../dom.js";
-import { PHASES } from "../states.js";
-import { measured } from "../wording.js";
+/** The phases of a bot as bars over time. The phases before the call and the call itself have
+ * separate scales, because the call is much longer. */
+import { html, setStyle, setText, syncChildren } from "../dom.js";
+import { preciseDuration } from "../format.js";
+import { BOT_PHASES } from "../statuses.js";
 
 export function timeline() {
-  const whole = make("span", { class: "soft" });
-  const [way, call] = [lanes("On its way"), lanes("In the call")];
-  const element = make(
+  const total = html("span", { class: "soft" });
+  const [before, call] = [lanes("Before the call"), lanes("Call and release")];
+  const element = html(
     "section",
-    { class: "card life", "aria-labelledby": "life" },
-    make("header", {}, make("h2", { id: "life", text: "Its life" }), whole),
-    way.element,
+    { class: "card timeline", "aria-labelledby": "timeline" },
+    html("header", {}, html("h2", { id: "timeline", text: "Timeline" }), total),
+    before.element,
     call.element,
   );
   let phases = [];
@@ -25,17 +25,17 @@ export function timeline() {
       open: to === null,
     }));
     const joined = spans.findIndex(({ phase }) => phase === "in_call");
-    const before = joined < 0 ? spans.length : joined;
-    write(whole, `${measured(lengthOf(spans))} in all`);
-    way.show(spans.slice(0, before));
-    call.show(spans.slice(before));
+    const split = joined < 0 ? spans.length : joined;
+    setText(total, `${preciseDuration(lengthOf(spans))} in total`);
+    before.show(spans.slice(0, split));
+    call.show(spans.slice(split));
   }
 
   return {
     element,
     tick,
-    show(answer, now) {
-      phases = answer;
+    show(loaded, now) {
+      phases = loaded;
       element.hidden = phases.length === 0;
       tick(now);
     },
@@ -45,27 +45,27 @@ export function timeline() {
 const lengthOf = (spans) => Math.max(1, spans.at(-1).to - spans[0].from);
 
 function lanes(name) {
-  const title = make("h3", {}, make("span", { text: name }), make("span", { class: "took" }));
-  const list = make("ol", { class: "phases" });
-  const element = make("div", {}, title, list);
+  const title = html("h3", {}, html("span", { text: name }), html("span", { class: "took" }));
+  const list = html("ol", { class: "phases" });
+  const element = html("div", {}, title, list);
 
   function show(spans) {
     element.hidden = spans.length === 0;
     if (element.hidden) return;
     const [begin, length] = [spans[0].from, lengthOf(spans)];
-    write(title.lastChild, measured(length));
-    follow(
+    setText(title.lastChild, preciseDuration(length));
+    syncChildren(
       list,
       spans,
       ({ phase, from }) => phase + from,
       newRow,
       (row, { phase, from, to, open }) => {
         const [label, lane, took] = row.children;
-        write(label, PHASES[phase] ?? phase);
-        measure(lane.firstChild, "left", `${(100 * (from - begin)) / length}%`);
-        measure(lane.firstChild, "width", `${(100 * (to - from)) / length}%`);
+        setText(label, BOT_PHASES[phase] ?? phase);
+        setStyle(lane.firstChild, "left", `${(100 * (from - begin)) / length}%`);
+        setStyle(lane.firstChild, "width", `${(100 * (to - from)) / length}%`);
         lane.firstChild.classList.toggle("open", open);
-        write(took, `${measured(to - from)}${open ? " …" : ""}`);
+        setText(took, `${preciseDuration(to - from)}${open ? " …" : ""}`);
       },
     );
   }
@@ -73,10 +73,10 @@ function lanes(name) {
 }
 
 const newRow = ({ phase }) =>
-  make(
+  html(
     "li",
     { "data-phase": phase },
-    make("span"),
-    make("span", { class: "lane", "aria-hidden": "true" }, make("i")),
-    make("span", { class: "took" }),
+    html("span"),
+    html("span", { class: "lane", "aria-hidden": "true" }, html("i")),
+    html("span", { class: "took" }),
   );

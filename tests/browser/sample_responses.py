@@ -1,11 +1,12 @@
-"""Answers of an imagined Botpool: pools, slots, bots and their lives, in the shapes of the API."""
+"""Sample API responses: pools, slots, bots, queue entries and changes."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.browser.imagined import Imagined
+from tests.browser.fake_server import FakeServer
 
-STATUSES = ("busy", "deploying", "releasing", "idle", "error", "deleting")
+AGE_S = 5400
+"""Shown as "1h" or "1 h 3x min": the text does not change while a slow test runs."""
 WITH_BOT = ("deploying", "busy", "releasing")
 
 
@@ -44,14 +45,14 @@ def slot(number: int, status: str, platform: str = "zoom", **changes: Any) -> di
         "assignedBotId": number if has_bot else None,
         "containerId": f"container-{number}",
         "image": "registry.example.org/bot:1",
-        "lastAssignedAt": ago(65),
-        "lastReleasedAt": None if has_bot else ago(65),
-        "lastUsedAt": ago(65),
+        "lastAssignedAt": ago(AGE_S),
+        "lastReleasedAt": None if has_bot else ago(AGE_S),
+        "lastUsedAt": ago(AGE_S),
         "recoveryAttempts": 0,
         "skippedRecoveries": 0,
         "errorMessage": None,
         "cordoned": False,
-        "createdAt": ago(65),
+        "createdAt": ago(AGE_S),
         **changes,
     }
 
@@ -70,7 +71,7 @@ def bot(number: int, status: str, **changes: Any) -> dict[str, Any]:
         "attempts": 1,
         "failureReason": None,
         "failureCode": None,
-        "createdAt": ago(65),
+        "createdAt": ago(AGE_S),
         "queuedAt": None,
         "assignedAt": None,
         "startedAt": None,
@@ -80,14 +81,14 @@ def bot(number: int, status: str, **changes: Any) -> dict[str, Any]:
     }
 
 
-def entry(number: int, **changes: Any) -> dict[str, Any]:
+def queue_entry(number: int, **changes: Any) -> dict[str, Any]:
     return {
         "botId": number,
         "platform": "zoom",
         "priority": 100,
         "position": number,
-        "queuedAt": ago(65),
-        "timeoutAt": ago(-3 * 3600),
+        "queuedAt": ago(AGE_S),
+        "timeoutAt": ago(-12_600),
         "estimatedWaitMs": None,
         **changes,
     }
@@ -110,8 +111,8 @@ def change(kind: str, **fields: Any) -> dict[str, Any]:
     }
 
 
-def moved(slot_id: int, to: str, **fields: Any) -> dict[str, Any]:
-    """A slot's status changed."""
+def slot_change(slot_id: int, to: str, **fields: Any) -> dict[str, Any]:
+    """A change of a slot's status."""
     name = f"pool-zoom-{slot_id:03}"
     return change("slot.status", slotId=slot_id, slotName=name, to=to, **fields)
 
@@ -128,10 +129,10 @@ def minute(before: int, **changes: Any) -> dict[str, Any]:
     }
 
 
-def tell(imagined: Imagined, **bodies: list[dict[str, Any]]) -> None:
-    """Answer with these pools, slots, queue and bots, and a quiet hour."""
+def respond_with(server: FakeServer, **bodies: list[dict[str, Any]]) -> None:
+    """Serve these pools, slots, queue entries and bots, and an hour without activity."""
     for name in ("pools", "slots", "queue", "bots"):
-        imagined.answers[name] = {name: bodies.get(name, [])}
+        server.responses[name] = {name: bodies.get(name, [])}
     for each in bodies.get("pools", []):
         hour = {"minutes": [minute(59 - index) for index in range(60)]}
-        imagined.answers[f"pools/{each['platform']}/activity"] = hour
+        server.responses[f"pools/{each['platform']}/activity"] = hour

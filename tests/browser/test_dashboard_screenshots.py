@@ -1,6 +1,6 @@
-"""Every view at both widths and in both schemes: readable by everybody, kept as a picture.
+"""Every view at two widths and in both colour schemes: layout, accessibility and screenshots.
 
-Pictures go to `artefacts/`. `BOTPOOL_KEEP_PICTURES=1`, as `make pictures` has it, renews those in
+Screenshots go to `artefacts/`. `BOTPOOL_KEEP_PICTURES=1`, set by `make pictures`, updates those in
 the docs.
 """
 
@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.answers import pool, tell
-from tests.browser.imagined import Imagined, imagined_botpool
-from tests.browser.ten_o_clock import ten_o_clock
-from tests.browser.visits import Scheme, Visits
+from tests.browser.browser_pages import BrowserPages, Scheme
+from tests.browser.busy_morning import load_busy_morning
+from tests.browser.fake_server import FakeServer, run_fake_server
+from tests.browser.sample_responses import pool, respond_with
 from tests.support.components import missing
 
 ROOT = Path(__file__).parents[2]
@@ -50,10 +50,10 @@ async () => {
 
 
 @pytest.fixture(scope="module")
-def morning() -> Iterator[Imagined]:
-    with imagined_botpool() as imagined:
-        ten_o_clock(imagined)
-        yield imagined
+def morning() -> Iterator[FakeServer]:
+    with run_fake_server() as server:
+        load_busy_morning(server)
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -65,23 +65,23 @@ def axe() -> str:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_every_view_fits_and_is_kept_as_a_picture(
-    browser: Browser, morning: Imagined, width: int, scheme: Scheme
+def test_every_view_fits_the_width_and_the_scheme(
+    browser: Browser, morning: FakeServer, width: int, scheme: Scheme
 ) -> None:
-    visits = Visits(browser)
-    page = visits.live(morning.url, width=width, scheme=scheme)
+    pages = BrowserPages(browser)
+    page = pages.live(morning.url, width=width, scheme=scheme)
     for name, (address, heading) in VIEWS.items():
         page.goto(f"{morning.url}/{address}")
         expect(page.get_by_role("heading", level=1)).to_have_text(heading)
-        _settled(page)
+        _wait_until_loaded(page)
         assert page.evaluate("document.documentElement.scrollWidth") == width, name
-        _picture(page, f"{name}-{scheme}-{width}")
+        _screenshot(page, f"{name}-{scheme}-{width}")
     page.get_by_role("button", name="Send a bot").click()
     expect(page.get_by_role("dialog")).to_be_visible()
-    _picture(page, f"send-{scheme}-{width}")
+    _screenshot(page, f"send-{scheme}-{width}")
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 22)"
     assert dark == (scheme == "dark")
-    visits.end()
+    pages.close_and_check()
 
 
 @pytest.mark.parametrize(
@@ -93,69 +93,70 @@ def test_every_view_fits_and_is_kept_as_a_picture(
         pytest.param("dark", 1280, marks=pytest.mark.long),
     ],
 )
-def test_every_view_can_be_read_by_everybody(
-    browser: Browser, morning: Imagined, axe: str, width: int, scheme: Scheme
+def test_every_view_passes_the_accessibility_check(
+    browser: Browser, morning: FakeServer, axe: str, width: int, scheme: Scheme
 ) -> None:
-    visits = Visits(browser)
-    page = visits.live(morning.url, width=width, scheme=scheme)
-    page.evaluate(f"{axe}; 0")  # past the page's policy, as only a debugger can
+    pages = BrowserPages(browser)
+    page = pages.live(morning.url, width=width, scheme=scheme)
+    page.evaluate(f"{axe}; 0")  # bypasses the content security policy
     serious = {}
     for name, (address, heading) in VIEWS.items():
         page.goto(f"{morning.url}/{address}")
         expect(page.get_by_role("heading", level=1)).to_have_text(heading)
-        _settled(page)
+        _wait_until_loaded(page)
         serious[name] = page.evaluate(RUN_AXE)
     page.get_by_role("button", name="Send a bot").click()
     expect(page.get_by_role("dialog")).to_be_visible()
     serious["send"] = page.evaluate(RUN_AXE)
     assert not any(serious.values()), json.dumps(serious, indent=2)
-    visits.end()
+    pages.close_and_check()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_page_in_trouble_can_be_read_by_everybody(
-    visits: Visits, imagined: Imagined, axe: str, width: int, scheme: Scheme
+def test_empty_lost_and_signed_out_pages_pass_the_accessibility_check(
+    pages: BrowserPages, server: FakeServer, axe: str, width: int, scheme: Scheme
 ) -> None:
-    """Nothing yet, not live, and the question for a key."""
-    visits.expect_complaint("503")
-    visits.expect_complaint("401")
-    tell(imagined, pools=[pool("zoom"), pool("teams", drained=True)])
-    page = visits.live(imagined.url, width=width, scheme=scheme)
+    pages.expect_console_error("503")
+    pages.expect_console_error("401")
+    respond_with(server, pools=[pool("zoom"), pool("teams", drained=True)])
+    page = pages.live(server.url, width=width, scheme=scheme)
     page.evaluate(f"{axe}; 0")
-    serious = {"nothing yet": page.evaluate(RUN_AXE)}
-    imagined.refusals[""] = (503, "The database does not answer.")
-    imagined.cut()
+    serious = {"empty": page.evaluate(RUN_AXE)}
+    server.errors[""] = (503, "The database does not answer.")
+    server.close_streams()
     expect(page.get_by_role("alert")).to_contain_text("The database does not answer.")
     serious["not live"] = page.evaluate(RUN_AXE)
-    imagined.refusals[""] = (401, "The key is no longer valid.")
-    expect(page.get_by_role("dialog", name="Your key, please")).to_be_visible()
+    server.errors[""] = (401, "The key is no longer valid.")
+    expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
     serious["no key"] = page.evaluate(RUN_AXE)
     assert not any(serious.values()), json.dumps(serious, indent=2)
 
 
-def test_the_switch_beats_the_system(browser: Browser, morning: Imagined) -> None:
-    visits = Visits(browser)
-    page = visits.live(morning.url, scheme="light")
+def test_colour_switch_overrides_the_system_and_survives_a_reload(
+    browser: Browser, morning: FakeServer
+) -> None:
+    pages = BrowserPages(browser)
+    page = pages.live(morning.url, scheme="light")
     background = "getComputedStyle(document.body).backgroundColor"
     switch = page.get_by_role("button", name="Colours")
     light = page.evaluate(background)
     switch.click()
     assert page.evaluate(background) == light
     switch.click()
-    expect(switch).to_have_accessible_name("Colours: dark. Change them.")
+    expect(switch).to_have_accessible_name("Colours: dark. Change.")
     assert page.evaluate(background) != light
     page.reload()
-    assert page.evaluate(background) != light, "it is kept"
-    visits.end()
+    assert page.evaluate(background) != light, "the choice is lost"
+    pages.close_and_check()
 
 
-def test_it_is_walked_by_keyboard(browser: Browser, morning: Imagined) -> None:
-    visits = Visits(browser)
-    page = visits.live(morning.url)
+def test_keyboard_reaches_every_tile(browser: Browser, morning: FakeServer) -> None:
+    pages = BrowserPages(browser)
+    page = pages.live(morning.url)
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     tiles = page.locator(".tiles").first.locator("a")
     tiles.first.focus()
     page.keyboard.press("ArrowRight")
@@ -167,19 +168,21 @@ def test_it_is_walked_by_keyboard(browser: Browser, morning: Imagined) -> None:
     expect(tiles.nth(1 + columns)).to_be_focused()
     page.keyboard.press("Home")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.closest('.tiles') === null"), "one stop for all"
+    assert page.evaluate("document.activeElement.closest('.tiles') === null"), (
+        "Tab stays in the grid"
+    )
     tiles.first.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("pool-google-meet-001")
-    visits.end()
+    pages.close_and_check()
 
 
-def _settled(page: Page) -> None:
-    """Asked for and drawn. The stream never ends, so `networkidle` would not come."""
+def _wait_until_loaded(page: Page) -> None:
+    """Wait until the view has its data. `networkidle` never comes because of the stream."""
     page.locator("#view :is(td, .chart svg, .history li)").first.wait_for()
 
 
-def _picture(page: Page, name: str) -> None:
+def _screenshot(page: Page, name: str) -> None:
     ARTEFACTS.mkdir(parents=True, exist_ok=True)
     shot = ARTEFACTS / f"{name}.png"
     page.screenshot(path=shot, animations="disabled")

@@ -1,4 +1,4 @@
-"""Ten o'clock in an imagined installation: the scene that the pictures show."""
+"""Sample responses of a busy installation, for the screenshots."""
 
 import math
 import random
@@ -6,25 +6,25 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from tests.browser.answers import ago, bot, entry, minute, pool, slot
-from tests.browser.imagined import Imagined
+from tests.browser.fake_server import FakeServer
+from tests.browser.sample_responses import ago, bot, minute, pool, queue_entry, slot
 
 CONTAINER = "k8wgs0kcw4o8gwc0s4ckosww"
 NAMES = ("Minutes", "Notetaker", "Recorder", "Transcript", "Standup")
 
 
-def ten_o_clock(imagined: Imagined, *, zoom_slots: int = 66) -> None:
-    """A full pool with a queue, a large one with room, a small one at rest."""
-    chance = random.Random(10)
+def load_busy_morning(server: FakeServer, *, zoom_slots: int = 66) -> None:
+    """Serve a full pool with a queue, a large pool with free slots and a small quiet pool."""
+    rng = random.Random(10)
     slots = [
-        *_slots(chance, "google-meet", 24, 0, busy=0.75, deploying=0.25),
-        *_slots(chance, "teams", 14, 100, busy=0.3, deploying=0.1),
-        *_slots(chance, "zoom", zoom_slots, 200, busy=0.6, deploying=0.12),
+        *_slots(rng, "google-meet", 24, 0, busy=0.75, deploying=0.25),
+        *_slots(rng, "teams", 14, 100, busy=0.3, deploying=0.1),
+        *_slots(rng, "zoom", zoom_slots, 200, busy=0.6, deploying=0.12),
     ]
     slots[40].update(status="error", assignedBotId=None, errorMessage="the container did not stop")
     slots[30].update(cordoned=True)
-    waiting = [_waiting(chance, number) for number in range(1, 8)]
-    imagined.answers.update(
+    waiting = [_waiting(rng, number) for number in range(1, 8)]
+    server.responses.update(
         pools={
             "pools": [
                 _pool("google-meet", slots, 24, queueDepth=7, oldestWaitMs=48_000),
@@ -34,19 +34,19 @@ def ten_o_clock(imagined: Imagined, *, zoom_slots: int = 66) -> None:
         },
         slots={"slots": slots},
         queue={"queue": waiting},
-        bots={"bots": [_bot(chance, 1240 - n) for n in range(25)], "nextCursor": "1190"},
+        bots={"bots": [_bot(rng, 1240 - n) for n in range(25)], "nextCursor": "1190"},
     )
     for each, peak, depth in (("google-meet", 18, len(waiting)), ("teams", 5, 0), ("zoom", 26, 0)):
-        mine = Counter(slot["status"] for slot in slots if slot["platform"] == each)
-        minutes = _hour(chance, peak, mine, depth)
-        imagined.answers[f"pools/{each}/activity"] = {"minutes": minutes}
+        counts = Counter(slot["status"] for slot in slots if slot["platform"] == each)
+        minutes = _hour(rng, peak, counts, depth)
+        server.responses[f"pools/{each}/activity"] = {"minutes": minutes}
 
-    imagined.answers.update(_one_bot())
-    imagined.answers.update(_one_slot(chance, slots[0]))
+    server.responses.update(_one_bot())
+    server.responses.update(_one_slot(rng, slots[0]))
 
 
 def _one_bot() -> dict[str, Any]:
-    """Bot 1101, who waited, was started, and is in its call."""
+    """Bot 1101, which was queued, deployed, and is in its call."""
     phases = [
         ("waiting", 1292, 1271),
         ("creating", 1271, 1268),
@@ -55,33 +55,36 @@ def _one_bot() -> dict[str, Any]:
         ("joining", 1247, 1239),
         ("in_call", 1239, None),
     ]
-    moves = [
+    events = [
         ("bot.status", None, "PENDING", 1292, "accepted"),
         ("bot.status", "PENDING", "QUEUED", 1292, "no slot was free"),
         ("bot.status", "QUEUED", "DEPLOYING", 1271, "a slot became free"),
         ("slot.status", "idle", "deploying", 1271, "assigned"),
-        ("slot.phase", "creating", "waiting_for_image", 1268, "another slot pulls its image"),
-        ("slot.phase", "waiting_for_image", "waiting_for_start", 1259, "its image is there"),
-        ("slot.phase", "waiting_for_start", "starting", 1258, "let through"),
-        ("slot.status", "deploying", "busy", 1247, "seen running"),
-        ("bot.status", "DEPLOYING", "JOINING_CALL", 1247, "seen running"),
-        ("bot.status", "JOINING_CALL", "IN_CALL", 1239, "reported by its agent"),
+        ("slot.phase", "creating", "waiting_for_image", 1268, "another slot pulls the image"),
+        ("slot.phase", "waiting_for_image", "waiting_for_start", 1259, "image available"),
+        ("slot.phase", "waiting_for_start", "starting", 1258, "start permitted"),
+        ("slot.status", "deploying", "busy", 1247, "observed running"),
+        ("bot.status", "DEPLOYING", "JOINING_CALL", 1247, "observed running"),
+        ("bot.status", "JOINING_CALL", "IN_CALL", 1239, "reported by the agent"),
     ]
-    life = {"slotName": "pool-google-meet-001", "containerId": CONTAINER}
+    location = {"slotName": "pool-google-meet-001", "containerId": CONTAINER}
     times = {"createdAt": ago(1292), "startedAt": ago(1247), "lastHeartbeatAt": ago(3)}
-    shown = bot(
-        1101, "IN_CALL", platform="google-meet", botDisplayName="Notetaker", **life, **times
+    response = bot(
+        1101, "IN_CALL", platform="google-meet", botDisplayName="Notetaker", **location, **times
     )
-    shown |= {"meetingUrl": "https://meet.google.com/abc-defg-hij", "correlationId": "f2c5a9e47b"}
+    response |= {
+        "meetingUrl": "https://meet.google.com/abc-defg-hij",
+        "correlationId": "f2c5a9e47b",
+    }
     return {
-        "bots/1101": {"bot": shown},
+        "bots/1101": {"bot": response},
         "bots/1101/timeline": {
             "phases": [
                 {"phase": name, "from": ago(since), "to": ago(until) if until else None}
                 for name, since, until in phases
             ]
         },
-        "bots/1101/events": {"events": [_event(*move) for move in moves]},
+        "bots/1101/events": {"events": [_event(*event) for event in events]},
         "bots/1101/logs": (
             "[agent] bot 1101 of pool-google-meet-001\n"
             "[agent] heartbeat every 10000 ms\n"
@@ -95,15 +98,15 @@ def _one_bot() -> dict[str, Any]:
 def _event(
     kind: str, old: str | None, new: str, since: float, reason: str, bot_id: int | None = None
 ) -> dict[str, Any]:
-    place = {"slotName": "pool-google-meet-001", "botId": bot_id, "data": None}
-    return {"at": ago(since), "kind": kind, "from": old, "to": new, "reason": reason, **place}
+    common = {"slotName": "pool-google-meet-001", "botId": bot_id, "data": None}
+    return {"at": ago(since), "kind": kind, "from": old, "to": new, "reason": reason, **common}
 
 
-def _one_slot(chance: random.Random, slot: dict[str, Any]) -> dict[str, Any]:
+def _one_slot(rng: random.Random, slot: dict[str, Any]) -> dict[str, Any]:
     assignments = []
     ends = 1290.0
     for number in range(9):
-        begins = ends + chance.uniform(300, 2400)
+        begins = ends + rng.uniform(300, 2400)
         failed = number == 3
         assignments.append(
             {
@@ -118,64 +121,66 @@ def _one_slot(chance: random.Random, slot: dict[str, Any]) -> dict[str, Any]:
                 "failureReason": "no heartbeat for 5 minutes" if failed else None,
             }
         )
-        ends = begins + chance.uniform(60, 1200)
+        ends = begins + rng.uniform(60, 1200)
     present = {**assignments[0], "assignmentId": 901, "botId": 1101, "botStatus": "IN_CALL"}
     present |= {"claimedAt": ago(1271), "startedAt": ago(1247), "endedAt": None, "releasedAt": None}
-    moves = [
-        ("slot.status", "deploying", "busy", 1247, "seen running", 1101),
-        ("slot.phase", "waiting_for_image", "waiting_for_start", 1259, "its image is there", 1101),
+    events = [
+        ("slot.status", "deploying", "busy", 1247, "observed running", 1101),
+        ("slot.phase", "waiting_for_image", "waiting_for_start", 1259, "image available", 1101),
         ("slot.status", "idle", "deploying", 1271, "assigned", 1101),
         ("slot.status", "releasing", "idle", 1290, "stop confirmed", 1080),
-        ("slot.status", "busy", "releasing", 1300, "its bot is done", 1080),
+        ("slot.status", "busy", "releasing", 1300, "bot ended", 1080),
     ]
     times = {"lastAssignedAt": ago(1271), "lastUsedAt": ago(1271), "lastReleasedAt": ago(1290)}
     slot.update(times, createdAt=ago(ends + 60), containerId=CONTAINER)
     return {
         "slots/1": {"slot": slot},
         "slots/1/assignments": {"assignments": [present, *assignments]},
-        "slots/1/history": {"events": [_event(*move) for move in moves]},
+        "slots/1/history": {"events": [_event(*event) for event in events]},
     }
 
 
-def _pool(platform: str, slots: list[dict[str, Any]], most: int, **changes: Any) -> dict[str, Any]:
+def _pool(
+    platform: str, slots: list[dict[str, Any]], max_size: int, **changes: Any
+) -> dict[str, Any]:
     size = sum(each["platform"] == platform for each in slots)
     figures = {"warmHitRatio": 0.94, "timeToRunningP50Ms": 21_400, "timeToRunningP95Ms": 38_900}
-    return pool(platform, size=size, maxSize=most, **{**figures, **changes})
+    return pool(platform, size=size, maxSize=max_size, **{**figures, **changes})
 
 
 def _slots(
-    chance: random.Random, platform: str, count: int, first: int, *, busy: float, deploying: float
+    rng: random.Random, platform: str, count: int, first: int, *, busy: float, deploying: float
 ) -> list[dict[str, Any]]:
-    made = []
+    slots = []
     phases = ("creating", "waiting_for_image", "waiting_for_start", "starting", "starting")
     for number in range(1, count + 1):
-        drawn = chance.random()
+        drawn = rng.random()
         status = "busy" if drawn < busy else "deploying" if drawn < busy + deploying else "idle"
-        if status == "idle" and chance.random() < 0.15:
+        if status == "idle" and rng.random() < 0.15:
             status = "releasing"
-        age = chance.uniform(5, 3000 if status in ("busy", "idle") else 50)
+        age = rng.uniform(5, 3000 if status in ("busy", "idle") else 50)
         changes = {
             "id": first + number,
-            "phase": chance.choice(phases) if status == "deploying" else None,
+            "phase": rng.choice(phases) if status == "deploying" else None,
             "assignedBotId": 1100 + first + number if status != "idle" else None,
             "lastAssignedAt": ago(age),
             "lastReleasedAt": ago(age) if status == "idle" else None,
         }
-        made.append(slot(number, status, platform, **changes))
-    return made
+        slots.append(slot(number, status, platform, **changes))
+    return slots
 
 
-def _waiting(chance: random.Random, number: int) -> dict[str, Any]:
-    waited = 48 - 6 * number + chance.random() * 4
+def _waiting(rng: random.Random, number: int) -> dict[str, Any]:
+    waited = 48 - 6 * number + rng.random() * 4
     times = {"queuedAt": ago(waited), "timeoutAt": ago(waited - (60 if number == 3 else 300))}
     changes = {"platform": "google-meet", "estimatedWaitMs": 9_000 * number}
-    return entry(
+    return queue_entry(
         number, botId=1233 + number, priority=50 if number < 3 else 100, **times, **changes
     )
 
 
-def _bot(chance: random.Random, number: int) -> dict[str, Any]:
-    platform, host = chance.choice(
+def _bot(rng: random.Random, number: int) -> dict[str, Any]:
+    platform, host = rng.choice(
         [
             ("zoom", "zoom.us/j/93"),
             ("teams", "teams.microsoft.com/l/1"),
@@ -186,7 +191,7 @@ def _bot(chance: random.Random, number: int) -> dict[str, Any]:
     status = (
         "QUEUED"
         if queued
-        else chance.choice(("IN_CALL",) * 6 + ("DONE",) * 4 + ("DEPLOYING", "FAILED"))
+        else rng.choice(("IN_CALL",) * 6 + ("DONE",) * 4 + ("DEPLOYING", "FAILED"))
     )
     failed = status == "FAILED"
     ended = status in ("DONE", "FAILED")
@@ -196,7 +201,7 @@ def _bot(chance: random.Random, number: int) -> dict[str, Any]:
         status,
         platform="google-meet" if queued else platform,
         meetingUrl="https://meet.google.com/a" if queued else f"https://{host}",
-        botDisplayName=chance.choice(NAMES),
+        botDisplayName=rng.choice(NAMES),
         slotName=None if queued else f"pool-{platform}-{number % 40 + 1:03}",
         createdAt=ago(age),
         startedAt=None if status in ("QUEUED", "DEPLOYING") else ago(age - 22),
@@ -207,13 +212,13 @@ def _bot(chance: random.Random, number: int) -> dict[str, Any]:
 
 
 def _hour(
-    chance: random.Random, peak: int, now: Mapping[str, int], waiting: int
+    rng: random.Random, peak: int, now: Mapping[str, int], waiting: int
 ) -> list[dict[str, Any]]:
-    """An hour that ends as things stand now."""
-    made = []
+    """An hour of activity that ends with the current counts."""
+    minutes = []
     for before in range(59, -1, -1):
         rush = sum(math.exp(-(((before - at) / 2.2) ** 2)) for at in (1, 30, 55))
-        arrivals = int(peak * rush * chance.uniform(0.6, 1) + chance.random() * peak / 8)
+        arrivals = int(peak * rush * rng.uniform(0.6, 1) + rng.random() * peak / 8)
         busy = int(now["busy"] * (0.6 + 0.4 * math.exp(-((before / 9) ** 2))))
         deploying = min(sum(now.values()) - busy, int(now["deploying"] * rush))
         earlier = {
@@ -221,15 +226,15 @@ def _hour(
             "deploying": deploying,
             "idle": sum(now.values()) - busy - deploying,
         }
-        typical = 19_000 + 5_000 * rush + chance.random() * 2_000 if arrivals else None
-        made.append(
+        typical = 19_000 + 5_000 * rush + rng.random() * 2_000 if arrivals else None
+        minutes.append(
             minute(
                 before,
                 arrivals=arrivals,
                 queueDepth=max(0, int(waiting * rush) - 2) if before else waiting,
                 slots=earlier if before else dict(now),
                 timeToRunningP50Ms=typical and int(typical),
-                timeToRunningP95Ms=typical and int(typical * chance.uniform(1.4, 2.1)),
+                timeToRunningP95Ms=typical and int(typical * rng.uniform(1.4, 2.1)),
             )
         )
-    return made
+    return minutes

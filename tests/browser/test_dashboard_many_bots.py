@@ -1,4 +1,4 @@
-"""A hundred thousand bots in a real database, before a real browser: filtered, searched, paged."""
+"""The view of all bots with 100,000 bots in the database: filters, search and pages."""
 
 import time
 from pathlib import Path
@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.browser_pages import BrowserPages
 from tests.browser.running_botpool import RunningBotpool, running_botpool
-from tests.browser.visits import Visits
 
 BOTS = 100_000
 FIGURES = Path(__file__).parents[2] / "artefacts" / "many.txt"
@@ -30,29 +30,31 @@ FILL = f"""
 
 
 @pytest.mark.long
-def test_a_hundred_thousand_bots_are_leafed_through(visits: Visits, tmp_path: Path) -> None:
+def test_bots_view_finds_and_pages_through_100_000_bots(
+    pages: BrowserPages, tmp_path: Path
+) -> None:
     with running_botpool(tmp_path) as botpool:
         with psycopg.connect(botpool.database_url, autocommit=True) as connection:
             with connection.transaction():
                 connection.execute(FILL)
             connection.execute("VACUUM ANALYZE bots")
-        page = visits.live(botpool.url, botpool.address)
-        told = [
-            f"{what}: {seconds * 1000:.0f} ms"
-            for what, seconds in {
+        page = pages.live(botpool.url, botpool.address)
+        figures = [
+            f"{name}: {seconds * 1000:.0f} ms"
+            for name, seconds in {
                 "first page": open_bots(page),
-                "next page": leaf(page),
-                "the one failure, the oldest": find(page, "1", Status="FAILED"),
+                "next page": next_page(page),
+                "the only failed bot, the oldest": find(page, "1", Status="FAILED"),
                 "search by name": find(page, "777", Search="needle"),
-                "search that finds nothing": find(page, None, Search="nowhere at all"),
+                "search without a match": find(page, None, Search="nowhere at all"),
             }.items()
         ]
         began = time.monotonic()
-        assert walk(botpool) == [*range(BOTS, 0, -1)]
-        told.append(f"all of them by the API's cursor: {time.monotonic() - began:.1f} s")
-        visits.leave()
+        assert read_all(botpool) == [*range(BOTS, 0, -1)]
+        figures.append(f"all pages by the API's cursor: {time.monotonic() - began:.1f} s")
+        pages.close()
     FIGURES.parent.mkdir(exist_ok=True)
-    FIGURES.write_text("\n".join(told) + "\n")
+    FIGURES.write_text("\n".join(figures) + "\n")
 
 
 def open_bots(page: Page) -> float:
@@ -62,7 +64,7 @@ def open_bots(page: Page) -> float:
     return time.monotonic() - began
 
 
-def leaf(page: Page) -> float:
+def next_page(page: Page) -> float:
     began = time.monotonic()
     page.get_by_role("button", name="Older").click()
     expect(page.locator("tbody tr").first).to_contain_text(f"bot {BOTS - 50}")
@@ -70,28 +72,28 @@ def leaf(page: Page) -> float:
 
 
 def find(page: Page, bot: str | None, **wanted: str) -> float:
-    """With one choice, and no other; the bot that must be the only one."""
+    """Apply one filter and wait for the only bot that matches; return the seconds."""
     page.get_by_label("Status").select_option(wanted.get("Status", ""))
     began = time.monotonic()
     page.get_by_label("Search").fill(wanted.get("Search", ""))
     if bot is None:
-        expect(page.get_by_text("No bot is like that.")).to_be_visible()
+        expect(page.get_by_text("No bot matches.")).to_be_visible()
     else:
         expect(page.locator("tbody tr")).to_have_count(1)
         expect(page.locator("tbody tr a")).to_have_text(f"bot {bot}")
     return time.monotonic() - began
 
 
-def walk(botpool: RunningBotpool) -> list[int]:
-    """Every bot, page after page."""
+def read_all(botpool: RunningBotpool) -> list[int]:
+    """The ids of all bots, read page by page."""
     headers = {"Authorization": f"Bearer {botpool.key}"}
-    seen: list[int] = []
+    ids: list[int] = []
     cursor: str | None = None
     with httpx.Client(base_url=botpool.url, headers=headers, timeout=60) as client:
         while True:
-            given = {"limit": "500"} | ({"cursor": cursor} if cursor else {})
-            answer = client.get("/v1/bots", params=given).raise_for_status().json()
-            seen += [bot["id"] for bot in answer["bots"]]
-            cursor = answer["nextCursor"]
+            parameters = {"limit": "500"} | ({"cursor": cursor} if cursor else {})
+            response = client.get("/v1/bots", params=parameters).raise_for_status().json()
+            ids += [bot["id"] for bot in response["bots"]]
+            cursor = response["nextCursor"]
             if cursor is None:
-                return seen
+                return ids

@@ -1,7 +1,7 @@
-"""Serves the page and its files, under a policy that lets nothing else run.
+"""Serves the dashboard's static files with a strict content security policy.
 
-No inline script or style, no other origin, no frames, and no text turned into markup (trusted
-types): what users name their bots and meetings can never become a part of the page.
+The policy forbids inline scripts and styles, other origins, frames, and text that becomes markup
+(trusted types). Names of bots and meetings therefore cannot inject markup into the page.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -41,8 +41,8 @@ _HEADERS = {
 }
 
 
-def install(app: FastAPI) -> None:
-    """Add the page to an application. Its files are read once, so a missing one stops the start."""
+def add_routes(app: FastAPI) -> None:
+    """Add a route for each static file to the application. Reads the files once, at the start."""
     for name, file in _files(_STATIC):
         if name == "docs.html" and app.openapi_url is None:
             continue

@@ -1,19 +1,17 @@
-"""From a key to a session, and back: the page of a Botpool that runs."""
-
-import re
+"""Signing in to the dashboard of a running Botpool."""
 
 from playwright.sync_api import expect
 
+from tests.browser.browser_pages import BrowserPages, expect_toast
 from tests.browser.running_botpool import RunningBotpool
-from tests.browser.visits import Visits
 from tests.support.sessions import COOKIE
 
 
-def test_the_key_leaves_the_address_and_becomes_a_session(
-    visits: Visits, botpool: RunningBotpool
+def test_key_in_the_address_becomes_a_session_cookie(
+    pages: BrowserPages, botpool: RunningBotpool
 ) -> None:
-    visits.expect_complaint("401")
-    page = visits.live(botpool.url, botpool.address)
+    pages.expect_console_error("401")
+    page = pages.live(botpool.url, botpool.address)
     assert page.url == f"{botpool.url}/"
     (cookie,) = page.context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
@@ -25,11 +23,11 @@ def test_the_key_leaves_the_address_and_becomes_a_session(
     assert page.context.cookies() == []
 
 
-def test_a_wrong_key_is_refused_in_words_and_the_right_one_opens(
-    visits: Visits, botpool: RunningBotpool
+def test_invalid_key_shows_an_error_and_a_valid_key_signs_in(
+    pages: BrowserPages, botpool: RunningBotpool
 ) -> None:
-    visits.expect_complaint("401")
-    page = visits.new(botpool.url)
+    pages.expect_console_error("401")
+    page = pages.new(botpool.url)
     page.goto(f"{botpool.url}/#key=bpk_wrong")
     expect(page.get_by_text("This key is not valid")).to_be_visible()
     assert page.url == f"{botpool.url}/"
@@ -40,18 +38,19 @@ def test_a_wrong_key_is_refused_in_words_and_the_right_one_opens(
     page.keyboard.press("Enter")
     expect(field).to_have_value("")
     expect(page.get_by_text("This key is not valid")).to_be_visible()
+    expect(field).to_be_focused()
     page.keyboard.type(f"{botpool.url}/#key={botpool.key}")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("The pools hold")
-    assert field.input_value() == "", "no key stays in the page"
+    expect(page.get_by_role("heading", level=1)).to_contain_text("All pools are healthy")
+    assert field.input_value() == "", "the key is still in the page"
     expect(page.locator("#sign-in")).to_be_hidden()
 
 
-def test_a_user_sees_bots_and_queue_and_is_told_why_not_more(
-    visits: Visits, botpool: RunningBotpool
+def test_user_key_shows_bots_and_queue_and_explains_the_limit(
+    pages: BrowserPages, botpool: RunningBotpool
 ) -> None:
-    visits.expect_complaint("403")
-    page = visits.new(botpool.url)
+    pages.expect_console_error("403")
+    page = pages.new(botpool.url)
     page.goto(f"{botpool.url}/#key={botpool.new_key('user')[1]}")
     expect(page.get_by_text("scope “user”")).to_be_visible()
     expect(page.locator("#live")).to_have_text("Every 5 s")
@@ -61,8 +60,10 @@ def test_a_user_sees_bots_and_queue_and_is_told_why_not_more(
     expect(page.get_by_role("heading", name="Bots")).to_be_visible()
 
 
-def test_the_api_has_a_page_that_asks_nobody_else(visits: Visits, botpool: RunningBotpool) -> None:
-    page = visits.new(botpool.url)
+def test_api_reference_page_uses_only_its_own_server(
+    pages: BrowserPages, botpool: RunningBotpool
+) -> None:
+    page = pages.new(botpool.url)
     page.goto(f"{botpool.url}/docs")
     call = page.locator("article").filter(has_text="Send a bot into a meeting.")
     expect(call.get_by_role("heading")).to_contain_text(["POST/v1/bots", "Parameters", "Body"])
@@ -73,38 +74,39 @@ def test_the_api_has_a_page_that_asks_nobody_else(visits: Visits, botpool: Runni
     ).to_be_in_viewport()
 
 
-def test_an_expired_key_is_told_and_another_goes_on_where_it_was(
-    visits: Visits, botpool: RunningBotpool
+def test_revoked_key_asks_for_another_and_keeps_the_view(
+    pages: BrowserPages, botpool: RunningBotpool
 ) -> None:
+    pages.allow_console_error("401")  # a request after the revocation, before the stream ends
     key_id, secret = botpool.new_key("operator")
-    page = visits.live(botpool.url, f"#key={secret}")
+    page = pages.live(botpool.url, f"#key={secret}")
     page.get_by_role("link", name="Slots").click()
     expect(page.get_by_role("heading", name="Slots")).to_be_visible()
     page.evaluate("window.kept = true")
     botpool.revoke(key_id)
-    expect(page.get_by_text("The session has ended. Enter a key to go on.")).to_be_visible()
+    expect(page.get_by_text("The session has ended. Enter a key to continue.")).to_be_visible()
     expect(page.locator("#live")).to_be_hidden()
     page.get_by_label("API key").fill(botpool.key)
     page.keyboard.press("Enter")
     expect(page.locator("#live")).to_have_text("Live")
     expect(page.get_by_role("heading", name="Slots")).to_be_visible()
-    assert page.evaluate("window.kept"), "without a reload"
+    assert page.evaluate("window.kept"), "the page reloaded"
 
 
-def test_a_session_that_is_over_is_renewed_above_what_somebody_is_doing(
-    visits: Visits, botpool: RunningBotpool
+def test_expired_session_can_be_renewed_without_losing_an_open_dialog(
+    pages: BrowserPages, botpool: RunningBotpool
 ) -> None:
-    visits.expect_complaint("401")
+    pages.expect_console_error("401")
     key_id, secret = botpool.new_key("operator")
-    page = visits.live(botpool.url, f"#key={secret}")
+    page = pages.live(botpool.url, f"#key={secret}")
     page.get_by_role("button", name="Send a bot").click()
     sending = page.get_by_role("dialog", name="Send a bot")
-    sending.get_by_label("Meeting link").fill("https://zoom.us/j/half-written")
-    ended = {"name": COOKIE, "value": botpool.session_that_is_over(key_id), "url": botpool.url}
+    sending.get_by_label("Meeting link").fill("https://teams.microsoft.com/half-written")
+    ended = {"name": COOKIE, "value": botpool.expired_session(key_id), "url": botpool.url}
     page.context.add_cookies([ended])
     sending.get_by_role("button", name="Send").click()
-    signing_in = page.get_by_role("dialog", name="Your key, please")
-    expect(signing_in).to_contain_text("The session has ended. Enter a key to go on.")
+    signing_in = page.get_by_role("dialog", name="Sign in")
+    expect(signing_in).to_contain_text("The session has ended. Enter a key to continue.")
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
     expect(page.get_by_label("API key")).to_be_focused()
@@ -112,7 +114,7 @@ def test_a_session_that_is_over_is_renewed_above_what_somebody_is_doing(
     page.keyboard.press("Enter")
     expect(page.locator("#live")).to_have_text("Live")
     expect(sending.get_by_role("alert")).to_have_text(
-        "The session had ended, so nothing was done. Try again."
+        "The session had ended, so nothing changed. Try again."
     )
     sending.get_by_role("button", name="Send").click()
-    expect(page.locator(".toast")).to_contain_text(re.compile(r"Bot \d+: "))
+    expect_toast(page, r"Bot \d+: ")

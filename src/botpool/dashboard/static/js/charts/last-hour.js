@@ -1,29 +1,29 @@
-/** The last hour of a pool: four small charts that share one cursor. */
-import { assign, make, write } from "../dom.js";
-import { SLOT_STATES } from "../states.js";
-import { NONE, measured } from "../wording.js";
+/** Four charts of a pool's last hour that share one cursor. */
+import { html, setAttribute, setText } from "../dom.js";
+import { NO_VALUE, preciseDuration } from "../format.js";
+import { SLOT_STATUSES } from "../statuses.js";
 import { bars, lines, stack } from "./shapes.js";
 
 const CHARTS = [
   {
     name: "Arrivals",
     draw: (minutes) => bars(minutes.map((m) => m.arrivals)),
-    read: (m) => `${m.arrivals} a minute`,
+    read: (m) => `${m.arrivals} per minute`,
   },
   {
     name: "Queue depth",
     draw: (minutes) => lines([minutes.map((m) => m.queueDepth)], ["queue"], true),
-    read: (m) => (m.queueDepth === null ? NONE : `${m.queueDepth} waiting`),
+    read: (m) => (m.queueDepth === null ? NO_VALUE : `${m.queueDepth} waiting`),
   },
   {
     name: "Slots by status",
     draw: (minutes) =>
       stack(
-        Object.keys(SLOT_STATES),
+        Object.keys(SLOT_STATUSES),
         minutes.map((m) => m.slots ?? {}),
       ),
     read: (m) =>
-      Object.keys(SLOT_STATES)
+      Object.keys(SLOT_STATUSES)
         .filter((status) => m.slots?.[status])
         .map((status) => `${m.slots[status]} ${status}`)
         .join(", ") || "no slots",
@@ -37,37 +37,38 @@ const CHARTS = [
       ),
     read: (m) =>
       m.timeToRunningP50Ms === null
-        ? NONE
-        : `p50 ${measured(m.timeToRunningP50Ms)}, p95 ${measured(m.timeToRunningP95Ms)}`,
+        ? NO_VALUE
+        : `p50 ${preciseDuration(m.timeToRunningP50Ms)}, ` +
+          `p95 ${preciseDuration(m.timeToRunningP95Ms)}`,
   },
 ];
 
-export function hourCharts(platform) {
+export function lastHourCharts(platform) {
   const charts = CHARTS.map((chart) => ({ ...chart, ...frame(chart.name) }));
-  const rows = make("tbody");
-  const table = make(
+  const rows = html("tbody");
+  const table = html(
     "details",
     { class: "numbers", toggle: () => fillTable() },
-    make("summary", { text: "The hour in numbers" }),
-    make(
+    html("summary", { text: "Show as a table" }),
+    html(
       "div",
       {
         class: "scroll",
         tabindex: 0,
         role: "region",
-        "aria-label": `The last hour of ${platform}`,
+        "aria-label": `Last hour of ${platform}`,
       },
-      make(
+      html(
         "table",
         {},
-        make(
+        html(
           "thead",
           {},
-          make(
+          html(
             "tr",
             {},
             ["Minute", ...CHARTS.map(({ name }) => name)].map((name) =>
-              make("th", { scope: "col", text: name }),
+              html("th", { scope: "col", text: name }),
             ),
           ),
         ),
@@ -75,10 +76,10 @@ export function hourCharts(platform) {
       ),
     ),
   );
-  const element = make(
+  const element = html(
     "section",
-    { class: "hour", "aria-label": `The last hour of ${platform}`, hidden: true },
-    make(
+    { class: "last-hour", "aria-label": `Last hour of ${platform}`, hidden: true },
+    html(
       "div",
       { class: "charts" },
       charts.map((chart) => chart.element),
@@ -86,36 +87,39 @@ export function hourCharts(platform) {
     table,
   );
   let minutes = [];
+  let pointedAt = null;
 
-  function point(index) {
+  /** Show the values of one minute; null shows those of the last minute. */
+  function pointAt(index) {
+    pointedAt = index;
     const minute = minutes[index ?? minutes.length - 1];
     for (const chart of charts) {
-      write(chart.value, minute ? chart.read(minute) : NONE);
+      setText(chart.value, minute ? chart.read(minute) : NO_VALUE);
       chart.cursor.style.setProperty(
         "left",
         index === null ? "-10px" : `${(100 * (index + 0.5)) / minutes.length}%`,
       );
-      write(chart.when, index === null ? "" : time(minute));
+      setText(chart.when, index === null ? "" : time(minute));
     }
   }
   for (const { area } of charts) {
     area.addEventListener("pointermove", (event) => {
       const { left, width } = area.getBoundingClientRect();
       const index = Math.floor(((event.clientX - left) / width) * minutes.length);
-      point(Math.min(minutes.length - 1, Math.max(0, index)));
+      pointAt(Math.min(minutes.length - 1, Math.max(0, index)));
     });
-    area.addEventListener("pointerleave", () => point(null));
+    area.addEventListener("pointerleave", () => pointAt(null));
   }
 
   function fillTable() {
     if (!table.open) return;
     rows.replaceChildren(
       ...minutes.toReversed().map((minute) =>
-        make(
+        html(
           "tr",
           {},
-          make("td", { text: time(minute) }),
-          CHARTS.map(({ read }) => make("td", { text: read(minute) })),
+          html("td", { text: time(minute) }),
+          CHARTS.map(({ read }) => html("td", { text: read(minute) })),
         ),
       ),
     );
@@ -123,20 +127,20 @@ export function hourCharts(platform) {
 
   return {
     element,
-    show(answer) {
-      minutes = answer;
+    show(loaded) {
+      minutes = loaded;
       element.hidden = minutes.every(
         ({ arrivals, slots }) => !arrivals && !Object.keys(slots ?? {}).length,
       );
       for (const chart of charts) {
-        const { drawing, top } = chart.draw(minutes);
+        const { element: drawing, top } = chart.draw(minutes);
         chart.area.replaceChildren(drawing, chart.cursor);
-        write(chart.top, chart.name === "Time to running" ? measured(top) : top);
-        const now = minutes.length ? chart.read(minutes.at(-1)) : NONE;
-        const label = `${chart.name}, last hour: now ${now}; at most ${chart.top.textContent}`;
-        assign(chart.area, "aria-label", label);
+        setText(chart.top, chart.name === "Time to running" ? preciseDuration(top) : top);
+        const now = minutes.length ? chart.read(minutes.at(-1)) : NO_VALUE;
+        const label = `${chart.name}, last hour: now ${now}, maximum ${chart.top.textContent}`;
+        setAttribute(chart.area, "aria-label", label);
       }
-      point(null);
+      pointAt(pointedAt);
       fillTable();
     },
   };
@@ -144,23 +148,23 @@ export function hourCharts(platform) {
 
 function frame(name) {
   const [value, when, top] = [
-    make("span", { class: "value" }),
-    make("span", { class: "when" }),
-    make("span", { class: "top" }),
+    html("span", { class: "value" }),
+    html("span", { class: "when" }),
+    html("span", { class: "top" }),
   ];
-  const cursor = make("i", { class: "cursor" });
-  const area = make("div", { class: "area", role: "img" }, cursor);
-  const element = make(
+  const cursor = html("i", { class: "cursor" });
+  const area = html("div", { class: "area", role: "img" }, cursor);
+  const element = html(
     "figure",
     { class: "chart" },
-    make("figcaption", {}, make("b", { text: name }), when, value),
+    html("figcaption", {}, html("b", { text: name }), when, value),
     area,
-    make(
+    html(
       "div",
       { class: "axis", "aria-hidden": "true" },
-      make("span", { text: "1 h ago" }),
+      html("span", { text: "1 h ago" }),
       top,
-      make("span", { text: "now" }),
+      html("span", { text: "now" }),
     ),
   );
   return { element, area, value, when, top, cursor };

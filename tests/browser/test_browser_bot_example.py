@@ -1,4 +1,4 @@
-"""The example with a real browser, as a local process, in a meeting that is a page of ours."""
+"""The browser bot example, run as a local process in a meeting page of this test."""
 
 import asyncio
 import shlex
@@ -23,32 +23,32 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @contextmanager
 def meeting() -> Iterator[tuple[str, list[str]]]:
-    """A page that says who has run its script; its address, and what was asked for."""
-    asked: list[str] = []
+    """Serve a meeting page; yields its address and the list of requested paths."""
+    requested: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requested.append(self.path)
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.end_headers()
             self.wfile.write(PAGE)
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/abc-defg-hij", asked
+        yield f"http://127.0.0.1:{server.server_port}/abc-defg-hij", requested
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
 
 
-async def test_a_browser_bot_joins_photographs_and_leaves_when_told(
+async def test_browser_bot_joins_takes_screenshots_and_leaves_on_request(
     database_url: str, tmp_path: Path
 ) -> None:
     if not CHROMIUM.exists():
@@ -57,14 +57,15 @@ async def test_a_browser_bot_joins_photographs_and_leaves_when_told(
         "pools.google-meet.max_size": "1",
         "backends.process.command": shlex.join([sys.executable, str(BOT)]),
         "agent.heartbeat_interval_ms": "500",
+        "agent.leave_grace_s": "300",
     }
-    with meeting() as (url, asked):
+    with meeting() as (url, requested):
         async with installation(database_url, tmp_path, settings) as installed:
             server = await installed.serve()
             async with installed.client(server) as user:
                 body = {"meetingUrl": url, "platform": "google-meet"}
-                answer = (await user.post("/v1/bots", json=body)).json()
-                path = f"/v1/bots/{answer['bot']['id']}"
+                created = (await user.post("/v1/bots", json=body)).json()
+                path = f"/v1/bots/{created['bot']['id']}"
 
                 async def status_other_than(wanted: str) -> list[str]:
                     bot = (await user.get(path)).json()["bot"]
@@ -75,7 +76,7 @@ async def test_a_browser_bot_joins_photographs_and_leaves_when_told(
                     "states on the way", lambda: status_other_than("IN_CALL"), within_s=90
                 )
                 await none_left(
-                    "s", lambda: not_asked(asked, "/joined?by=A%20meeting"), within_s=30
+                    "s", lambda: missing_requests(requested, "/joined?by=A%20meeting"), within_s=30
                 )
                 assert (await user.delete(path)).status_code == 202
                 await none_left("states on the way", lambda: status_other_than("DONE"), within_s=60)
@@ -87,6 +88,6 @@ async def test_a_browser_bot_joins_photographs_and_leaves_when_told(
                 assert found.read_bytes().startswith(PNG)
 
 
-async def not_asked(asked: list[str], path: str) -> list[str]:
+async def missing_requests(requested: list[str], path: str) -> list[str]:
     await asyncio.sleep(0)
-    return [] if path in asked else [path]
+    return [] if path in requested else [path]

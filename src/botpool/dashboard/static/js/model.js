@@ -1,0 +1,101 @@
+/** The pools and slots that this page shows. Changes from the event stream update them. */
+import { fetchJson } from "./http.js";
+import { hasBot } from "./statuses.js";
+
+export const model = {
+  pools: [],
+  slots: new Map(),
+  /** False after the server refused pools and slots to this key. */
+  isOperator: true,
+};
+
+/** Load all pools and slots. */
+export async function load() {
+  const [pools, slots] = await Promise.all([
+    fetchIfOperator("v1/pools"),
+    fetchIfOperator("v1/slots"),
+  ]);
+  model.isOperator = pools !== null;
+  model.pools = pools?.pools ?? [];
+  model.slots = new Map((slots?.slots ?? []).map((slot) => [slot.id, slot]));
+}
+
+/** Load the figures that the stream does not carry: ratios, percentiles, backend health. */
+export async function loadPools() {
+  const response = await fetchIfOperator("v1/pools");
+  if (response) model.pools = response.pools;
+}
+
+async function fetchIfOperator(path) {
+  return fetchJson(path).catch((error) => {
+    if (error.status === 403) return null;
+    throw error;
+  });
+}
+
+export const slotsOf = (platform) =>
+  Array.from(model.slots.values()).filter((slot) => slot.platform === platform);
+
+/** The number of a pool's slots in each status. */
+export function slotCounts(platform) {
+  const counts = {};
+  for (const slot of model.slots.values()) {
+    if (slot.platform === platform) counts[slot.status] = (counts[slot.status] ?? 0) + 1;
+  }
+  return counts;
+}
+
+/** The time since which a slot has its bot, or none. */
+export const slotSince = ({ assignedBotId: bot, lastAssignedAt, lastReleasedAt, createdAt }) =>
+  Date.parse((bot === null && lastReleasedAt) || lastAssignedAt || createdAt);
+
+/** Replace a slot or pool by the one in the response to an action. */
+export function update({ slot, pool }) {
+  if (slot) model.slots.set(slot.id, slot);
+  if (pool) model.pools = model.pools.map((old) => (old.platform === pool.platform ? pool : old));
+}
+
+/** Apply one change of the stream. Returns true when it created or deleted a slot. */
+export function applyChange(change) {
+  updateQueueDepth(change);
+  if (change.slotId === null || !change.kind.startsWith("slot.")) return false;
+  if (change.kind === "slot.status" && change.to === null) return model.slots.delete(change.slotId);
+  const known = model.slots.get(change.slotId);
+  const slot = { ...(known ?? newSlot(change)), ...changedFields(change) };
+  model.slots.set(change.slotId, slot);
+  return known === undefined;
+}
+
+function changedFields({ kind, to, at, botId, reason }) {
+  if (kind === "slot.cordon") return { cordoned: to === "cordoned" };
+  if (kind === "slot.phase") return { phase: to };
+  if (kind !== "slot.status") return {};
+  const assigned = hasBot(to) ? botId : null;
+  const common = { status: to, phase: null, assignedBotId: assigned, errorMessage: null };
+  if (to === "deploying") return { ...common, phase: "creating", lastAssignedAt: at };
+  if (to === "error") return { ...common, errorMessage: reason };
+  return to === "idle" ? { ...common, lastReleasedAt: at } : common;
+}
+
+/** A slot that was created after `load`. */
+const newSlot = ({ slotId, slotName, platform, at }) => ({
+  id: slotId,
+  name: slotName,
+  platform,
+  status: "idle",
+  phase: null,
+  assignedBotId: null,
+  lastAssignedAt: null,
+  lastReleasedAt: null,
+  recoveryAttempts: 0,
+  skippedRecoveries: 0,
+  errorMessage: null,
+  cordoned: false,
+  createdAt: at,
+});
+
+function updateQueueDepth({ kind, platform, from, to }) {
+  if (kind !== "bot.status" || (from === "QUEUED") === (to === "QUEUED")) return;
+  const pool = model.pools.find((each) => each.platform === platform);
+  if (pool) pool.queueDepth = Math.max(0, pool.queueDepth + (to === "QUEUED" ? 1 : -1));
+}
