@@ -1,5 +1,6 @@
-"""Measurements: ratios against something else in the same run, never bare seconds.
+"""Benchmarks: each figure is a ratio of two sides that are measured in the same run.
 
-Both sides of a ratio take turns in short rounds, so that a noisy moment hits both. A figure is the
-median of its rounds, shown with their spread. `make bench` runs them all, `ARGS=--small` quickly.
+Both sides alternate in short rounds, so that other work on the machine affects both. A figure is
+the median of its rounds, shown with their range. `make bench` runs all measures;
+`make bench ARGS=--small` takes a minute.
 """

@@ -1,4 +1,4 @@
-"""Callers who each wait for their work to be done before they ask for more."""
+"""Closed-loop load: each caller waits for its result before its next call."""
 
 import asyncio
 import time
@@ -7,7 +7,7 @@ from itertools import count
 
 
 async def per_second(one: Callable[[], Awaitable[None]], *, callers: int, seconds: float) -> float:
-    """How often it is done a second, by that many at once, each one after the other."""
+    """Return the calls per second of concurrent callers."""
     began = time.monotonic()
     done = 0
 
@@ -21,22 +21,23 @@ async def per_second(one: Callable[[], Awaitable[None]], *, callers: int, second
     return done / (time.monotonic() - began)
 
 
-class Once:
-    """Jobs of a peer: each is put in by a caller, who waits until it has run."""
+class JobRunner:
+    """Callers of a job queue: each enqueues a job and waits until the job has run."""
 
-    def __init__(self, put: Callable[[int], Awaitable[None]]) -> None:
-        self._put = put
+    def __init__(self, enqueue: Callable[[int], Awaitable[None]]) -> None:
+        self._enqueue = enqueue
         self._numbers = count(1)
         self._waiting: dict[int, asyncio.Future[None]] = {}
 
-    def ran(self, number: int) -> None:
+    def finish(self, number: int) -> None:
+        """Resume the caller of a job that has run."""
         if (waiting := self._waiting.pop(number, None)) and not waiting.done():
             waiting.set_result(None)
 
     async def one(self) -> None:
         number = next(self._numbers)
         done = self._waiting[number] = asyncio.get_running_loop().create_future()
-        await self._put(number)
+        await self._enqueue(number)
         await done
 
     async def per_second(self, *, callers: int, seconds: float) -> float:

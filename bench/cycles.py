@@ -1,9 +1,8 @@
-"""Our side: whole cycles through the engine, with every row, fence and constraint.
+"""Whole cycles through the engine, with all rows, fences and constraints.
 
-A cycle is admitted → ended → stop confirmed → idle. The caller plays the parts that are not ours:
-the user who asks for a bot, the agent who reports its end, and the backend whose look shows the
-container stopped. Of the replica's loops the one runs that follows from the cycles themselves: what
-they leave dead is cleared away.
+A cycle is admitted → ended → stop confirmed → idle. The caller plays the user who requests the bot,
+the agent that reports its end, and the backend that observes the stopped container. Of the
+replica's loops only the vacuum runs, because the cycles themselves cause its work.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -25,7 +24,7 @@ from botpool.engine.runtime.loop import Loop
 from botpool.store.database import Database, Rows
 
 POOL = PoolName("google-meet")
-WISH = BotRequest(
+BOT_REQUEST = BotRequest(
     pool_name=POOL,
     meeting_url="https://meet.google.com/abc-defg-hij",
     bot_display_name="Botpool",
@@ -37,51 +36,51 @@ WISH = BotRequest(
 _END = BotEnding(status=BotStatus.CANCELLED, reason="stopped by its user")
 
 
-class NotingDatabase(Database):
-    """Remembers what an agent or a look would know: the assignment, and the slot as it is."""
+class RecordingDatabase(Database):
+    """Records the assignment and the slot of each bot, which an agent or an observer would know."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self.known: dict[int, dict[str, Any]] = {}
+        self.recorded: dict[int, dict[str, Any]] = {}
 
     async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
         rows = await super().fetch(name, parameters)
         if name in ("admit_to_idle_slots", "end_bots"):
             for row in rows:
-                self.known[row["bot_id"]] = row
+                self.recorded[row["bot_id"]] = row
         return rows
 
 
 class Cycles:
-    def __init__(self, database: NotingDatabase) -> None:
-        self._known = database.known
+    def __init__(self, database: RecordingDatabase) -> None:
+        self._recorded = database.recorded
         identity = Identity(owner="bench", public_url="http://127.0.0.1", secret=b"bench")
         self.replica = Replica(database, {"null": NullBackend()}, Policy(), identity)
 
     @classmethod
     @asynccontextmanager
     async def on(cls, url: str) -> AsyncIterator["Cycles"]:
-        database = NotingDatabase(url)
+        database = RecordingDatabase(url)
         await database.open()
         cycles = cls(database)
-        tidying = Loop("tidying", cycles.replica.vacuum.tidy, interval_s=INTERVAL_S)
-        tidying.start()
+        vacuum = Loop("vacuum", cycles.replica.vacuum.tidy, interval_s=INTERVAL_S)
+        vacuum.start()
         try:
             yield cycles
         finally:
-            await tidying.stop()
+            await vacuum.stop()
             await database.close()
 
     async def one(self) -> None:
-        bot = (await self.replica.admission.admit(WISH)).bot
-        assert await self.replica.transitions.end_bot(self._known[bot.id]["assignment_id"], _END)
+        bot = (await self.replica.admission.admit(BOT_REQUEST)).bot
+        assert await self.replica.transitions.end_bot(self._recorded[bot.id]["assignment_id"], _END)
         await self.replica.reconciler.releaser.judge(
-            _looked_at(self._known.pop(bot.id)),
+            _looked_at(self._recorded.pop(bot.id)),
             Observation(container_id=bot.container_id, state=ContainerState.STOPPED),
         )
 
     async def per_second(self, *, callers: int, seconds: float) -> float:
-        """Cycles by that many callers at once, each one after the other."""
+        """Return the cycles per second of concurrent callers."""
         return await per_second(self.one, callers=callers, seconds=seconds)
 
 
@@ -103,7 +102,7 @@ def _looked_at(row: Mapping[str, Any]) -> ObservedSlot:
         version=row["version"],
         bot_id=row["bot_id"],
         bot_status=BotStatus.CANCELLED,
-        correlation_id=WISH.correlation_id,
+        correlation_id=BOT_REQUEST.correlation_id,
         leave_by=None,
         running_at=now,
         observed_running_at=now,

@@ -1,4 +1,4 @@
-"""A figure: what was measured in each round, and what is wanted of it."""
+"""A measured figure with its rounds, its goal and its tolerance."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,9 @@ class Figure:
     rounds: Sequence[float]
     goal: float | None = None
     at_most: bool = False
-    """Is less better? Then the goal is a maximum."""
-    alarm: float | None = None
-    """What alarms, if not half of the goal: for a goal that is not reached, and says why."""
+    """Whether the goal is a maximum: less is better."""
+    tolerance: float | None = None
+    """The value at which a small run fails; by default half as good as the goal."""
     detail: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -27,25 +27,24 @@ class Figure:
 
     @property
     def is_alarming(self) -> bool:
+        """Return whether the figure misses its tolerance."""
         return self._limit is not None and not self._holds(self._limit)
 
     @property
-    def wanted(self) -> str:
-        return self._told(self.goal)
+    def goal_text(self) -> str:
+        return self._to_text(self.goal)
 
     @property
-    def tolerated(self) -> str:
-        """What does not alarm yet."""
-        return self._told(self._limit)
+    def tolerance_text(self) -> str:
+        return self._to_text(self._limit)
 
     @property
     def _limit(self) -> float | None:
-        """Half of the goal, if nothing else was set: less is noise on a shared machine."""
-        if self.alarm is not None or self.goal is None:
-            return self.alarm
+        if self.tolerance is not None or self.goal is None:
+            return self.tolerance
         return self.goal * 2 if self.at_most else self.goal / 2
 
-    def _told(self, bound: float | None) -> str:
+    def _to_text(self, bound: float | None) -> str:
         return "" if bound is None else f"{'≤' if self.at_most else '≥'} {bound:g}"
 
     def _holds(self, goal: float) -> bool:
@@ -57,7 +56,7 @@ class Figure:
             "low": round(min(self.rounds), 4),
             "high": round(max(self.rounds), 4),
             "rounds": len(self.rounds),
-            "goal": self.wanted or None,
+            "goal": self.goal_text or None,
             "reached": self.reached,
             **self.detail,
         }

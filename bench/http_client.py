@@ -1,4 +1,4 @@
-"""A client that keeps its connections and notes each answer: the least that HTTP/1.1 allows."""
+"""A minimal HTTP/1.1 client with persistent connections that times each response."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ class Answer:
 
 
 class Client:
-    """One request at a time on each connection; who finds none free waits, and that counts."""
+    """Sends one request at a time on each connection; waiting for a connection counts."""
 
     def __init__(self, address: str, key: str, connections: int) -> None:
         self._host, self._port = urlsplit(address).hostname, urlsplit(address).port

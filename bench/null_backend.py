@@ -1,4 +1,4 @@
-"""A backend that starts and stops at once, where containers are not what is measured."""
+"""A backend without containers, for measures of the engine alone."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The figures as pictures for the docs."""
+"""Draws the figures for the docs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import matplotlib as mpl
 
 mpl.use("svg")
-# The same figures give the same file.
+# Equal figures produce equal files.
 mpl.rcParams["svg.hashsalt"] = "botpool"
 
 import matplotlib.pyplot as plt  # noqa: E402 - after the backend was chosen
@@ -40,7 +40,7 @@ def draw(figures: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _draw(path: Path, title: str, figures: Mapping[str, Mapping[str, Any]]) -> None:
-    """One bar a figure with its spread and its limit, scaled so that every goal is at one."""
+    """Draw one bar for each figure, with its range and its limit, as a part of its goal."""
     picture, axes = plt.subplots(figsize=(8, 0.5 * len(figures) + 1.2))
     for row, values in enumerate(reversed(figures.values())):
         goal = float(values["goal"].split()[1])

@@ -1,4 +1,4 @@
-"""procrastinate at the same work: a job is deferred, fetched by its worker, run and finished."""
+"""The same work in procrastinate: defer a job, fetch it in a worker, run it and finish it."""
 
 import asyncio
 import contextlib
@@ -7,32 +7,32 @@ from contextlib import asynccontextmanager
 
 from procrastinate import App, PsycopgConnector
 
-from bench.closed_loop import Once
+from bench.closed_loop import JobRunner
 
-_AT_ONCE = 32
+_CONCURRENCY = 32
 
 
 @asynccontextmanager
-async def working(url: str) -> AsyncIterator[Once]:
+async def working(url: str) -> AsyncIterator[JobRunner]:
     app = App(connector=PsycopgConnector(conninfo=url, min_size=2, max_size=16))
     async with app.open_async():
         await app.schema_manager.apply_schema_async()
 
         @app.task(name="cycle", pass_context=False)
         async def cycle(number: int) -> None:
-            once.ran(number)
+            runner.finish(number)
 
-        async def put(number: int) -> None:
+        async def enqueue(number: int) -> None:
             await cycle.defer_async(number=number)
 
-        once = Once(put)
+        runner = JobRunner(enqueue)
         working = asyncio.create_task(
             app.run_worker_async(
-                concurrency=_AT_ONCE, install_signal_handlers=False, delete_jobs="never"
+                concurrency=_CONCURRENCY, install_signal_handlers=False, delete_jobs="never"
             )
         )
         try:
-            yield once
+            yield runner
         finally:
             working.cancel()
             with contextlib.suppress(asyncio.CancelledError):

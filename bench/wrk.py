@@ -1,4 +1,4 @@
-"""wrk, the load generator of Debian: as many requests as the connections take."""
+"""wrk, a load generator: sends as many requests as its connections take."""
 
 import json
 import re
@@ -24,7 +24,7 @@ end
 """
 
 
-def is_there() -> bool:
+def is_installed() -> bool:
     return shutil.which("wrk") is not None
 
 
@@ -37,7 +37,7 @@ def posts_per_second(
     connections: int = 32,
     seconds: int,
 ) -> float:
-    """POSTs a second, round and round over the paths, each with its token. None may go wrong."""
+    """Return the POST requests per second over the paths in turn; every request must succeed."""
     script = _SCRIPT % {
         "paths": _table(paths),
         "tokens": _table(tokens),

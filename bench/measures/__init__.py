@@ -1,1 +1,1 @@
-"""One measure a file. Each is `measure(ground)`, and gives its figures."""
+"""One measure a file. Each is `measure(bench)`, and gives its figures."""

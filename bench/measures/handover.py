@@ -1,6 +1,6 @@
-"""A bot has ended: how long until the next one's start is issued, with real processes.
+"""The time from the end of a bot to the start of its successor, with real processes.
 
-Against the seed's way, a queue that is looked at once a second, on the same server and in turns.
+It is compared with a queue that is polled once a second, as in the seed.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from pathlib import Path
 import psycopg
 import uvloop
 
-from bench import poller
-from bench.cycles import POOL, WISH
+from bench import polling_queue
+from bench.cycles import BOT_REQUEST, POOL
 from bench.figures import Figure
-from bench.ground import Ground
+from bench.postgres import Bench
 from botpool.backends.process import ProcessBackend
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.policy import Policy
@@ -27,11 +27,11 @@ from botpool.domain.states import BotStatus
 from botpool.engine.replica import Identity, Replica
 from botpool.store.database import Database
 
-_ALARM = 0.2
-"""The slowest of a few hand-overs took up to 0.13 of a poll's while others used the machine."""
+_TOLERANCE = 0.2
+"""The slowest of a few hand-overs takes several times longer on a busy machine."""
 _PROGRAM = ("sleep", "600")
 _WARM_UP = 4
-"""Hand-overs in which a replica's connections plan each statement for the first and only time."""
+"""Hand-overs in which the connections prepare their statements."""
 _STATE = (
     "SELECT s.assigned_bot_id, s.assignment_id, s.status, s.start_issued_at "
     "FROM bot_pool_slots s WHERE s.start_issued_at IS NOT NULL"
@@ -39,23 +39,23 @@ _STATE = (
 _ENDED = "SELECT ended_at FROM bots WHERE id = %s"
 
 
-def measure(ground: Ground) -> list[Figure]:
-    url = ground.database("handover")
-    poller.prepare(url)
+def measure(bench: Bench) -> list[Figure]:
+    url = bench.database("handover")
+    polling_queue.prepare(url)
     with tempfile.TemporaryDirectory(prefix="botpool-bench-") as folder:
-        return [uvloop.run(_measure(ground, url, Path(folder)))]
+        return [uvloop.run(_measure(bench, url, Path(folder)))]
 
 
-async def _measure(ground: Ground, url: str, folder: Path) -> Figure:
-    bots, polled, rounds = (20, 30, 1) if ground.small else (100, 100, ground.rounds)
+async def _measure(bench: Bench, url: str, folder: Path) -> Figure:
+    bots, polled, rounds = (20, 30, 1) if bench.small else (100, 100, bench.rounds)
     ours, theirs = [], []
     async with _replica(url, folder) as replica:
-        # One more than hand-overs: the last one's slot is not handed over.
+        # One bot more than hand-overs: the slot of the last bot is not handed over.
         for _ in range(_WARM_UP + bots * rounds + 1):
-            await replica.admission.admit(WISH)
+            await replica.admission.admit(BOT_REQUEST)
         await _ends(replica, url, _WARM_UP)
         for _ in range(rounds):
-            theirs.append(await poller.hand_overs(url, ends=polled, seconds=ground.seconds))
+            theirs.append(await polling_queue.hand_overs(url, ends=polled, seconds=bench.seconds))
             ours.append(await _ends(replica, url, bots))
     all_ours = [time_s for times in ours for time_s in times]
     detail = {
@@ -69,7 +69,7 @@ async def _measure(ground: Ground, url: str, folder: Path) -> Figure:
         rounds=[_p99(own) / _p99(other) for own, other in zip(ours, theirs, strict=True)],
         goal=0.05,
         at_most=True,
-        alarm=_ALARM,
+        tolerance=_TOLERANCE,
         detail=detail,
     )
 
@@ -80,7 +80,7 @@ def _p99(times: Sequence[float]) -> float:
 
 @asynccontextmanager
 async def _replica(url: str, folder: Path) -> AsyncIterator[Replica]:
-    """A replica at work with one slot for real processes."""
+    """Run a replica with one slot for real processes."""
     database = Database(url)
     await database.open()
     backend = ProcessBackend(folder, "bench", _PROGRAM)
@@ -114,7 +114,7 @@ async def _ends(replica: Replica, url: str, hand_overs: int) -> list[float]:
 
 
 async def _started(connection, *, after: BotId | None):  # type: ignore[no-untyped-def]
-    """The next bot whose start was issued, by the database's clock."""
+    """Wait for the next bot whose start was issued, by the clock of the database."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         cursor = await connection.execute(_STATE)

@@ -1,4 +1,7 @@
-"""Heartbeats of 1,000 agents, each written before it is answered, against the noop endpoint."""
+"""Heartbeats of 1,000 agents, compared with an endpoint that does nothing.
+
+Each heartbeat is written before its response.
+"""
 
 import asyncio
 import time
@@ -7,12 +10,12 @@ import psycopg
 import uvloop
 
 from bench import wrk
-from bench.cycles import WISH, Cycles
+from bench.cycles import BOT_REQUEST, Cycles
 from bench.figures import Figure
-from bench.ground import Ground, execute, fill_pool
 from bench.http_client import Client
+from bench.http_server import SECRET, Server, serving
 from bench.measures.admit_http import BODY
-from bench.served import SECRET, Server, serving
+from bench.postgres import Bench, execute, fill_pool
 from botpool.domain.tokens import agent_token
 
 _AGENTS = 1_000
@@ -22,15 +25,15 @@ _BUSY = (
 )
 
 
-def measure(ground: Ground) -> list[Figure]:
-    url = ground.database("heartbeats")
+def measure(bench: Bench) -> list[Figure]:
+    url = bench.database("heartbeats")
     fill_pool(url, slots=_AGENTS)
     uvloop.run(_admit_all(url))
     execute(url, _BUSY, "VACUUM ANALYZE")
     agents = _agents(url)
     with serving(url) as server:
-        figures = [_against_noop(ground, server, agents)] if wrk.is_there() else []
-        figures.append(_server_share(ground, server, agents))
+        figures = [_against_noop(bench, server, agents)] if wrk.is_installed() else []
+        figures.append(_server_share(bench, server, agents))
     figures.append(_in_place(url))
     return figures
 
@@ -38,11 +41,11 @@ def measure(ground: Ground) -> list[Figure]:
 async def _admit_all(url: str) -> None:
     async with Cycles.on(url) as cycles:
         admit = cycles.replica.admission.admit
-        await asyncio.gather(*(admit(WISH) for _ in range(_AGENTS)))
+        await asyncio.gather(*(admit(BOT_REQUEST) for _ in range(_AGENTS)))
 
 
 def _agents(url: str) -> list[tuple[str, str]]:
-    """Where each agent calls, and with which token."""
+    """Return the path and the token of each agent."""
     with psycopg.connect(url) as connection:
         rows = connection.execute(
             "SELECT assigned_bot_id, assignment_id FROM bot_pool_slots WHERE status = 'busy'"
@@ -53,31 +56,31 @@ def _agents(url: str) -> list[tuple[str, str]]:
     ]
 
 
-def _against_noop(ground: Ground, server: Server, agents: list[tuple[str, str]]) -> Figure:
+def _against_noop(bench: Bench, server: Server, agents: list[tuple[str, str]]) -> Figure:
     paths, tokens = [path for path, _ in agents], [token for _, token in agents]
     ratios, rates = [], []
-    for _ in range(ground.rounds):
+    for _ in range(bench.rounds):
         noop = wrk.posts_per_second(
-            server.address, ["/noop"], [server.key], body=BODY, seconds=ground.seconds
+            server.address, ["/noop"], [server.key], body=BODY, seconds=bench.seconds
         )
         rates.append(
-            wrk.posts_per_second(server.address, paths, tokens, body=None, seconds=ground.seconds)
+            wrk.posts_per_second(server.address, paths, tokens, body=None, seconds=bench.seconds)
         )
         ratios.append(rates[-1] / noop)
     detail = {"heartbeats_per_s": round(sorted(rates)[len(rates) // 2])}
     return Figure(name="heartbeats_vs_noop", rounds=ratios, goal=0.6, detail=detail)
 
 
-def _server_share(ground: Ground, server: Server, agents: list[tuple[str, str]]) -> Figure:
-    """Of one processor, what PostgreSQL takes for a thousand heartbeats a second."""
+def _server_share(bench: Bench, server: Server, agents: list[tuple[str, str]]) -> Figure:
+    """Measure the share of a processor that PostgreSQL needs for 1,000 heartbeats a second."""
     shares, rates = [], []
-    for _ in range(1 if ground.small else 3):
-        before, began = ground.server_cpu_s(), time.monotonic()
-        beats = uvloop.run(_beat(server, agents, seconds=1.0 if ground.small else 5.0))
+    for _ in range(1 if bench.small else 3):
+        before, began = bench.server_cpu_s(), time.monotonic()
+        beats = uvloop.run(_beat(server, agents, seconds=1.0 if bench.small else 5.0))
         took_s = time.monotonic() - began
         rates.append(beats / took_s)
-        # What was sent may be fewer on a busy machine: told for the thousand.
-        shares.append((ground.server_cpu_s() - before) / beats * 1_000)
+        # A busy machine sends fewer heartbeats, so the share is scaled to 1,000.
+        shares.append((bench.server_cpu_s() - before) / beats * 1_000)
     detail = {"sent_per_s": round(sorted(rates)[len(rates) // 2])}
     return Figure(
         name="heartbeats_postgres_share", rounds=shares, goal=0.2, at_most=True, detail=detail
@@ -85,7 +88,7 @@ def _server_share(ground: Ground, server: Server, agents: list[tuple[str, str]])
 
 
 async def _beat(server: Server, agents: list[tuple[str, str]], *, seconds: float) -> int:
-    """A thousand agents, each once a second at a moment of its own."""
+    """Send the heartbeats of all agents, spread over each second; return their number."""
     async with Client.connected(server.address, server.key, 64) as client:
         began = time.perf_counter()
         rounds = int(seconds)
@@ -103,7 +106,7 @@ async def _beat(server: Server, agents: list[tuple[str, str]], *, seconds: float
 
 
 def _in_place(url: str) -> Figure:
-    """How many of the updates needed no new entry in an index."""
+    """Measure the share of updates that needed no new index entry."""
     with psycopg.connect(url) as connection:
         connection.execute("SELECT pg_stat_force_next_flush()")
         row = connection.execute(

@@ -1,4 +1,4 @@
-"""What one caller alone pays for the gathering: against the same statement, sent by itself."""
+"""The latency that batching adds for a lone caller, compared with the statement alone."""
 
 import asyncio
 import statistics
@@ -7,48 +7,48 @@ from collections.abc import Awaitable, Callable
 
 import uvloop
 
-from bench.cycles import WISH, Cycles
+from bench.cycles import BOT_REQUEST, Cycles
 from bench.figures import Figure
-from bench.ground import Ground, fill_pool
+from bench.postgres import Bench, fill_pool
 from botpool.domain.records import AdmittedBot
 from botpool.engine.admission.bot_requests import AdmissionRequest, to_new_bot
 
 
-def measure(ground: Ground) -> list[Figure]:
-    fill_pool(ground.url, slots=6_000)
-    return [uvloop.run(_measure(ground))]
+def measure(bench: Bench) -> list[Figure]:
+    fill_pool(bench.url, slots=6_000)
+    return [uvloop.run(_measure(bench))]
 
 
-async def _measure(ground: Ground) -> Figure:
-    count = 40 if ground.small else 150
-    async with Cycles.on(ground.url) as cycles:
+async def _measure(bench: Bench) -> Figure:
+    count = 40 if bench.small else 150
+    async with Cycles.on(bench.url) as cycles:
         admission = cycles.replica.admission
 
-        async def alone() -> None:
-            wish = AdmissionRequest(request=WISH, key=None)
+        async def unbatched() -> None:
+            wish = AdmissionRequest(request=BOT_REQUEST, key=None)
             (row,) = await admission._claim([wish])
             assert row is not None
             AdmittedBot(bot=to_new_bot(wish, row))
-            # What an admission tells of is told in a turn of its own, before the caller's.
+            # An admission logs in a turn of the event loop before its caller continues.
             await asyncio.sleep(0)
 
-        async def gathered() -> None:
-            await admission.admit(WISH)
+        async def batched() -> None:
+            await admission.admit(BOT_REQUEST)
 
-        await _medians(20, alone, gathered)
+        await _medians(20, unbatched, batched)
         ratios = []
-        for _ in range(ground.rounds):
-            single, together = await _medians(count, alone, gathered)
+        for _ in range(bench.rounds):
+            single, together = await _medians(count, unbatched, batched)
             ratios.append(together / single)
     return Figure(name="lone_caller", rounds=ratios, goal=1.1, at_most=True)
 
 
-async def _medians(count: int, *acts: Callable[[], Awaitable[None]]) -> list[float]:
-    """How long each takes. They take turns call by call: what disturbs one disturbs all."""
-    times: list[list[float]] = [[] for _ in acts]
+async def _medians(count: int, *actions: Callable[[], Awaitable[None]]) -> list[float]:
+    """Return the median time of each action. The actions alternate call by call."""
+    times: list[list[float]] = [[] for _ in actions]
     for _ in range(count):
-        for act, taken in zip(acts, times, strict=True):
+        for action, taken in zip(actions, times, strict=True):
             began = time.perf_counter()
-            await act()
+            await action()
             taken.append(time.perf_counter() - began)
     return [statistics.median(taken) for taken in times]

@@ -17,7 +17,7 @@ import psycopg
 import uvloop
 
 from bench.figures import Figure
-from bench.ground import Ground, execute
+from bench.postgres import Bench, execute
 from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
 from botpool.backends.protocol import RequestPurpose
 from botpool.domain.ids import PoolName
@@ -86,17 +86,17 @@ class _Looked:
         return (time.perf_counter() - began) / count, self._counting.calls.total() / count
 
 
-def measure(ground: Ground) -> list[Figure]:
-    return uvloop.run(_measure(ground))
+def measure(bench: Bench) -> list[Figure]:
+    return uvloop.run(_measure(bench))
 
 
-async def _measure(ground: Ground) -> list[Figure]:
+async def _measure(bench: Bench) -> list[Figure]:
     calls, few_calls, rates, mebibytes = [], [], [], []
-    sizes = (100, 1_000) if ground.small else (1_000, 10_000)
-    async with _slots(ground, sizes[0]) as few, _slots(ground, sizes[1]) as many:
+    sizes = (100, 1_000) if bench.small else (1_000, 10_000)
+    async with _slots(bench, sizes[0]) as few, _slots(bench, sizes[1]) as many:
         for looked in (few, many):
             await looked.looks(1)
-        for _ in range(ground.rounds):
+        for _ in range(bench.rounds):
             few_calls.append((await few.looks(2))[1])
             seconds, made = await many.looks(2)
             calls.append(made)
@@ -117,8 +117,8 @@ async def _measure(ground: Ground) -> list[Figure]:
 
 
 @asynccontextmanager
-async def _slots(ground: Ground, slots: int) -> AsyncIterator[_Looked]:
-    url = ground.database(f"rows_{slots}")
+async def _slots(bench: Bench, slots: int) -> AsyncIterator[_Looked]:
+    url = bench.database(f"rows_{slots}")
     database = Database(url)
     await database.open()
     emulator_config = EmulatorConfig(requests_per_minute=10**9)

@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from bench.cycles import Cycles
-from bench.ground import fill_pool
+from bench.postgres import fill_pool
 from botpool.store.migrations import migrate
 from tests.support.invariants import assert_settled
 from tests.support.postgres import TestPostgres
@@ -43,7 +43,7 @@ async def test_a_million_cycles_leave_no_trace(postgres: TestPostgres) -> None:
     async with Cycles.on(url) as cycles, Cycles.on(fresh_url) as fresh:
         for _ in range(PARTS):
             await median_s(cycles, CYCLES // PARTS)
-            wear.append(await compared(cycles, fresh))
+            wear.append(await compare(cycles, fresh))
             memory.append(psutil.Process().memory_info().rss / _MEBI)
             with psycopg.connect(url) as connection:
                 sizes.append(connection.execute(_SLOT_BYTES).fetchone()[0] / _MEBI)  # type: ignore[index]
@@ -66,7 +66,7 @@ def prepared(postgres: TestPostgres) -> str:
     return url
 
 
-async def compared(worn: Cycles, fresh: Cycles) -> float:
+async def compare(worn: Cycles, fresh: Cycles) -> float:
     """How much longer a cycle takes than in a new database; in turns, since others work here."""
     ratios = [await median_s(worn, COMPARED) / await median_s(fresh, COMPARED) for _ in range(5)]
     return round(statistics.median(ratios), 2)

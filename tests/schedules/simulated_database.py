@@ -17,9 +17,8 @@ from psycopg import waiting
 from psycopg.rows import dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.store import database as store
 from botpool.store.database import Call, Connection, Database, Rows, Transaction
-from botpool.store.named_connection import NamedConnection
+from botpool.store.statement_connection import StatementConnection
 from tests.schedules.conductor import Conductor
 from tests.support.clock import Clock
 
@@ -51,7 +50,7 @@ _UNORDERED = frozenset({"lease_slots", "list_observed_slots"})
 """They give slots in any order."""
 
 
-class _Blocking(NamedConnection):
+class _Blocking(StatementConnection):
     """A connection whose answers the whole loop waits for: nothing else happens meanwhile."""
 
     server: "Server | None" = None
@@ -98,7 +97,7 @@ class Server:
         self.held: Held | None = None
         self.after_release: Callable[[], None] = lambda: None
         """Called when a slot was freed: nobody must run in it."""
-        self.free: list[NamedConnection] = []
+        self.free: list[StatementConnection] = []
         self.eye = psycopg.connect(
             url, autocommit=True, row_factory=dict_row, prepare_threshold=0, options=_PLANS
         )
@@ -120,7 +119,7 @@ class Server:
                 self.url, autocommit=True, row_factory=dict_row, options=_PLANS
             )
             connection.server = self
-            await store._prepare_session(connection)
+            await connection.prepare_session()
             self.free.append(connection)
 
     async def close(self) -> None:
@@ -185,10 +184,10 @@ class _Pool:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def getconn(self) -> NamedConnection:
+    async def getconn(self) -> StatementConnection:
         return self._server.free.pop()
 
-    async def putconn(self, connection: NamedConnection) -> None:
+    async def putconn(self, connection: StatementConnection) -> None:
         self._server.free.append(connection)
 
 

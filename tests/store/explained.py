@@ -5,8 +5,7 @@ from typing import Any
 
 import psycopg
 
-from botpool.store.named_connection import numbered
-from botpool.store.statements import sent_text
+from botpool.store.statements import positional, sent_text
 
 
 def explained(
@@ -29,8 +28,8 @@ def explained(
 
 def plan(connection: psycopg.Connection, name: str, parameters: Mapping[str, Any]) -> None:
     """Have the server prepare and plan a statement, as things are now, and do nothing."""
-    text, order = numbered(sent_text(name))
-    connection.execute(f"PREPARE {name} AS {text}")
+    text, order = positional(sent_text(name))
+    connection.execute(f"PREPARE {name} AS {text.decode()}")
     connection.execute(f"EXPLAIN {_execute(name, order)}", [parameters[each] for each in order])
 
 
@@ -38,7 +37,7 @@ def executed_as_planned(
     connection: psycopg.Connection, name: str, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What a planned statement does now: its plan, with what each part of it read."""
-    _, order = numbered(sent_text(name))
+    _, order = positional(sent_text(name))
     values = [parameters[each] for each in order]
     explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {_execute(name, order)}"
     row = connection.execute(explain, values).fetchone()

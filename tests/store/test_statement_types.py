@@ -8,8 +8,7 @@ from importlib.resources import files
 import psycopg
 from psycopg.pq import ExecStatus
 
-from botpool.store.named_connection import numbered
-from botpool.store.statements import sent_text
+from botpool.store.statements import positional, sent_text
 
 _NAMES = sorted(
     file.name.removesuffix(".sql")
@@ -32,8 +31,8 @@ def test_a_parameter_is_of_the_kind_that_it_is_called(database_url: str) -> None
     with psycopg.connect(database_url, autocommit=True) as connection:
         kinds = dict(connection.execute("SELECT oid, typname FROM pg_type").fetchall())
         for name in _NAMES:
-            text, parameters = numbered(sent_text(name))
-            made = connection.pgconn.prepare(name.encode(), text.encode())
+            text, parameters = positional(sent_text(name))
+            made = connection.pgconn.prepare(name.encode(), text)
             assert made.status == ExecStatus.COMMAND_OK, made.error_message
             described = connection.pgconn.describe_prepared(name.encode())
             for number, parameter in enumerate(parameters):

@@ -4,25 +4,25 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from unittest import mock
 
-from botpool.store import named_connection
+from botpool.store import statement_connection
 
 
 @contextmanager
 def planted(**statements: str) -> Iterator[None]:
     """Statements by these names, beside the product's or instead of them."""
-    unchanged = named_connection.sent_text
+    unchanged = statement_connection.sent_text
 
     def read(name: str) -> str:
         return statements.get(name) or unchanged(name)
 
-    with mock.patch.object(named_connection, "sent_text", read):
+    with mock.patch.object(statement_connection, "sent_text", read):
         yield
 
 
 @contextmanager
 def changed(name: str, changes: Mapping[str, str]) -> Iterator[None]:
     """One statement, with some of its words replaced."""
-    text = named_connection.sent_text(name)
+    text = statement_connection.sent_text(name)
     for words, others in changes.items():
         assert words in text, f"{name}.sql does not say {words!r} any more"
         text = text.replace(words, others)

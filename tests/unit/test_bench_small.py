@@ -1,4 +1,4 @@
-"""`make bench ARGS=--small`, as `make test` runs it: when it fails, and what it leaves out."""
+"""`make bench ARGS=--small`, as `make test` runs it: its exit code and skipped measures."""
 
 import sys
 from contextlib import nullcontext
@@ -12,10 +12,10 @@ from bench.figures import Figure
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """What the one measure will find, without a server to find it on."""
+    """The figures that the one measure returns, without a database."""
     figures: list[Figure] = []
     monkeypatch.setattr(sys, "argv", ["bench", "--small", "growth"])
-    monkeypatch.setattr(bench, "prepared", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(bench, "started", lambda *_, **__: nullcontext())
     monkeypatch.setattr(
         bench, "import_module", lambda _: SimpleNamespace(measure=lambda _: figures)
     )
@@ -24,7 +24,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
 
 
 @pytest.mark.parametrize(("median", "code"), [(0.6, 0), (0.4, 1)])
-def test_a_figure_worse_than_half_of_its_goal_fails_it(
+def test_figure_outside_its_tolerance_fails_the_run(
     measured: list[Figure], capsys: pytest.CaptureFixture[str], median: float, code: int
 ) -> None:
     measured += [
@@ -32,13 +32,13 @@ def test_a_figure_worse_than_half_of_its_goal_fails_it(
         Figure(name="another", rounds=[1], goal=1),
     ]
     assert bench.main() == code
-    assert ("Worse than is tolerated: one." in capsys.readouterr().out) is bool(code)
+    assert ("Outside the tolerance: one." in capsys.readouterr().out) is bool(code)
 
 
-def test_a_busy_machine_gets_less_of_it_and_is_told(
+def test_busy_machine_skips_measures_and_reports_it(
     measured: list[Figure], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench, "ENOUGH_S", -1)
+    monkeypatch.setattr(bench, "SMALL_RUN_S", -1)
     measured.append(Figure(name="one", rounds=[0.1], goal=1))
     assert bench.main() == 0
-    assert "growth: left out" in capsys.readouterr().out
+    assert "growth: skipped" in capsys.readouterr().out

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fastapi import FastAPI
+from pydantic import BaseModel
 
 from botpool import __version__
 from botpool.api import (
@@ -67,20 +68,21 @@ def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
     refusals.install(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(BoundCorrelation)
-    _document_problems(app)
+    _document_schemas(app, bot_create)
     return app
 
 
-def _document_problems(app: FastAPI) -> None:
-    """Add the shape of errors to the document, which routes refer to by name."""
+def _document_schemas(app: FastAPI, bot_create: type[BaseModel]) -> None:
+    """Add the schemas that routes name themselves: errors and the body of `POST /v1/bots`."""
     original = app.openapi
 
     def openapi() -> dict[str, Any]:
         document = original()
         shapes = document.setdefault("components", {}).setdefault("schemas", {})
-        problem = problems.Problem.model_json_schema(ref_template="#/components/schemas/{model}")
-        shapes.update(problem.pop("$defs", {}))
-        shapes["Problem"] = problem
+        for model in (problems.Problem, bot_create):
+            schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            shapes.update(schema.pop("$defs", {}))
+            shapes[model.__name__] = schema
         for unused in ("HTTPValidationError", "ValidationError"):
             shapes.pop(unused, None)
         _document_keys(document)

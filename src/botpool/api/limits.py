@@ -1,4 +1,4 @@
-"""A bound on what a request may send, kept before anything reads it."""
+"""A limit for the size of request bodies, applied before anything reads them."""
 
 from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -12,7 +12,7 @@ _HEADERS = {"Connection": "close"}
 
 
 class BodyLimit:
-    """Answers 413 when a body is declared, or turns out, to be larger than the bound."""
+    """Responds 413 when a request declares or sends a body above the limit."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -25,15 +25,15 @@ class BodyLimit:
         if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
             await problem(413, _DETAIL, headers=_HEADERS)(scope, receive, send)
             return
-        seen = 0
+        received = 0
 
-        async def counted() -> Message:
-            nonlocal seen
+        async def receive_limited() -> Message:
+            nonlocal received
             message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > MAX_BODY_BYTES:
-                # The one exception that the framework lets through where it reads a body.
+            received += len(message.get("body", b""))
+            if received > MAX_BODY_BYTES:
+                # FastAPI passes only this exception on while it reads a body.
                 raise HTTPException(413, _DETAIL, _HEADERS)
             return message
 
-        await self._app(scope, counted, send)
+        await self._app(scope, receive_limited, send)

@@ -1,4 +1,4 @@
-"""The socket of the HTTP server, which is taken before the server is even imported."""
+"""The listening socket of the HTTP server, bound before the server is imported."""
 
 import socket
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from botpool.domain.errors import SettingError
 
 @contextmanager
 def bound_socket(host: str, port: int) -> Iterator[socket.socket]:
-    """The listening socket, taken before anything is started: a taken port stops the start."""
+    """Bind and listen before anything else starts, so that a used port stops the start."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, port))
-            # Listening at once: of two starts at the same moment, only one may go on.
+            # Listen at once: of two starts at the same moment, only one may continue.
             listener.listen(1024)
         except OSError as error:
             name = "server.host" if isinstance(error, socket.gaierror) else "server.port"

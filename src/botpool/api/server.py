@@ -1,7 +1,6 @@
-"""The HTTP server: its signals, and the order in which it stops."""
+"""The HTTP server: its signals and the order in which it stops."""
 
 import asyncio
-import contextlib
 import gc
 import signal
 import socket
@@ -11,18 +10,18 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from botpool.api.heads import HttpProtocol
+from botpool.api.http_protocol import HttpProtocol
 
 _GRACEFUL_S = 5
 _KEEP_ALIVE_S = 75
-"""Longer than clients keep a connection that is idle, or their next request meets its end."""
+"""Longer than clients keep idle connections, so that no client sends on a closing connection."""
 
 
-def _forgo_long_collections() -> None:
-    """Let the garbage collector no longer look at what was loaded to stay, and look seldom.
+def _avoid_long_collections() -> None:
+    """Exclude the loaded libraries from garbage collection, and collect less often.
 
-    A full collection goes through every object of the libraries, some hundred thousand, and all
-    requests stand still for 60 ms. It finds next to nothing: requests leave hardly any cycles.
+    A full collection scans every object of the libraries while all requests wait, and finds next
+    to nothing, because requests leave hardly any cycles.
     """
     gc.freeze()
     gc.set_threshold(10_000, *gc.get_threshold()[1:])
@@ -33,7 +32,7 @@ async def _nothing() -> None:
 
 
 class HttpServer:
-    """Serves until SIGTERM or SIGINT. A second signal does not wait any longer."""
+    """Serves until SIGTERM or SIGINT. A second signal ends the graceful stop."""
 
     def __init__(
         self, app: FastAPI, listener: socket.socket, *, trusted_proxies: Sequence[str] = ()
@@ -61,42 +60,37 @@ class HttpServer:
         on_ready: Callable[[], None] = lambda: None,
         before_stop: Callable[[], Awaitable[None]] = _nothing,
     ) -> None:
-        """`before_stop` runs when the end was asked for, while requests are still answered."""
+        """Serve until a signal. `before_stop` runs first, while requests are still answered."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stop_asked)
+            loop.add_signal_handler(number, self._request_stop)
         serving = asyncio.create_task(self._server.serve(sockets=[self._listener]))
         started = asyncio.create_task(self._server.ready.wait())
-        asked = asyncio.create_task(self._stop.wait())
+        stop_requested = asyncio.create_task(self._stop.wait())
         try:
             await asyncio.wait({started, serving}, return_when=asyncio.FIRST_COMPLETED)
             on_ready()
-            _forgo_long_collections()
-            await asyncio.wait({asked, serving}, return_when=asyncio.FIRST_COMPLETED)
+            _avoid_long_collections()
+            await asyncio.wait({stop_requested, serving}, return_when=asyncio.FIRST_COMPLETED)
             await before_stop()
         finally:
-            self._server.leave()
-            for waiting in (started, asked):
+            self._server.should_exit = True
+            for waiting in (started, stop_requested):
                 waiting.cancel()
             await serving
-            # The handlers stay: what follows is an orderly end that no signal should break off.
+            # The signal handlers stay, so that no signal interrupts the steps that follow.
 
-    def _stop_asked(self) -> None:
+    def _request_stop(self) -> None:
         self._server.force_exit = self._stop.is_set()
         self._stop.set()
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to us: the order in which things stop matters."""
+    """Leaves signals to `HttpServer`, which stops its parts in order, and reports its start."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
-        self._leaving = asyncio.Event()
-
-    def leave(self) -> None:
-        self.should_exit = True
-        self._leaving.set()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -105,10 +99,3 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.ready.set()
-
-    async def main_loop(self) -> None:
-        """Tick once a second, for the Date header. uvicorn's own wakes ten times as often."""
-        while not await self.on_tick(0):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1):
-                    await self._leaving.wait()

@@ -1,9 +1,9 @@
 """Connections, transactions and the translation of their failures.
 
-Every statement is named: the name is its file, and the one word by which tests put a crash before
-or after it. Single statements commit by themselves. Statements that belong together travel in one
-pipeline, each with a snapshot of its own (READ COMMITTED), which is what makes a lock in one and a
-count in the next correct.
+Callers name statements by their SQL file; tests simulate a crash before or after a named
+statement. `fetch` commits its one statement. `atomically` and `transact` run several statements
+in one transaction. Each statement has its own snapshot (READ COMMITTED), so a count that follows
+a lock sees the rows that were committed before the lock was granted.
 """
 
 import asyncio
@@ -16,10 +16,9 @@ import stamina
 from psycopg.rows import DictRow, dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.store.named_connection import Call, NamedConnection, Rows
 from botpool.store.statement import Pipeline, Statement
+from botpool.store.statement_connection import Call, Rows, StatementConnection
 from botpool.store.statements import sent_text
-from botpool.store.warm_pool import WarmPool
 
 __all__ = ["Call", "Connection", "Database", "Rows", "Transaction"]
 
@@ -33,18 +32,18 @@ _UNAVAILABLE = (
     psycopg_pool.PoolTimeout,
     psycopg_pool.PoolClosed,
 )
-# The server has undone these transactions by itself: doing them again is safe.
-_UNDONE = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
+_ROLLED_BACK = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
+"""The server rolled the transaction back, so running it again is safe."""
 
 
 class Transaction:
-    """Statements that happen together or not at all."""
+    """An open transaction."""
 
-    def __init__(self, connection: NamedConnection) -> None:
+    def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
     async def send(self, *calls: Call) -> list[Rows]:
-        """Run the calls in order, in one round trip, and give the rows of each."""
+        """Run the calls in order, in one round trip, and return the rows of each."""
         return await self._connection.run(*calls)
 
     async def run(self, pipeline: Pipeline) -> None:
@@ -58,39 +57,44 @@ class Database:
 
     def __init__(self, url: str, *, max_connections: int = 16) -> None:
         self.url = url
-        self._pool: WarmPool[NamedConnection] = WarmPool(
-            url,
-            connection_class=NamedConnection,
-            kwargs={
-                "autocommit": True,
-                "row_factory": dict_row,
-                "application_name": "botpool",
-                # Whatever the database's own is: parameters are sent so.
-                "client_encoding": "utf8",
-                "connect_timeout": 5,
-                # Those at rest may rest for long: nobody in between may take them for forgotten,
-                # and one whose other end is gone must be known before it is needed.
-                "keepalives_idle": 30,
-                "keepalives_interval": 10,
-                "keepalives_count": 3,
-            },
-            configure=_prepare_session,
-            min_size=2,
-            max_size=max_connections,
-            # Longer than a burst lasts: waiting for a connection is overload, not an outage.
-            timeout=30,
-            reconnect_timeout=10,
-            open=False,
+        self._pool: psycopg_pool.AsyncConnectionPool[StatementConnection] = (
+            psycopg_pool.AsyncConnectionPool(
+                url,
+                connection_class=StatementConnection,
+                kwargs={
+                    "autocommit": True,
+                    "row_factory": dict_row,
+                    "application_name": "botpool",
+                    # Independent of the database's encoding: parameters are sent as UTF-8.
+                    "client_encoding": "utf8",
+                    "connect_timeout": 5,
+                    # Keep idle connections alive through firewalls, and detect a dead server
+                    # before a statement needs the connection.
+                    "keepalives_idle": 30,
+                    "keepalives_interval": 10,
+                    "keepalives_count": 3,
+                },
+                configure=StatementConnection.prepare_session,
+                min_size=2,
+                max_size=max_connections,
+                # Longer than a burst lasts: waiting for a connection is overload, not an outage.
+                timeout=30,
+                reconnect_timeout=10,
+                open=False,
+            )
         )
-        self._examination: asyncio.Task[None] | None = None
-        self._under_way = 0
+        self._connection_check: asyncio.Task[None] | None = None
+        self._in_progress = 0
 
     def is_idle(self) -> bool:
-        """Has the server nothing of ours to do?"""
-        return self._under_way == 0
+        """Return whether this process has no statement in progress."""
+        return self._in_progress == 0
 
     async def open(self) -> None:
-        """Connect once by hand: the pool would try for seconds, and not say why it failed."""
+        """Connect once and report why that fails, then open the pool.
+
+        The pool itself would retry for seconds and not report the reason.
+        """
         try:
             connection = await psycopg.AsyncConnection.connect(self.url, connect_timeout=5)
         except _UNAVAILABLE as error:
@@ -99,13 +103,13 @@ class Database:
         await self._pool.open()
 
     async def close(self) -> None:
-        if self._examination is not None:
-            await asyncio.wait([self._examination], timeout=1)
-            self._examination.cancel()
+        if self._connection_check is not None:
+            await asyncio.wait([self._connection_check], timeout=1)
+            self._connection_check.cancel()
         await self._pool.close()
 
     async def applied_migrations(self) -> list[str] | None:
-        """The schema's migrations; None when the database has no schema of ours."""
+        """Return the migrations of the schema, or None when the database has no schema."""
         try:
             row = await self.fetch_one("check_ready", {})
         except psycopg.errors.UndefinedTable:
@@ -113,8 +117,8 @@ class Database:
         return row["migrations"] if row else None
 
     async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
-        """Run one statement, committed by itself, and give its rows."""
-        (rows,) = await self._done(lambda connection: connection.run((name, parameters)))
+        """Run and commit one statement and return its rows."""
+        (rows,) = await self._run(lambda connection: connection.run((name, parameters)))
         return rows
 
     async def fetch_one(self, name: str, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -122,21 +126,24 @@ class Database:
         return rows[0] if rows else None
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Do the work in one transaction; an exception undoes it. It may be called again."""
+        """Call `work` in one transaction and roll back when it raises.
 
-        async def together(connection: NamedConnection) -> T:
+        After a deadlock the transaction is repeated, so `work` may be called again.
+        """
+
+        async def work_in_transaction(connection: StatementConnection) -> T:
             async with connection.transaction():
                 return await work(Transaction(connection))
 
-        return await self._done(together)
+        return await self._run(work_in_transaction)
 
     async def atomically(self, *calls: Call) -> list[Rows]:
-        """Run the calls in one transaction and one round trip, its commit included.
+        """Run the calls in one transaction and one round trip, commit included.
 
-        Not `connection.transaction()`: it would wait for the answers before the commit, and hold
-        the locks of these statements for one more round trip.
+        `transact` needs one more round trip for the commit and holds the locks of the statements
+        that much longer.
         """
-        return await self._done(lambda connection: connection.run(*calls))
+        return await self._run(lambda connection: connection.run_in_transaction(*calls))
 
     async def query(self, statement: Statement[R]) -> list[R]:
         """Run one statement, committed on its own, and return its records."""
@@ -154,7 +161,7 @@ class Database:
         pipeline.fill(await self.atomically(*calls))
 
     async def listener(self) -> Connection:
-        """A connection of its own that hears the other replicas. The caller closes it."""
+        """Open a separate connection that receives notifications. The caller closes it."""
         try:
             connection = await psycopg.AsyncConnection[DictRow].connect(
                 self.url, autocommit=True, row_factory=dict_row, connect_timeout=5
@@ -164,47 +171,44 @@ class Database:
             raise DatabaseUnavailable(_first_line(error)) from error
         return connection
 
-    async def _done(self, work: Callable[[NamedConnection], Awaitable[T]]) -> T:
-        """Do the work on a connection, and again if the server has undone it."""
+    async def _run(self, work: Callable[[StatementConnection], Awaitable[T]]) -> T:
+        """Call `work` with a connection, again after the server rolled it back."""
         try:
-            return await self._tried(work)
-        except _UNDONE:
-            pass  # Rare: only then is it worth what a retrying context costs.
-        async for attempt in stamina.retry_context(on=_UNDONE, attempts=5, wait_initial=0.01):
+            return await self._run_once(work)
+        except _ROLLED_BACK:
+            pass  # Rare, so only then pay for a retry context.
+        async for attempt in stamina.retry_context(on=_ROLLED_BACK, attempts=5, wait_initial=0.01):
             with attempt:
-                return await self._tried(work)
+                return await self._run_once(work)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def _tried(self, work: Callable[[NamedConnection], Awaitable[T]]) -> T:
-        """The pool undoes what a connection comes back with, or closes it.
+    async def _run_once(self, work: Callable[[StatementConnection], Awaitable[T]]) -> T:
+        """Call `work` with a connection and translate connection failures.
 
-        Not by its `connection()`, which is also a context within a context that asks for a commit:
-        a tenth of the time of a statement, and ours are committed.
+        `getconn` and `putconn` suffice: the pool's `connection()` would also ask for a commit.
         """
-        self._under_way += 1
+        self._in_progress += 1
         try:
             connection = await self._pool.getconn()
             try:
                 return await work(connection)
             finally:
                 if connection.closed:
-                    self._examine_others()
+                    self._check_idle_connections()
                 await self._pool.putconn(connection)
-        except _UNDONE:
+        except _ROLLED_BACK:
             raise
         except _UNAVAILABLE as error:
             raise DatabaseUnavailable(_first_line(error)) from error
         finally:
-            self._under_way -= 1
+            self._in_progress -= 1
 
-    def _examine_others(self) -> None:
-        """What ended one connection has perhaps ended those at rest: found now, not by a burst."""
-        if self._examination is None or self._examination.done():
-            self._examination = asyncio.create_task(self._pool.check(), name="examine connections")
-
-
-async def _prepare_session(connection: NamedConnection) -> None:
-    await connection.run(("prepare_session", {}))
+    def _check_idle_connections(self) -> None:
+        """Replace dead idle connections now: a restarted server has ended all of them."""
+        if self._connection_check is None or self._connection_check.done():
+            self._connection_check = asyncio.create_task(
+                self._pool.check(), name="check idle connections"
+            )
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,11 +1,12 @@
-"""A bot is answered in the shape that the document promises."""
+"""The response that shows a bot matches its schema in the OpenAPI document."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from botpool.api import schemas, users
+from botpool.api import schemas
+from botpool.api.bot_response import bot_response
 from botpool.domain.ids import BotId, ContainerId, PoolName
 from botpool.domain.records import AdmittedBot, Bot
 from botpool.domain.states import BotStatus, FailureCode
@@ -42,12 +43,12 @@ QUEUED = replace(FAILED, status=BotStatus.QUEUED, failure_code=None, ended_at=No
         (AdmittedBot(bot=QUEUED, position=3, estimated_wait_ms=0), set()),
     ],
 )
-def test_an_answer_has_the_shape_of_the_document(admitted: AdmittedBot, absent: set[str]) -> None:
+def test_response_matches_the_documented_schema(admitted: AdmittedBot, absent: set[str]) -> None:
     promised = schemas.BotAnswer(
         bot=schemas.Bot.of(admitted.bot),
         queue_position=admitted.position,
         estimated_wait_ms=admitted.estimated_wait_ms,
     )
-    answer = users._answer(admitted, status=200)
+    answer = bot_response(admitted, status=200)
     expected = promised.model_dump_json(by_alias=True, exclude=absent)
     assert bytes(answer.body).decode() == expected

@@ -1,16 +1,20 @@
-"""Statements by their names: prepared once, sent in one go, and whose failure is whose."""
+"""A connection that runs SQL files by name: prepared statements, pipelines and failures."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
+from psycopg.rows import dict_row
 
-from botpool.store.named_connection import NamedConnection
+from botpool.store import statement_connection
+from botpool.store.statement_connection import StatementConnection
 from tests.support.planting import planted
 
 _STATEMENTS = 9
@@ -18,9 +22,15 @@ _MEGABYTES = 4
 """More than the buffers of a socket hold."""
 
 
+async def _connect(url: str) -> StatementConnection:
+    connection = await StatementConnection.connect(url, autocommit=True, row_factory=dict_row)
+    await connection.prepare_session()
+    return connection
+
+
 @pytest.fixture
-async def connection(database_url: str) -> AsyncIterator[NamedConnection]:
-    connection = await NamedConnection.connect(database_url, autocommit=True)
+async def connection(database_url: str) -> AsyncIterator[StatementConnection]:
+    connection = await _connect(database_url)
     statements = {
         "number": "SELECT %(n)s::integer AS n, 5 %% 3 AS rest, %(n)s::integer + 1 AS next",
         "text": "SELECT %(text)s::text AS text",
@@ -37,49 +47,49 @@ async def connection(database_url: str) -> AsyncIterator[NamedConnection]:
             yield connection
 
 
-async def test_rows_come_back_under_the_names_of_their_columns(connection: NamedConnection) -> None:
+async def test_rows_are_dictionaries_by_column_name(connection: StatementConnection) -> None:
     assert await connection.run(("number", {"n": 2})) == [[{"n": 2, "rest": 2, "next": 3}]]
     assert await connection.run(("make", {})) == [[]]
     answers = await connection.run(("insert", {"n": 1}), ("length", {"text": None}))
     assert answers == [[], [{"length": None}]]
 
 
-async def test_a_statement_is_prepared_once_whatever_it_carries(
-    connection: NamedConnection,
+async def test_statement_is_prepared_once_for_all_parameter_values(
+    connection: StatementConnection,
 ) -> None:
     for n in (1, 40_000, None, 2):
-        await connection.run(("number", {"n": n}), ("text", {"text": str(n)}))
-    plans = await (await connection.execute("SELECT name FROM pg_prepared_statements")).fetchall()
-    assert sorted(plan["name"] for plan in plans) == ["number_0", "text_1"]
+        await connection.run(("number", {"n": n}), ("text", {"text": None if n == 2 else str(n)}))
+    texts = "SELECT statement FROM pg_prepared_statements WHERE statement ~ 'AS (n|text)\\M'"
+    prepared = await (await connection.execute(texts)).fetchall()
+    assert len(prepared) == 2
 
 
-async def test_many_take_no_turn_each(
-    connection: NamedConnection, monkeypatch: pytest.MonkeyPatch
+async def test_transaction_is_one_round_trip(
+    connection: StatementConnection, tmp_path: Path
 ) -> None:
-    await connection.run(("number", {"n": 0}))
-    loop = asyncio.get_running_loop()
-    waits = 0
-    add_reader = loop.add_reader
-
-    def counted(*args: Any) -> None:
-        nonlocal waits
-        waits += 1
-        add_reader(*args)
-
-    monkeypatch.setattr(loop, "add_reader", counted)
-    answers = await connection.run(*(("number", {"n": n}) for n in range(_STATEMENTS)))
+    calls = [("number", {"n": n}) for n in range(_STATEMENTS)]
+    await connection.run_in_transaction(*calls)
+    with (tmp_path / "trace").open("w") as trace:
+        connection.pgconn.trace(trace.fileno())
+        answers = await connection.run_in_transaction(*calls)
+        connection.pgconn.untrace()
+    sent = (tmp_path / "trace").read_text()
     assert [row["n"] for (row,) in answers] == [*range(_STATEMENTS)]
-    assert 0 < waits < _STATEMENTS
+    begin_and_commit = 2
+    assert sent.count("\tExecute\t") == _STATEMENTS + begin_and_commit
+    assert len(re.findall(r"\bSync\b", sent)) == 1
 
 
-async def test_what_does_not_fit_goes_both_ways_all_the_same(connection: NamedConnection) -> None:
+async def test_pipeline_carries_more_than_the_socket_buffers_hold(
+    connection: StatementConnection,
+) -> None:
     texts = [str(n) * _MEGABYTES * 1024 * 1024 for n in range(5)]
     async with asyncio.timeout(60):
         answers = await connection.run(*(("text", {"text": text}) for text in texts))
     assert [row["text"] for (row,) in answers] == texts
 
 
-async def test_a_failure_is_the_failing_statements(connection: NamedConnection) -> None:
+async def test_error_of_failing_statement_is_raised(connection: StatementConnection) -> None:
     for calls in (
         [("number", {"n": 1}), ("divide", {"by": 0}), ("number", {"n": 2})],
         [("divide", {"by": 0})],
@@ -91,26 +101,30 @@ async def test_a_failure_is_the_failing_statements(connection: NamedConnection) 
     assert await connection.run(("divide", {"by": 1})) == [[{"quotient": 1}]]
 
 
-async def test_many_are_one_transaction(connection: NamedConnection) -> None:
+async def test_transaction_commits_all_calls_or_none(connection: StatementConnection) -> None:
     await connection.run(("make", {}))
     with pytest.raises(psycopg.errors.DivisionByZero):
-        await connection.run(("insert", {"n": 1}), ("divide", {"by": 0}), ("insert", {"n": 2}))
+        await connection.run_in_transaction(
+            ("insert", {"n": 1}), ("divide", {"by": 0}), ("insert", {"n": 2})
+        )
     assert connection.pgconn.transaction_status == TransactionStatus.IDLE
     assert await connection.run(("count", {})) == [[{"rows": 0}]]
-    *_, counted = await connection.run(("insert", {"n": 1}), ("insert", {"n": 2}), ("count", {}))
+    *_, counted = await connection.run_in_transaction(
+        ("insert", {"n": 1}), ("insert", {"n": 2}), ("count", {})
+    )
     assert counted == [{"rows": 2}], "each sees what the former did"
     assert await connection.run(("count", {})) == [[{"rows": 2}]]
 
 
-async def test_what_is_refused_at_the_commit_is_told(connection: NamedConnection) -> None:
+async def test_error_at_commit_is_raised(connection: StatementConnection) -> None:
     await connection.run(("make", {}))
     with pytest.raises(psycopg.errors.UniqueViolation):
-        await connection.run(("insert", {"n": 1}), ("insert", {"n": 1}))
+        await connection.run_in_transaction(("insert", {"n": 1}), ("insert", {"n": 1}))
     assert connection.pgconn.transaction_status == TransactionStatus.IDLE
     assert await connection.run(("count", {})) == [[{"rows": 0}]]
 
 
-async def test_what_is_part_of_a_transaction_is_not_committed(connection: NamedConnection) -> None:
+async def test_run_inside_a_transaction_does_not_commit(connection: StatementConnection) -> None:
     await connection.run(("make", {}))
     with pytest.raises(psycopg.errors.DivisionByZero):
         async with connection.transaction():
@@ -119,16 +133,40 @@ async def test_what_is_part_of_a_transaction_is_not_committed(connection: NamedC
     assert await connection.run(("count", {})) == [[{"rows": 0}]]
 
 
-async def test_what_cannot_be_written_is_not_sent(connection: NamedConnection) -> None:
-    with pytest.raises(psycopg.DataError, match="NUL"):
-        await connection.run(("number", {"n": 1}), ("text", {"text": "\0"}))
-    assert connection.pgconn.transaction_status == TransactionStatus.IDLE
-    assert await connection.run(("text", {"text": "a"})) == [[{"text": "a"}]]
+async def test_unsendable_parameter_rolls_the_pipeline_back(
+    connection: StatementConnection, database_url: str
+) -> None:
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute("CREATE TABLE made (n integer)")
+        with pytest.raises(psycopg.DataError, match="NUL"):
+            await connection.run_in_transaction(("insert", {"n": 1}), ("text", {"text": "\0"}))
+        assert other.execute("SELECT count(*) FROM made").fetchone() == (0,)
+        other.execute("DROP TABLE made")
+
+
+async def test_pipeline_cancelled_between_two_calls_rolls_back(
+    connection: StatementConnection, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute = statement_connection._execute
+
+    async def cancelled_at_second(cursor: Any, name: str, parameters: Any) -> None:
+        if name == "number":
+            await asyncio.sleep(0.2)  # The first call has run at the server.
+            raise asyncio.CancelledError
+        await execute(cursor, name, parameters)
+
+    monkeypatch.setattr(statement_connection, "_execute", cancelled_at_second)
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute("CREATE TABLE made (n integer)")
+        with pytest.raises(asyncio.CancelledError):
+            await connection.run_in_transaction(("insert", {"n": 1}), ("number", {"n": 1}))
+        assert other.execute("SELECT count(*) FROM made").fetchone() == (0,)
+        other.execute("DROP TABLE made")
 
 
 @pytest.mark.parametrize("calls", [1, 3])
-async def test_one_that_is_given_up_is_ended_at_the_server(
-    connection: NamedConnection, calls: int
+async def test_cancelled_statement_ends_at_the_server(
+    connection: StatementConnection, calls: int
 ) -> None:
     await connection.run(("number", {"n": 0}))
     with pytest.raises(TimeoutError):
@@ -139,8 +177,8 @@ async def test_one_that_is_given_up_is_ended_at_the_server(
 
 
 @pytest.mark.parametrize("calls", [1, 3])
-async def test_one_whose_server_is_gone_says_so(
-    connection: NamedConnection, database_url: str, calls: int
+async def test_terminated_connection_raises_operational_error(
+    connection: StatementConnection, database_url: str, calls: int
 ) -> None:
     await connection.run(("number", {"n": 0}))
     with psycopg.connect(database_url, autocommit=True) as other:
@@ -150,8 +188,8 @@ async def test_one_whose_server_is_gone_says_so(
     assert connection.closed
 
 
-async def test_one_whose_server_ends_it_in_the_middle_says_why(
-    connection: NamedConnection, database_url: str
+async def test_connection_terminated_in_a_pipeline_raises_operational_error(
+    connection: StatementConnection, database_url: str
 ) -> None:
     await connection.run(("number", {"n": 0}))
     running = asyncio.create_task(
@@ -160,15 +198,15 @@ async def test_one_whose_server_ends_it_in_the_middle_says_why(
     await asyncio.sleep(0.3)
     with psycopg.connect(database_url, autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
-    with pytest.raises(psycopg.errors.AdminShutdown):
+    with pytest.raises(psycopg.OperationalError):
         await running
     assert connection.closed
 
 
 @pytest.mark.parametrize("calls", [1, 3])
-async def test_one_whose_answers_are_garbled_is_lost(database_url: str, calls: int) -> None:
+async def test_garbled_answers_close_the_connection(database_url: str, calls: int) -> None:
     async with _garbling(database_url) as (url, garble):
-        connection = await NamedConnection.connect(url, autocommit=True)
+        connection = await _connect(url)
         async with connection:
             with planted(number="SELECT %(n)s::integer AS n"):
                 await connection.run(*[("number", {"n": 1})] * 2)
@@ -181,7 +219,7 @@ async def test_one_whose_answers_are_garbled_is_lost(database_url: str, calls: i
 
 @asynccontextmanager
 async def _garbling(url: str) -> AsyncIterator[tuple[str, asyncio.Event]]:
-    """The server behind somebody who, once told to, passes its answers on as nonsense."""
+    """A proxy to the server that garbles its answers after the event is set."""
     garble = asyncio.Event()
     parts = conninfo_to_dict(url)
     ends: list[asyncio.StreamWriter] = []
@@ -214,7 +252,9 @@ async def _garbling(url: str) -> AsyncIterator[tuple[str, asyncio.Event]]:
         proxy.close()
 
 
-async def test_others_go_on_while_the_server_takes_nothing(connection: NamedConnection) -> None:
+async def test_event_loop_runs_while_the_server_reads_nothing(
+    connection: StatementConnection,
+) -> None:
     ticks = 0
 
     async def tick() -> None:

@@ -1,7 +1,4 @@
-"""The other side: PostgreSQL doing only the two statements of a claim and a release.
-
-The table and the claim are those of the document that this project began with.
-"""
+"""pgbench with only the two statements of a claim and a release, on the table of the first seed."""
 
 import re
 import subprocess
@@ -40,13 +37,13 @@ def prepare(url: str) -> None:
 
 
 def refresh(url: str) -> None:
-    """Clear away what the last round left dead, and tell the planner what is there."""
+    """Vacuum and analyse the table before a round."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("VACUUM ANALYZE bare_slots")
 
 
 def cycles_per_second(url: str, *, clients: int, seconds: int) -> float:
-    """Claims and releases by pgbench, prepared, from that many clients."""
+    """Return the claims and releases per second of pgbench with prepared statements."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "cycle.sql"
         script.write_text(_SCRIPT)

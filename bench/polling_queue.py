@@ -1,7 +1,7 @@
-"""The other side of a hand-over: a queue that is looked at once a second, as the seed has it.
+"""A queue that is polled once a second, as in the seed, for comparison with a hand-over.
 
-It is given every advantage: one statement starts a bot, nothing has to be stopped before, and no
-container is waited for. What is left is the poll.
+One statement starts a bot, and the queue stops no container and waits for none, so that only the
+poll itself takes time.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 import psycopg
 
-from bench.ground import execute
+from bench.postgres import execute
 
 _POLL_S = 1.0
 _TABLES = """
@@ -48,7 +48,7 @@ def prepare(url: str) -> None:
 
 
 async def hand_overs(url: str, *, ends: int, seconds: float) -> list[float]:
-    """How long each slot waited for its next start: ends at random moments of that time."""
+    """Return how long each slot waited for its next start; bots end at random moments."""
     execute(url, _BUSY.format(ends=ends))
     chance = random.Random(ends)
     moments = sorted(chance.uniform(0, seconds) for _ in range(ends))
@@ -65,7 +65,7 @@ async def hand_overs(url: str, *, ends: int, seconds: float) -> list[float]:
 
 @asynccontextmanager
 async def _polling(url: str) -> AsyncIterator[asyncio.Queue[float]]:
-    """The times of the hand-overs, as they happen."""
+    """Poll for the duration of the block; yields a queue of hand-over times."""
     times: asyncio.Queue[float] = asyncio.Queue()
 
     async def poll(connection: psycopg.AsyncConnection) -> None:

@@ -1,4 +1,4 @@
-"""The table of figures in the docs, written from what was measured."""
+"""Writes the table of figures into docs/explanation/speed.md."""
 
 import re
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""What a run costs beside its rate: the processor time of server and client for each cycle.
+"""The processor time that server and client spend on one cycle.
 
-A rate depends on who else wants the processors. What one cycle takes of them does not.
+A rate depends on other work on the machine; the processor time of a cycle depends on it less.
 """
 
 import resource
@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 
-from bench.ground import Ground
+from bench.postgres import Bench
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,22 +23,22 @@ class Cost:
         return self.server_s + self.client_s
 
 
-async def costed(
-    ground: Ground, run: Awaitable[float], *, client: int = resource.RUSAGE_SELF
+async def measure_cost(
+    bench: Bench, run: Awaitable[float], *, client: int = resource.RUSAGE_SELF
 ) -> Cost:
-    """A run that gives its cycles a second; `client`: is that this process, or its children?"""
-    server, used, began = ground.server_cpu_s(), _used_s(client), time.monotonic()
+    """Await a run that returns its cycles per second; `client` names the process that ran it."""
+    server, used, began = bench.server_cpu_s(), _used_s(client), time.monotonic()
     per_second = await run
     cycles = per_second * (time.monotonic() - began)
     return Cost(
         per_second=per_second,
-        server_s=(ground.server_cpu_s() - server) / cycles,
+        server_s=(bench.server_cpu_s() - server) / cycles,
         client_s=(_used_s(client) - used) / cycles,
     )
 
 
-def compared(ours: Sequence[Cost], theirs: Sequence[Cost]) -> dict[str, float]:
-    """Theirs by ours, and by our server alone: what a client without any cost would reach."""
+def compare(ours: Sequence[Cost], theirs: Sequence[Cost]) -> dict[str, float]:
+    """Divide their processor time by ours, and by that of our server alone (`limit`)."""
     pairs = list(zip(ours, theirs, strict=True))
     return {
         "processor_time_ratio": round(
@@ -48,6 +48,6 @@ def compared(ours: Sequence[Cost], theirs: Sequence[Cost]) -> dict[str, float]:
     }
 
 
-def _used_s(who: int) -> float:
-    usage = resource.getrusage(who)
+def _used_s(process: int) -> float:
+    usage = resource.getrusage(process)
     return usage.ru_utime + usage.ru_stime

@@ -1,4 +1,4 @@
-"""What is measured on: one embedded PostgreSQL with its defaults, fsync included."""
+"""The embedded PostgreSQL that all measures use, with its default settings, fsync included."""
 
 import os
 from collections.abc import Iterator
@@ -15,15 +15,17 @@ from botpool.store.embedded import EmbeddedPostgres
 from botpool.store.migrations import migrate
 
 _MIGRATED = "migrated"
-"""A database to copy: that is quicker than to migrate each."""
+"""A migrated database to copy, which is quicker than a migration for each measure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Bench:
+    """The server of one run, and how long the run measures."""
+
     folder: Path
     url: str
     small: bool
-    """A quick run that only shows that nothing has broken down."""
+    """Whether the run is a quick check instead of a measurement."""
 
     @property
     def rounds(self) -> int:
@@ -31,22 +33,22 @@ class Ground:
 
     @property
     def seconds(self) -> int:
-        """How long one side of one round lasts."""
+        """The length of one side of one round."""
         return 1 if self.small else 3
 
     def database(self, name: str) -> str:
-        """A new migrated database on the same server; its URL."""
+        """Create a migrated database on the same server and return its URL."""
         execute(self.url, f"CREATE DATABASE {name} TEMPLATE {_MIGRATED}")
         return self.url.replace("/botpool?", f"/{name}?")
 
     def server_cpu_s(self) -> float:
-        """Processor seconds of the server so far, those of its ended processes included."""
+        """Return the processor seconds of the server so far, ended processes included."""
         pid = int((self.folder / "postgres" / "postmaster.pid").read_text().split()[0])
         server = psutil.Process(pid)
         times = server.cpu_times()
         total = times.user + times.system + times.children_user + times.children_system
         for child in server.children():
-            # One that ends meanwhile is among the ended ones the next time.
+            # A process that ends now counts with the ended processes next time.
             with suppress(psutil.NoSuchProcess):
                 own = child.cpu_times()
                 total += own.user + own.system
@@ -54,7 +56,8 @@ class Ground:
 
 
 @contextmanager
-def prepared(folder: Path, *, small: bool) -> Iterator[Ground]:
+def started(folder: Path, *, small: bool) -> Iterator[Bench]:
+    """Run a server for the duration of the block."""
     server = EmbeddedPostgres(DataDir.open(folder))
     url = server.start()
     try:
@@ -62,16 +65,16 @@ def prepared(folder: Path, *, small: bool) -> Iterator[Ground]:
         execute(
             url.replace("/botpool?", "/postgres?"), f"CREATE DATABASE {_MIGRATED} TEMPLATE botpool"
         )
-        _wear_in(url, files=4 if small else 24)
-        yield Ground(folder=folder, url=url, small=small)
+        _recycle_wal(url, files=4 if small else 24)
+        yield Bench(folder=folder, url=url, small=small)
     finally:
         server.stop()
 
 
-def _wear_in(url: str, *, files: int) -> None:
-    """Have the server write its log once: it uses those files again, as one that has run does.
+def _recycle_wal(url: str, *, files: int) -> None:
+    """Let the server write its WAL files once and reuse them, as a server does after a while.
 
-    A new server fills each with zeros before it writes to it, which is dear on some machines.
+    A new server fills each new WAL file with zeros, which is slow on some machines.
     """
     written = "SELECT count(pg_logical_emit_message(false, 'bench', repeat('-', 1000000)))"
     execute(url, *[f"{written} FROM generate_series(1, 16)"] * files, "CHECKPOINT")
@@ -85,9 +88,9 @@ def execute(url: str, *statements: str) -> None:
 
 @stamina.retry(on=psycopg.errors.DeadlockDetected, attempts=5)
 def fill_pool(url: str, *, slots: int) -> None:
-    """A pool of that many idle slots that were used before, and nothing else.
+    """Empty the database and create a pool of idle slots that were used before.
 
-    A server's loops may read these tables in another order; each statement can be done again.
+    The loops of a running server may cause a deadlock; each statement can be repeated.
     """
     tables = (
         "bots, bot_pool_slots, bot_pool_queue, assignments, history, bot_heartbeats, "
@@ -104,13 +107,13 @@ def fill_pool(url: str, *, slots: int) -> None:
         f"'c' || n, now() - make_interval(secs => n) FROM generate_series(1, {slots}) AS n",
         "INSERT INTO history (kind, slot_id, slot_name, to_state, reason) "
         "SELECT 'slot.status', id, slot_name, 'idle', 'the pool grew' FROM bot_pool_slots",
-        # Not the others: of an empty table the server would take note that it is empty.
+        # Not the empty tables: the planner would keep plans for empty tables.
         "VACUUM ANALYZE bot_pool_slots, pools, backends",
     )
 
 
 def conditions() -> dict[str, object]:
-    """What else went on: without it a figure says little."""
+    """Return the number of processors and the load, which the figures depend on."""
     return {
         "processors": os.cpu_count(),
         "load_average": [round(load, 1) for load in os.getloadavg()],

@@ -1,9 +1,9 @@
-"""The HTTP server under load, in a process of its own: `python -m bench.served <url>`.
+"""The HTTP server under load, in a separate process: `python -m bench.http_server <url>`.
 
-The product's application and server, with two endpoints more. One validates the same body and
-answers, and does nothing else. The other runs the statement of an admission too, gathered as ours
-is: the least that an admission can be, without key, record, log line and answer. The pool's backend
-is not this replica's: its containers are another one's affair, so that only admission is measured.
+It is the product's application and server with two more endpoints. `/noop` validates the body of a
+request for a bot and responds. `/least` also runs the statement of an admission, batched like the
+product's: an admission without key, record, log line and full response. This replica has no
+backends, so that deployments do not compete with admissions.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import uvloop
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
-from bench.cycles import WISH
+from bench.cycles import BOT_REQUEST
 from botpool import logs
 from botpool.api import schemas
 from botpool.api.app import HttpSettings, create_app
@@ -44,8 +44,8 @@ class Server:
 
 @contextlib.contextmanager
 def serving(url: str) -> Iterator[Server]:
-    """A server on that database, until the block is left."""
-    command = [sys.executable, "-m", "bench.served", url]
+    """Run a server on the database for the duration of the block."""
+    command = [sys.executable, "-m", "bench.http_server", url]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as child:
@@ -72,17 +72,17 @@ def _with_bare_endpoints(replica: Replica, database: Database) -> FastAPI:
 
     async def claim(wishes: Sequence[AdmissionRequest]) -> Rows:
         rows = await database.fetch("admit_to_idle_slots", columns(wishes, idempotency_days=1))
-        assert len(rows) == len(wishes), "there is a slot for each"
+        assert len(rows) == len(wishes), "every request needs an idle slot"
         return rows
 
     claiming = Batcher("least", claim, at_once=64, lanes=2, is_idle=database.is_idle)
 
     @app.post("/least", status_code=201)
     async def least(body: body_model) -> JSONResponse:  # type: ignore[valid-type]
-        row = await claiming.ask(AdmissionRequest(request=WISH, key=None))
+        row = await claiming.ask(AdmissionRequest(request=BOT_REQUEST, key=None))
         return JSONResponse({"id": row["bot_id"]}, status_code=201)
 
-    # Found as early as the product's own: behind all of its routes a request is looked up longest.
+    # First in the list, like the product's own: FastAPI searches its routes in order.
     for _ in range(2):
         app.router.routes.insert(0, app.router.routes.pop())
     return app

@@ -1,0 +1,28 @@
+"""The response that shows one bot."""
+
+from typing import Any
+
+from fastapi import Response
+from pydantic import TypeAdapter
+
+from botpool.api import schemas
+from botpool.domain.records import AdmittedBot
+
+_BODY = TypeAdapter(dict[str, Any])
+
+
+def bot_response(
+    admitted: AdmittedBot, *, status: int, headers: dict[str, str] | None = None
+) -> Response:
+    """Write a bot with its queue position.
+
+    The record comes from the database, so no response model validates it again.
+    """
+    body: dict[str, Any] = {"bot": schemas.bot_as_shown(admitted.bot)}
+    if admitted.position is not None:
+        body["queuePosition"] = admitted.position
+    if admitted.estimated_wait_ms is not None:
+        body["estimatedWaitMs"] = admitted.estimated_wait_ms
+    return Response(
+        _BODY.dump_json(body), status_code=status, headers=headers, media_type="application/json"
+    )

@@ -1,0 +1,129 @@
+"""`POST /v1/bots`: admit a bot.
+
+Many clients call this route at the same second, so its endpoint takes the plain request, which
+costs FastAPI the least, and validates the body, the key and the headers itself.
+"""
+
+import hashlib
+import json
+import random
+from typing import Annotated
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field, StringConstraints
+from structlog.contextvars import bind_contextvars, reset_contextvars
+
+from botpool.api import schemas
+from botpool.api.auth import Scope, replica_of
+from botpool.api.bot_response import bot_response
+from botpool.api.correlation import HEADER, MAX_LENGTH
+from botpool.api.json_body import described_headers, read_json, validate_body, validate_headers
+from botpool.api.patterns import VISIBLE
+from botpool.api.problems import described
+from botpool.domain.errors import UnknownPool
+from botpool.domain.ids import PoolName
+from botpool.domain.meeting_links import pool_name_of
+from botpool.domain.records import BotRequest, IdempotencyKey
+
+_require_user = Scope("user")
+
+
+class BotHeaders(BaseModel):
+    """The optional headers of a request for a bot."""
+
+    idempotency_key: (
+        Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=VISIBLE)] | None
+    ) = Field(alias="Idempotency-Key", title="Idempotency-Key")
+    correlation_id: (
+        Annotated[str, StringConstraints(min_length=1, max_length=MAX_LENGTH, pattern=VISIBLE)]
+        | None
+    ) = Field(alias="X-Correlation-ID", title="X-Correlation-ID")
+
+
+def add_route(
+    routes: APIRouter, bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]
+) -> None:
+    """Add the route with the request model and the pools of this installation."""
+
+    async def create_bot(request: Request) -> Response:
+        """Send a bot into a meeting. The reply never waits for the backend."""
+        sent = await read_json(request)
+        key = await _require_user(request)
+        body = validate_body(bot_create, sent)
+        headers = validate_headers(BotHeaders, request)
+        idempotency = None
+        if headers.idempotency_key is not None:
+            idempotency = IdempotencyKey(
+                api_key_id=key.id, key=headers.idempotency_key, body_hash=_hash_body(body)
+            )
+        return await _admit(
+            request, _to_bot_request(body, headers.correlation_id, platforms), idempotency
+        )
+
+    schema = {"$ref": f"#/components/schemas/{bot_create.__name__}"}
+    routes.add_api_route(
+        "/bots",
+        create_bot,
+        methods=["POST"],
+        status_code=201,
+        response_model=schemas.BotAnswer,
+        responses={
+            200: {"model": schemas.BotAnswer, "description": "The same request again: its bot."},
+            **described(400, 401, 403, 409, 413, 415, 422, 503),
+        },
+        openapi_extra={
+            "parameters": described_headers(BotHeaders),
+            "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+            "security": [{_require_user.scheme_name: []}],
+        },
+    )
+
+
+async def _admit(
+    request: Request, bot_request: BotRequest, idempotency: IdempotencyKey | None
+) -> Response:
+    bound = bind_contextvars(correlation_id=bot_request.correlation_id)
+    try:
+        admitted = await replica_of(request).admission.admit(bot_request, idempotency)
+    finally:
+        reset_contextvars(**bound)
+    headers = {HEADER: admitted.bot.correlation_id}
+    if admitted.replayed:
+        headers["Idempotency-Replayed"] = "true"
+    return bot_response(admitted, status=200 if admitted.replayed else 201, headers=headers)
+
+
+def _to_bot_request(
+    body: schemas.BotCreate, correlation_id: str | None, platforms: tuple[str, ...]
+) -> BotRequest:
+    return BotRequest(
+        pool_name=_choose_pool(body, platforms),
+        meeting_url=body.meeting_url,
+        bot_display_name=body.bot_display_name,
+        bot_data=body.bot_data,
+        priority=body.priority,
+        queue_timeout_ms=body.queue_timeout_ms,
+        correlation_id=correlation_id or _new_correlation_id(),
+    )
+
+
+def _new_correlation_id() -> str:
+    """Return a random id. It is no secret, so it needs no system call."""
+    return f"{random.getrandbits(128):032x}"
+
+
+def _choose_pool(body: schemas.BotCreate, platforms: tuple[str, ...]) -> PoolName:
+    platform = body.platform or pool_name_of(body.meeting_url)
+    if platform is None:
+        raise UnknownPool(
+            "The platform cannot be read from this meetingUrl: name it in 'platform'.", platforms
+        )
+    if platform not in platforms:
+        raise UnknownPool(f"There is no pool for '{platform}'.", platforms)
+    return PoolName(platform)
+
+
+def _hash_body(body: schemas.BotCreate) -> bytes:
+    """Hash the validated body, so that the same request hashes alike however it was written."""
+    text = json.dumps(body.model_dump(mode="json"), sort_keys=True)
+    return hashlib.sha256(text.encode()).digest()

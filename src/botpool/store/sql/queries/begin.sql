@@ -1,0 +1,2 @@
+-- Opens a transaction that travels with its statements in one pipeline.
+BEGIN
