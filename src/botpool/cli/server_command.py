@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from botpool.cli import options, output
 from botpool.cli.errors import CommandFailed, InvalidRequest
-from botpool.cli.target import Target, find_target
 from botpool.domain.errors import BotpoolError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from botpool.cli.target import Target
     from botpool.client import Client, ClientError
 
 P = ParamSpec("P")
@@ -39,6 +39,7 @@ def with_client(command: Callable[Concatenate["Client", P], None]) -> Callable[.
         data_dir: Path | None,
         **arguments: Any,
     ) -> None:
+        from botpool.cli.target import find_target
         from botpool.client import Client, ClientError
 
         target = find_target(url, key, config, data_dir)
@@ -88,7 +89,7 @@ def _with_signature(
     return run
 
 
-def explained(error: "ClientError", target: Target) -> BotpoolError:
+def explained(error: "ClientError", target: "Target") -> BotpoolError:
     """The error with advice for a user of the command line."""
     from botpool.client import NotValid, ResponseLost, Unauthorized, Unavailable, Unreachable
 

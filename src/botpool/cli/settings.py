@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,6 +55,8 @@ def settings(
 
 def _matching(found: "Sequence[EffectiveSetting]", name: str) -> "list[EffectiveSetting]":
     """Select the setting or the settings of the section with this name."""
+    from difflib import get_close_matches
+
     matching = [each for each in found if f"{each.setting.name}.".startswith(f"{name}.")]
     if not matching:
         names = {each.setting.name for each in found}
