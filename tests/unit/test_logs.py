@@ -4,6 +4,7 @@ import errno
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,18 +12,20 @@ import structlog
 
 from botpool import logs
 from botpool.domain.decisions import BotEnding
-from botpool.domain.ids import BotId, ContainerId
+from botpool.domain.ids import BotId, ContainerId, SlotId
+from botpool.domain.records import SlotChange
 from botpool.domain.states import BotStatus, SlotStatus
 from botpool.engine.observability import event_log
 
 Lines = Callable[..., list[str]]
-ROW = {
-    "slot_id": 7,
-    "slot_name": "pool-google-meet-001",
-    "container_id": "c1",
-    "bot_id": 12,
-    "correlation_id": "abc",
-}
+SLOT = SlotChange(
+    slot_id=SlotId(7),
+    slot_name="pool-google-meet-001",
+    container_id=ContainerId("c1"),
+    bot_id=BotId(12),
+    correlation_id="abc",
+)
+LONG_ID = ContainerId(64 * "c")
 
 
 @pytest.fixture
@@ -49,9 +52,9 @@ def lines() -> Iterator[Lines]:
 
 
 def transition(**changes: Any) -> Callable[[], None]:
-    row = ROW | changes
+    slot = replace(SLOT, **changes)
     return lambda: event_log.slot_transitioned(
-        row, old=SlotStatus.IDLE, new=SlotStatus.DEPLOYING, reason="assigned"
+        slot, old=SlotStatus.IDLE, new=SlotStatus.DEPLOYING, reason="assigned"
     )
 
 
@@ -74,8 +77,9 @@ def test_missing_values_are_none(lines: Lines) -> None:
 
 
 def test_release_as_text_has_the_bots_end_and_its_duration(lines: Lines) -> None:
-    row = ROW | {"bot_status": "DONE", "occupied_s": 61.2345}
-    release = event_log.Release(row, new=SlotStatus.IDLE, reason="stopped", gone=None)
+    release = event_log.Release(
+        SLOT, BotStatus.DONE, 61.2345, new=SlotStatus.IDLE, reason="stopped", gone=None
+    )
     (line,) = lines(lambda: event_log.released([release]), for_people=True)
     assert line[9:] == (
         "[Pool] [corr=abc] Slot pool-google-meet-001 (7): releasing → idle"
@@ -124,17 +128,19 @@ def test_batch_of_assignments_has_a_line_per_slot_and_few_writes(
 ) -> None:
     def work() -> None:
         with structlog.contextvars.bound_contextvars(correlation_id="bound"):
-            event_log.assigned(rows, reason="assigned")
+            event_log.assigned(slots, reason="assigned")
 
     ids = [f"{n:0128}" for n in range(20)]
-    rows = [ROW | {"container_id": 64 * "c", "correlation_id": each} for each in ids]
+    slots = [replace(SLOT, container_id=LONG_ID, correlation_id=each) for each in ids]
     written = lines(work, for_people=for_people)
     assert len(written) == 4
     assert all(len(text) < 4096 for text in written), "a pipe takes no more in one piece"
     found = [line for text in written for line in text.split("\n")]
     assert len(found) == 20
     assert all(own in line for own, line in zip(ids, found, strict=True))
-    (alone,) = lines(lambda: event_log.assigned(rows[:1], reason="assigned"), for_people=for_people)
+    (alone,) = lines(
+        lambda: event_log.assigned(slots[:1], reason="assigned"), for_people=for_people
+    )
     if for_people:
         assert found[0][9:] == alone[9:]
     else:
@@ -147,11 +153,13 @@ def test_batch_of_assignments_has_a_line_per_slot_and_few_writes(
 def test_lines_of_a_batch_fit_into_a_pipe_write(
     lines: Lines, for_people: bool, reason: str
 ) -> None:
-    ended = {"bot_status": "CANCELLED", "occupied_s": 123456.789, "slot_status": "deploying"}
-    named = {"container_id": 64 * "c", "correlation_id": 128 * "i"}
-    row = ROW | ended | named
-    releases = [event_log.Release(row, SlotStatus.ERROR, reason, ContainerId(64 * "c"))] * 20
-    ends = [(row, BotEnding(status=BotStatus.CANCELLED, reason=reason))] * 20
+    slot = replace(SLOT, container_id=LONG_ID, correlation_id=128 * "i")
+    release = event_log.Release(
+        slot, BotStatus.CANCELLED, 123456.789, SlotStatus.ERROR, reason, gone=LONG_ID
+    )
+    releases = [release] * 20
+    ending = BotEnding(status=BotStatus.CANCELLED, reason=reason)
+    ends = [event_log.End(slot, SlotStatus.DEPLOYING, ending)] * 20
     for work in (lambda: event_log.released(releases), lambda: event_log.ended(ends)):
         written = lines(work, for_people=for_people)
         assert all("\n" not in text or len(text) < 4096 for text in written)

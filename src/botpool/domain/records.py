@@ -212,6 +212,17 @@ class AgentView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlotChange:
+    """A slot that a statement changed, as the log names it. The store's results extend it."""
+
+    slot_id: SlotId
+    slot_name: str
+    container_id: ContainerId | None = None
+    bot_id: BotId | None = None
+    correlation_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeasedSlot:
     """A slot whose next step is ours to make, with everything that the step needs."""
 

@@ -11,6 +11,7 @@ from botpool.domain.records import (
     ObservedSlot,
     Pool,
     Slot,
+    SlotChange,
     StuckSlot,
 )
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
@@ -33,6 +34,16 @@ def to_bot(row: Mapping[str, Any]) -> Bot:
 
 def to_slot(row: Mapping[str, Any]) -> Slot:
     return Slot(**_enum(row, status=SlotStatus, phase=SlotPhase))
+
+
+def to_slot_change(row: Mapping[str, Any]) -> SlotChange:
+    return SlotChange(
+        slot_id=row["slot_id"],
+        slot_name=row["slot_name"],
+        container_id=row.get("container_id"),
+        bot_id=row.get("bot_id"),
+        correlation_id=row.get("correlation_id"),
+    )
 
 
 def to_pool(row: Mapping[str, Any]) -> Pool:

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from botpool.domain import reasons
 from botpool.domain.errors import (
     IdempotencyConflict,
     NoFreeSlot,
@@ -33,7 +34,7 @@ from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.batching import Batcher
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Call, Database, Rows, Transaction
-from botpool.store.rows import to_bot
+from botpool.store.rows import to_bot, to_slot_change
 
 _AT_ONCE = 64
 """More would cost each more: the statement's joins are planned for a few."""
@@ -234,7 +235,7 @@ def _tell_claimed(wishes: Sequence[AdmissionRequest], rows: Rows) -> None:
     """With the correlation ids, which the statement does not give back."""
     ids = [wish.request.correlation_id for wish in wishes]
     told = [{**row, "correlation_id": ids[row["n"] - 1]} for row in rows]
-    event_log.assigned(told, reason="assigned")
+    event_log.assigned(map(to_slot_change, told), reason=reasons.ASSIGNED)
 
 
 async def _alone(

@@ -8,12 +8,14 @@ Growing comes after a first match: an idle slot that a newcomer is just claiming
 
 from collections.abc import Sequence
 
+from botpool.domain import reasons
 from botpool.domain.ids import PoolName, SlotId
 from botpool.domain.states import SlotStatus
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Call, Database, Rows
+from botpool.store.rows import to_slot_change
 
 _STATEMENTS = ("shrink_pool", "match_queue", "grow_pool", "match_queue")
 
@@ -45,15 +47,17 @@ class Matcher:
         trimmed, first, grown, second = results[-len(_STATEMENTS) :]
         for row in trimmed:
             event_log.slot_transitioned(
-                row,
+                to_slot_change(row),
                 old=SlotStatus(row["status"]),
                 new=SlotStatus.DELETING,
                 reason=row["reason"],
             )
         for row in grown:
-            event_log.slot_transitioned(row, old=None, new=SlotStatus.IDLE, reason="the pool grew")
+            event_log.slot_transitioned(
+                to_slot_change(row), old=None, new=SlotStatus.IDLE, reason=reasons.POOL_GREW
+            )
         given = [*first, *second]
-        event_log.assigned(given, reason="assigned from the queue")
+        event_log.assigned(map(to_slot_change, given), reason=reasons.ASSIGNED)
         for row in given:
             self._metrics.assigned(row["pool_name"], warm=row["container_id"] is not None)
         if trimmed or given:

@@ -15,11 +15,13 @@ from typing import Any, TypeAlias
 
 from botpool.domain.decisions import BotEnding
 from botpool.domain.ids import AssignmentId
+from botpool.domain.states import SlotStatus
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.batching import Batcher
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Database
+from botpool.store.rows import to_slot_change
 
 _AT_ONCE = 64
 """More would cost each more: the statement's joins are planned for a few."""
@@ -99,7 +101,10 @@ class BotEndings:
 
     def _tell(self, endings: Sequence[BotEnding], rows: Sequence[_Row | None]) -> None:
         moved = [(row, end) for row, end in zip(rows, endings, strict=True) if row is not None]
-        event_log.ended(moved)
+        event_log.ended(
+            event_log.End(to_slot_change(row), SlotStatus(row["slot_status"]), end)
+            for row, end in moved
+        )
         counts = Counter((row["pool_name"], end.status, end.failure_code) for row, end in moved)
         for (pool_name, status, code), bots in counts.items():
             self._metrics.bots_ended(pool_name, status, code, bots=bots)

@@ -19,6 +19,7 @@ from botpool.engine.admission.matcher import Matcher, lock, match_calls
 from botpool.engine.lifecycle.transitions import Transitions, spec_of
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import Lease
+from botpool.store.rows import to_slot_change
 
 _REFUSED_S = 60.0
 
@@ -64,7 +65,7 @@ class Resetter:
         )
         if reset := results[1]:
             event_log.slot_transitioned(
-                reset[0], old=SlotStatus.ERROR, new=SlotStatus.IDLE, reason="reset"
+                to_slot_change(reset[0]), old=SlotStatus.ERROR, new=SlotStatus.IDLE, reason="reset"
             )
             if slot.container_id not in (None, container_id):
                 event_log.container_recreated(slot, container_id, attempt=slot.resets + 1)
@@ -94,7 +95,10 @@ class Resetter:
         )
         if removed := results[1]:
             event_log.slot_transitioned(
-                removed[0], old=SlotStatus.DELETING, new=None, reason="its container is gone"
+                to_slot_change(removed[0]),
+                old=SlotStatus.DELETING,
+                new=None,
+                reason="its container is gone",
             )
         else:
             await self.transitions.abandon_step(slot, wanted="remove")

@@ -23,6 +23,7 @@ from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.batching import Batcher
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Call, Database, Rows
+from botpool.store.rows import to_slot_change
 
 _AT_ONCE = 64
 """More would cost each more: the statement's joins are planned for a few."""
@@ -175,7 +176,9 @@ def _told(releases: Sequence[_Release], rows: Rows) -> dict[SlotId, _Row]:
     freed: dict[SlotId, _Row] = {row["slot_id"]: row for row in rows}
     event_log.released(
         event_log.Release(
-            row=freed[release.slot.slot_id],
+            slot=to_slot_change(freed[release.slot.slot_id]),
+            bot_status=freed[release.slot.slot_id]["bot_status"],
+            occupied_s=freed[release.slot.slot_id]["occupied_s"],
             new=release.status,
             reason=release.reason,
             gone=release.slot.container_id if release.container_gone else None,

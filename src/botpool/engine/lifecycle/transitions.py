@@ -22,6 +22,7 @@ from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Database
+from botpool.store.rows import to_slot_change
 
 _FRESH = 1 / 24
 """An image's last start is written anew after that part of its time: not at every start."""
@@ -121,7 +122,7 @@ class Transitions:
         if row is None:
             return False
         event_log.slot_transitioned(
-            row, old=SlotStatus.DEPLOYING, new=SlotStatus.BUSY, reason=reason
+            to_slot_change(row), old=SlotStatus.DEPLOYING, new=SlotStatus.BUSY, reason=reason
         )
         pool = row["pool_name"]
         self.metrics.running(pool, warm=row["warm"], after_s=row["deploying_s"])
@@ -185,7 +186,7 @@ class Transitions:
         if row is None:
             return False
         event_log.slot_transitioned(
-            row, old=SlotStatus.DEPLOYING, new=SlotStatus.RELEASING, reason=reason
+            to_slot_change(row), old=SlotStatus.DEPLOYING, new=SlotStatus.RELEASING, reason=reason
         )
         if row["others_wait"]:
             await self.image_gate.open(row["backend"])
@@ -231,7 +232,7 @@ class Transitions:
         if row is None:
             return False
         event_log.slot_transitioned(
-            row, old=SlotStatus.ERROR, new=SlotStatus.DELETING, reason=reason
+            to_slot_change(row), old=SlotStatus.ERROR, new=SlotStatus.DELETING, reason=reason
         )
         self.wakeups.slots_due()
         return True

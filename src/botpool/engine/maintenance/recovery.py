@@ -35,7 +35,7 @@ from botpool.domain.states import BotStatus, FailureCode, SlotStatus
 from botpool.engine.lifecycle.transitions import Transitions
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import timed
-from botpool.store.rows import to_stuck_slot
+from botpool.store.rows import to_slot_change, to_stuck_slot
 
 _log = structlog.get_logger()
 _GAP_S = 30.0
@@ -284,7 +284,7 @@ class Recovery:
         if released is None:
             return False
         event_log.slot_transitioned(
-            released,
+            to_slot_change(released),
             old=SlotStatus(released["status"]),
             new=SlotStatus.RELEASING,
             reason="its bot had ended already",
@@ -298,7 +298,7 @@ class Recovery:
         if suspect is None:
             return False
         event_log.slot_transitioned(
-            suspect, old=SlotStatus.IDLE, new=SlotStatus.ERROR, reason=reason
+            to_slot_change(suspect), old=SlotStatus.IDLE, new=SlotStatus.ERROR, reason=reason
         )
         self.transitions.wakeups.slots_due()
         return True

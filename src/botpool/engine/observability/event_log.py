@@ -14,7 +14,7 @@ import structlog
 from botpool.domain.decisions import BotEnding
 from botpool.domain.errors import BackendError, BudgetExhausted
 from botpool.domain.ids import BotId, ContainerId, DeploymentId, SlotId
-from botpool.domain.records import LeasedSlot, ObservedSlot
+from botpool.domain.records import LeasedSlot, ObservedSlot, SlotChange
 from botpool.domain.states import BotStatus, SlotStatus
 
 _log = structlog.get_logger("botpool.pool")
@@ -25,48 +25,64 @@ _SHORT = 100
 
 
 def slot_transitioned(
-    row: Mapping[str, Any],
+    slot: SlotChange,
     *,
     old: SlotStatus | None,
     new: SlotStatus | None,
     reason: str,
     **context: object,
 ) -> None:
-    """`row` is what the statement that made the move returned."""
-    _log.info("slot.transition", **_of_slot(row), **_from_to(old, new), reason=reason, **context)
+    """Log a change of one slot's status."""
+    _log.info("slot.transition", **_of_slot(slot), **_from_to(old, new), reason=reason, **context)
 
 
-def assigned(rows: Iterable[Mapping[str, Any]], *, reason: str) -> None:
-    """Bots were given to slots by one statement. Only idle ones are given."""
-    moved = {**_from_to(SlotStatus.IDLE, SlotStatus.DEPLOYING), "reason": reason, "point": "assign"}
-    _tell("slot.transition", [{**_of_slot(row), **moved} for row in rows])
+def assigned(slots: Iterable[SlotChange], *, reason: str) -> None:
+    """Log the slots that one statement assigned to bots; all of them were idle."""
+    change = {
+        **_from_to(SlotStatus.IDLE, SlotStatus.DEPLOYING),
+        "reason": reason,
+        "point": "assign",
+    }
+    _write_batch("slot.transition", [{**_of_slot(slot), **change} for slot in slots])
 
 
-def ended(moved: Iterable[tuple[Mapping[str, Any], BotEnding]]) -> None:
-    """Bots came to their end by one statement, and their slots to their release."""
+class End(NamedTuple):
+    """A bot's end, and the slot that starts its release with it."""
+
+    slot: SlotChange
+    old: SlotStatus
+    ending: BotEnding
+
+
+def ended(ends: Iterable[End]) -> None:
+    """Log the bots that one statement ended, with the slots that it releases."""
     lines = [
         {
-            **_of_slot(row),
-            **_from_to(row["slot_status"], SlotStatus.RELEASING),
-            "reason": ending.reason,
-            "bot_status": str(ending.status),
+            **_of_slot(end.slot),
+            **_from_to(end.old, SlotStatus.RELEASING),
+            "reason": end.ending.reason,
+            "bot_status": str(end.ending.status),
         }
-        for row, ending in moved
+        for end in ends
     ]
-    _tell("slot.transition", lines)
+    _write_batch("slot.transition", lines)
 
 
 class Release(NamedTuple):
-    row: Mapping[str, Any]
+    """A slot that no longer has a bot."""
+
+    slot: SlotChange
+    bot_status: BotStatus
+    occupied_s: float
     new: SlotStatus
     reason: str
     gone: ContainerId | None
-    """The container that went with it."""
+    """The container that no longer exists."""
 
 
 def released(releases: Iterable[Release]) -> None:
-    """Slots have no bot any more, by one statement."""
-    _tell("slot.transition", [_of_release(release) for release in releases])
+    """Log the slots that one statement freed."""
+    _write_batch("slot.transition", [_of_release(release) for release in releases])
 
 
 def bot_transitioned(
@@ -150,7 +166,7 @@ def deployment_changed(
     )
 
 
-def _tell(event: str, lines: Iterable[Mapping[str, Any]]) -> None:
+def _write_batch(event: str, lines: Iterable[Mapping[str, Any]]) -> None:
     """What happened to many at once, a few lines in one write."""
     short: list[Mapping[str, Any]] = []
     long: list[Mapping[str, Any]] = []
@@ -168,25 +184,24 @@ def _tell(event: str, lines: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _of_release(release: Release) -> dict[str, object]:
-    row = release.row
     return {
-        **_of_slot(row),
+        **_of_slot(release.slot),
         **_from_to(SlotStatus.RELEASING, release.new),
         "reason": release.reason,
         "point": "release",
-        "bot_status": row["bot_status"],
-        "duration_s": round(row["occupied_s"], 3),
+        "bot_status": str(release.bot_status),
+        "duration_s": round(release.occupied_s, 3),
         **({"gone_container": release.gone} if release.gone else {}),
     }
 
 
-def _of_slot(row: Mapping[str, Any]) -> dict[str, object]:
+def _of_slot(slot: SlotChange) -> dict[str, object]:
     return {
-        "slot": row["slot_id"],
-        "name": row["slot_name"],
-        "container": row.get("container_id"),
-        "bot": row.get("bot_id"),
-        "correlation_id": row.get("correlation_id"),
+        "slot": slot.slot_id,
+        "name": slot.slot_name,
+        "container": slot.container_id,
+        "bot": slot.bot_id,
+        "correlation_id": slot.correlation_id,
     }
 
 

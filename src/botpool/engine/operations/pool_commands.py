@@ -14,6 +14,7 @@ from botpool.engine.admission.matcher import Matcher, lock, match_calls
 from botpool.engine.lifecycle.transitions import Transitions
 from botpool.engine.observability import event_log
 from botpool.store.database import Transaction
+from botpool.store.rows import to_slot_change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,7 @@ class PoolCommands:
         if row is None:
             return False
         event_log.slot_transitioned(
-            row | {"correlation_id": correlation_id},
+            to_slot_change(row | {"correlation_id": correlation_id}),
             old=SlotStatus(row["status"]),
             new=SlotStatus.DELETING,
             reason=reason,

@@ -16,6 +16,7 @@ from botpool.domain.states import BotStatus, FailureCode, SlotStatus
 from botpool.engine.lifecycle.transitions import Transitions
 from botpool.engine.observability import event_log
 from botpool.engine.operations.pool_commands import PoolCommands
+from botpool.store.rows import to_slot_change
 
 _TRIES = 5
 
@@ -101,6 +102,6 @@ class SlotCommands:
                 return row is not None
         if row is None:
             return False
-        event_log.slot_transitioned(row, old=moved[0], new=moved[1], reason=reason)
+        event_log.slot_transitioned(to_slot_change(row), old=moved[0], new=moved[1], reason=reason)
         self.transitions.wakeups.slots_due()
         return True

@@ -1,0 +1,70 @@
+"""The reasons of transitions: the texts that history, log and API give for a change.
+
+Code imports a reason from here, and SQL receives it as a parameter, so that history and log agree.
+Reasons that depend on values are functions.
+"""
+
+from botpool.domain.states import SlotPhase
+
+# Admission and matching.
+IDLE_SLOT = "an idle slot was free"
+NO_FREE_SLOT = "no slot was free"
+SLOT_BECAME_FREE = "a slot became free"
+NEW_SLOT = "the pool grew by a slot"
+ASSIGNED = "assigned"
+POOL_GREW = "the pool grew"
+QUEUE_TIMEOUT = "queue timeout"
+QUEUE_TIMEOUT_FAILURE = "No slot became free before the queue timeout."
+
+# Slots that a pool no longer keeps.
+DELETION_REQUESTED = "an operator requested the deletion"
+POOL_CHANGED_BACKEND = "the pool has another backend now"
+ABOVE_MAXIMUM = "above the pool's maximum"
+
+# Deployment.
+CONTAINER_EXISTS = "the container exists"
+CONTAINER_CREATED = "the container was created"
+CONTAINER_RECREATED = "the container was gone and was created again"
+LEADS_PULL = "leads the pull of its image"
+IMAGE_PRESENT = "the image is present"
+START_ALLOWED = "the start is allowed"
+OBSERVED_RUNNING = "observed running"
+AGENT_CALLED = "its agent called"
+DEPLOYMENT_FAILED = "the deployment failed"
+
+# The end of a bot, and the release of its slot.
+REPORTED_BY_AGENT = "reported by the agent"
+STOPPED_BY_USER = "stopped by its user"
+STOP_CONFIRMED = "the stop was confirmed"
+BOT_ALREADY_ENDED = "its bot had ended already"
+
+# Recovery, reset and deletion of slots.
+RESET = "reset"
+CONTAINER_GONE = "its container is gone"
+HEARTBEATS_FRESH = "its heartbeats are fresh"
+IDLE_BUT_RUNNING = "its container runs although the slot is idle"
+
+
+def waited_too_long(phase: SlotPhase, limit_s: float) -> str:
+    """Return the reason for giving up a deployment that waited at the image gate."""
+    return f"{phase.replace('_', ' ')} for more than {limit_s:g} s"
+
+
+def unexpected_error(error: Exception) -> str:
+    """Return the reason for giving up a deployment after an error that no code handles."""
+    return f"an unexpected {type(error).__name__}: see the log"
+
+
+def resets_failed(resets: int, problem: str | None) -> str:
+    """Return the reason for deleting a slot that resets did not repair."""
+    return f"{resets} resets did not help: {problem}"
+
+
+def container_does_not_stop(problem: str) -> str:
+    """Return the reason for deleting a slot whose container does not stop."""
+    return f"its container does not stop: {problem}"
+
+
+def taken_by_operator(command: str) -> str:
+    """Return the failure reason of a bot whose slot an operator released, recovered or deleted."""
+    return f"The slot was {command}."
