@@ -1,7 +1,7 @@
-"""`program.py` as the first process of a Docker container: the same words in `PROGRAM`.
+"""`bot_program.py` for Docker containers, with the same values of `PROGRAM`.
 
-It has no folder in common with the test, so that it sends its witness by HTTP to `WITNESS`. The
-first process of a container must want a signal to get it.
+It shares no folder with the test and sends its report by HTTP to `REPORT_TO`. The first process of
+a container gets only signals that it handles.
 """
 
 # ruff: noqa: PTH123, PTH208, T201
@@ -20,19 +20,19 @@ if behaviour == "print":
     for number in range(1, int(argument) + 1):
         print(f"line {number}", flush=True)
 
-seen = {"pid": os.getpid(), "files": os.listdir(), "environment": dict(os.environ)}
-address = urlsplit(os.environ["WITNESS"])
+report = {"pid": os.getpid(), "files": os.listdir(), "environment": dict(os.environ)}
+address = urlsplit(os.environ["REPORT_TO"])
 connection = http.client.HTTPConnection(address.hostname, address.port)
-connection.request("POST", f"/{os.environ['ASSIGNMENT']}", json.dumps(seen))
+connection.request("POST", f"/{os.environ['ASSIGNMENT']}", json.dumps(report))
 connection.getresponse().read()
 with open("left-behind", "w") as file:
     file.write("a secret of this meeting")
 
 if behaviour == "exit":
     sys.exit(int(argument))
-if behaviour == "hungry":
-    eaten = []
+if behaviour == "use-memory":
+    memory = []
     while True:
-        eaten.append(bytearray(os.urandom(1024 * 1024)))
+        memory.append(bytearray(os.urandom(1024 * 1024)))
 while True:
     signal.pause()

@@ -1,7 +1,7 @@
-"""The conformance suite's view of Coolify: the emulator, in time that runs fast.
+"""The conformance harness of the Coolify backend: the emulator with accelerated time.
 
-Containers are real processes. The control planes share one emulator in memory; what they are kept
-from seeing (an outage, a crash) happens in the transport between.
+Containers are real processes. All backends share one emulator in memory; outages and crashes happen
+in their transports.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ from botpool.emulators.coolify import (
     ProcessRuntime,
     ScaledClock,
 )
-from tests.backends.harness import TIMEOUT_S, Traits, Witness
+from tests.backends.harness import TIMEOUT_S, Capabilities, ProgramRun
 
-COMMAND = (sys.executable, "-I", "-S", str(Path(__file__).parent / "program.py"))
+COMMAND = (sys.executable, "-I", "-S", str(Path(__file__).parent / "bot_program.py"))
 SCALE = 50.0
-NATURE = EmulatorConfig(
+CONFIG = EmulatorConfig(
     first_start_s=6.0,
     start_s=6.0,
     stop_s=(1.0, 5.0),
@@ -39,7 +39,7 @@ _TICK_S = 0.005
 
 
 class CountingBudget:
-    """As many requests as anybody wants, and who took them."""
+    """An unlimited budget that records the requests."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[RequestPurpose, int]] = []
@@ -55,108 +55,108 @@ class CountingBudget:
 def config(installation: str = "one", **changes: object) -> CoolifyConfig:
     fields = {
         "url": "http://coolify",
-        "token": NATURE.token,
-        "project_uuid": NATURE.project,
-        "server_uuid": NATURE.server,
-        "environment_name": NATURE.environment,
+        "token": CONFIG.token,
+        "project_uuid": CONFIG.project,
+        "server_uuid": CONFIG.server,
+        "environment_name": CONFIG.environment,
         "installation_id": installation,
         "follow_interval_s": 0.05,
     }
     return CoolifyConfig(**{**fields, **changes})  # type: ignore[arg-type]
 
 
-class Killed(BaseException):
-    """The control plane ends here, in the middle of a request."""
+class SimulatedKill(BaseException):
+    """Simulates the kill of a replica during a request."""
 
 
-class Line(httpx.AsyncBaseTransport):
-    """The way to the emulator, which can be cut."""
+class InterruptibleTransport(httpx.AsyncBaseTransport):
+    """A transport to the emulator that can be interrupted."""
 
     def __init__(self, emulated: EmulatedTransport) -> None:
         self._emulated = emulated
         self.is_cut = False
-        self.dies_after = ""
-        """The end of a path: whoever posts to it is killed before the answer."""
+        self.kill_after_path = ""
+        """A request whose path ends with this kills the replica before the response."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         await asyncio.sleep(0)
         if self.is_cut:
             raise httpx.ConnectError("cut", request=request)
-        answer = await self._emulated.handle_async_request(request)
-        if self.dies_after and request.url.path.endswith(self.dies_after):
-            raise Killed
-        return answer
+        response = await self._emulated.handle_async_request(request)
+        if self.kill_after_path and request.url.path.endswith(self.kill_after_path):
+            raise SimulatedKill
+        return response
 
 
 class CoolifyHarness:
-    traits = Traits(
+    capabilities = Capabilities(
         shows_exit_codes=False,
         keeps_output=False,
         removes_variables=False,
-        knows_owners=False,
-        is_prompt=False,
+        recognizes_owners=False,
+        takes_effect_at_once=False,
     )
 
     def __init__(self, folder: Path, seed: int = 0) -> None:
-        self._witnesses = folder / "witnesses"
-        self._witnesses.mkdir()
+        self._reports = folder / "reports"
+        self._reports.mkdir()
         self._runtime = ProcessRuntime(COMMAND)
         self.clock = ScaledClock(SCALE)
-        self.world = EmulatedCoolify(NATURE, seed=seed, runtime=self._runtime)
-        self._emulated = EmulatedTransport(self.world, self.clock)
-        self._lines: list[Line] = []
+        self.coolify = EmulatedCoolify(CONFIG, seed=seed, runtime=self._runtime)
+        self._emulated = EmulatedTransport(self.coolify, self.clock)
+        self._transports: list[InterruptibleTransport] = []
         self._open: list[CoolifyBackend] = []
         self.budget = CountingBudget()
         self._ticking = asyncio.create_task(self._tick())
 
     async def _tick(self) -> None:
         while True:
-            self.world.advance(self.clock.now())
+            self.coolify.advance(self.clock.now())
             await asyncio.sleep(_TICK_S)
 
-    async def control_plane(self, installation: str = "one", start_s: float = 0) -> CoolifyBackend:
+    async def open_backend(self, installation: str = "one", start_s: float = 0) -> CoolifyBackend:
         if start_s:
             seconds = start_s * SCALE
-            self.world.set_faults({"pullSlow": {"seconds": seconds, "probability": 1}})
-        line = Line(self._emulated)
-        backend = CoolifyBackend(config(installation), self.budget, transport=line)
+            self.coolify.set_faults({"pullSlow": {"seconds": seconds, "probability": 1}})
+        transport = InterruptibleTransport(self._emulated)
+        backend = CoolifyBackend(config(installation), self.budget, transport=transport)
         await backend.open()
-        self._lines.append(line)
+        self._transports.append(transport)
         self._open.append(backend)
         return backend
 
-    def program(self, assignment_id: AssignmentId, behaviour: str) -> Mapping[str, str]:
+    def program_environment(self, assignment_id: AssignmentId, behaviour: str) -> Mapping[str, str]:
         return {
             "PROGRAM": behaviour,
             "ASSIGNMENT": str(assignment_id),
-            "WITNESS": str(self._witnesses),
+            "REPORT_TO": str(self._reports),
         }
 
-    def runs(self, assignment_id: AssignmentId) -> Sequence[Witness]:
-        found = self._witnesses.glob(f"{assignment_id}.*.json")
-        return [Witness(**json.loads(path.read_text())) for path in found]
+    def runs(self, assignment_id: AssignmentId) -> Sequence[ProgramRun]:
+        found = self._reports.glob(f"{assignment_id}.*.json")
+        return [ProgramRun(**json.loads(path.read_text())) for path in found]
 
     async def duplicate(self, container_id: ContainerId) -> ContainerId:
-        oldest = self.world.applications[container_id]
-        younger = self.world.create_application(
+        oldest = self.coolify.applications[container_id]
+        younger = self.coolify.create_application(
             name=oldest.name, image=oldest.image, tag=oldest.tag, tags=oldest.tags
         )
         return ContainerId(younger.uuid)
 
-    async def crash_in_start(self, order: StartRequest) -> None:
-        """Killed when Coolify has taken the start, and its answer is still on the way."""
-        dying = await self.control_plane()
-        self._lines[-1].dies_after = "/start"
-        with suppress(Killed):
-            await dying.start(order, timeout_s=TIMEOUT_S)
+    async def crash_during_start(self, request: StartRequest) -> None:
+        """Kill the replica after Coolify has accepted the start."""
+        killed = await self.open_backend()
+        self._transports[-1].kill_after_path = "/start"
+        with suppress(SimulatedKill):
+            await killed.start(request, timeout_s=TIMEOUT_S)
 
     @contextmanager
     def outage(self) -> Iterator[None]:
-        for line in self._lines:
-            line.is_cut = True
+        for transport in self._transports:
+            transport.is_cut = True
         yield
-        for line in self._lines:
-            line.is_cut = False
+        for transport in self._transports:
+            transport.is_cut = False
 
     async def clear(self) -> None:
         self._ticking.cancel()

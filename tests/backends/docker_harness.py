@@ -1,4 +1,4 @@
-"""The conformance suite's view of Docker: a real daemon, and a line to it that can be cut."""
+"""The conformance harness of the Docker backend: a real daemon behind an interruptible socket."""
 
 import json
 import secrets
@@ -13,36 +13,36 @@ from unittest import mock
 from aiodocker.docker import DockerContainer
 
 from botpool.backends.docker import DockerBackend, DockerConfig
-from botpool.backends.docker.places import Draft, Kind
-from botpool.backends.docker.vacancy import IMAGE as VACANT
+from botpool.backends.docker.placeholder_image import IMAGE as PLACEHOLDER_IMAGE
+from botpool.backends.docker.slot_containers import ContainerDraft, ContainerKind
 from botpool.backends.protocol import StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
-from tests.backends.docker_line import Line
-from tests.backends.harness import SPEC, TIMEOUT_S, Traits, Witness
+from tests.backends.harness import SPEC, TIMEOUT_S, Capabilities, ProgramRun
+from tests.backends.interruptible_socket import InterruptibleSocket
 from tests.support.dockerd import Dockerd
 
 
-class Killed(BaseException):
-    """The control plane ends here."""
+class SimulatedKill(BaseException):
+    """Simulates the kill of a replica."""
 
 
-class Witnesses:
-    """Hears what programs in containers saw."""
+class RunReceiver:
+    """Receives the reports of programs in containers."""
 
     def __init__(self) -> None:
-        heard: defaultdict[str, list[Witness]] = defaultdict(list)
+        runs: defaultdict[str, list[ProgramRun]] = defaultdict(list)
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                said = self.rfile.read(int(self.headers["Content-Length"]))
-                heard[self.path.strip("/")].append(Witness(**json.loads(said)))
+                report = self.rfile.read(int(self.headers["Content-Length"]))
+                runs[self.path.strip("/")].append(ProgramRun(**json.loads(report)))
                 self.send_response(204)
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
-                """Nobody reads it."""
+                """Suppress the log."""
 
-        self.heard = heard
+        self.runs = runs
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
@@ -55,72 +55,74 @@ class Witnesses:
 
 
 class DockerHarness:
-    traits = Traits()
+    capabilities = Capabilities()
 
     def __init__(self, dockerd: Dockerd, folder: Path) -> None:
         self.dockerd = dockerd
         self._folder = folder
-        self.line = Line(folder / "d.sock", dockerd.host.removeprefix("unix://"))
-        self._mark = secrets.token_hex(4)
-        self._witnesses = Witnesses()
+        self.socket = InterruptibleSocket(folder / "d.sock", dockerd.host.removeprefix("unix://"))
+        self._suffix = secrets.token_hex(4)
+        self._reports = RunReceiver()
         self._open: list[DockerBackend] = []
 
     async def open(self) -> None:
-        await self.line.open()
+        await self.socket.open()
 
     def config(self, installation: str = "one") -> DockerConfig:
         return DockerConfig(
             installation_id=self.installation(installation),
             folder=self._folder / "docker",
-            host=self.line.host,
+            host=self.socket.host,
             network="host",
             shm_mb=16,
             stop_grace_s=1,
         )
 
     def installation(self, name: str = "one") -> str:
-        """Tests share a daemon, and must not see each other's."""
-        return f"{name}-{self._mark}"
+        """Return an id that separates the tests at the shared daemon."""
+        return f"{name}-{self._suffix}"
 
-    async def control_plane(self, installation: str = "one", start_s: float = 0) -> DockerBackend:
-        """A start takes as long as Docker takes: `start_s` cannot be had."""
+    async def open_backend(self, installation: str = "one", start_s: float = 0) -> DockerBackend:
+        """Open a backend; Docker ignores `start_s`."""
         backend = DockerBackend(self.config(installation))
         await backend.open()
         self._open.append(backend)
         return backend
 
-    def program(self, assignment_id: AssignmentId, behaviour: str) -> Mapping[str, str]:
+    def program_environment(self, assignment_id: AssignmentId, behaviour: str) -> Mapping[str, str]:
         return {
             "PROGRAM": behaviour,
             "ASSIGNMENT": str(assignment_id),
-            "WITNESS": self._witnesses.url,
+            "REPORT_TO": self._reports.url,
         }
 
-    def runs(self, assignment_id: AssignmentId) -> Sequence[Witness]:
-        return self._witnesses.heard[str(assignment_id)]
+    def runs(self, assignment_id: AssignmentId) -> Sequence[ProgramRun]:
+        return self._reports.runs[str(assignment_id)]
 
     async def duplicate(self, container_id: ContainerId) -> ContainerId:
         name = f"{container_id}.{secrets.token_hex(3)}"
-        draft = Draft(kind=Kind.VACANT, assignment_id=AssignmentId(0), spec=SPEC)
+        draft = ContainerDraft(
+            kind=ContainerKind.PLACEHOLDER, assignment_id=AssignmentId(0), spec=SPEC
+        )
         labels = draft.labels(self.installation())
-        body = {"Image": VACANT, "Cmd": ["x"], "Labels": dict(labels)}
+        body = {"Image": PLACEHOLDER_IMAGE, "Cmd": ["x"], "Labels": dict(labels)}
         self.dockerd.ask("POST", "/containers/create", body, name=name)
         return ContainerId(name)
 
-    async def crash_in_start(self, order: StartRequest) -> None:
-        """Killed when Docker has taken the start, and its answer is still on the way."""
-        dying = await self.control_plane()
+    async def crash_during_start(self, request: StartRequest) -> None:
+        """Kill the replica after Docker has accepted the start."""
+        killed = await self.open_backend()
         start = DockerContainer.start
 
-        async def last_act(container: DockerContainer) -> None:
+        async def start_and_die(container: DockerContainer) -> None:
             await start(container)
-            raise Killed
+            raise SimulatedKill
 
-        with mock.patch.object(DockerContainer, "start", last_act), suppress(Killed):
-            await dying.start(order, timeout_s=TIMEOUT_S)
+        with mock.patch.object(DockerContainer, "start", start_and_die), suppress(SimulatedKill):
+            await killed.start(request, timeout_s=TIMEOUT_S)
 
     def outage(self) -> AbstractContextManager[None]:
-        return self.line.cut()
+        return self.socket.cut()
 
     def containers(self, installation: str = "one") -> list[dict[str, object]]:
         return self.dockerd.containers(installation=self.installation(installation))
@@ -128,7 +130,7 @@ class DockerHarness:
     async def clear(self) -> None:
         for backend in self._open:
             await backend.close()
-        await self.line.close()
+        await self.socket.close()
         for installation in ("one", "two"):
             self.dockerd.remove_containers(installation=self.installation(installation))
-        self._witnesses.close()
+        self._reports.close()

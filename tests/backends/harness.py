@@ -1,4 +1,4 @@
-"""What the conformance suite needs to know of a backend, and the few words its tests share."""
+"""The interface between the conformance suite and a backend, and functions that tests share."""
 
 import asyncio
 import time
@@ -16,8 +16,8 @@ SPEC = ContainerSpec(name="pool-teams-001", pool_name="teams", image="bot:1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Witness:
-    """One run of a program, as the program saw it."""
+class ProgramRun:
+    """One run of a program, as the program reported it."""
 
     environment: Mapping[str, str]
     files: Sequence[str] = field(default=())
@@ -25,46 +25,46 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traits:
-    """What a backend can give. Where it cannot, the suite asks for the next best thing."""
+class Capabilities:
+    """What a backend can do. The suite relaxes its checks for the rest."""
 
     shows_exit_codes: bool = True
     keeps_output: bool = True
-    """Of a run that has ended. Else there is output only while it runs."""
+    """Whether output of an ended run is kept."""
     removes_variables: bool = True
-    """Of a former run. Else they are there, but empty."""
-    knows_owners: bool = True
-    """Whose a container is that is not ours. Else it can only be left alone."""
-    is_prompt: bool = True
-    """What was done shows at once, a stop or a deletion when the call returns. Else later."""
+    """Whether variables of an earlier run are removed instead of emptied."""
+    recognizes_owners: bool = True
+    """Whether a foreign container is reported as gone instead of unavailable."""
+    takes_effect_at_once: bool = True
+    """Whether an observation shows a stop or deletion as soon as the call returns."""
 
 
 class Harness(Protocol):
-    traits: Traits
+    capabilities: Capabilities
 
-    async def control_plane(self, installation: str = "one", start_s: float = 0) -> Backend:
-        """An open backend. A second one is another replica, or the next one after a crash.
+    async def open_backend(self, installation: str = "one", start_s: float = 0) -> Backend:
+        """Open a backend. A second one stands for another replica or a restart.
 
-        `start_s` is how long each start takes, where the backend can be told to take longer.
+        `start_s` is the duration of a start, where the harness can set it.
         """
 
-    def program(self, assignment_id: AssignmentId, behaviour: str) -> Mapping[str, str]:
-        """The environment in which the container's program behaves so (see `program.py`)."""
+    def program_environment(self, assignment_id: AssignmentId, behaviour: str) -> Mapping[str, str]:
+        """Return the environment that selects the behaviour of `bot_program.py`."""
 
-    def runs(self, assignment_id: AssignmentId) -> Sequence[Witness]:
-        """Every run of that assignment's program so far."""
+    def runs(self, assignment_id: AssignmentId) -> Sequence[ProgramRun]:
+        """Return all runs of the assignment's program so far."""
 
     async def duplicate(self, container_id: ContainerId) -> ContainerId:
-        """Another, younger container of the same name and mark, as a crash may leave one."""
+        """Create a younger container with the same name and owner, as a crash may leave one."""
 
-    async def crash_in_start(self, order: StartRequest) -> None:
-        """Leave the backend as a control plane does that is killed while it starts this."""
+    async def crash_during_start(self, request: StartRequest) -> None:
+        """Leave the state of a replica that is killed during this start."""
 
     def outage(self) -> AbstractContextManager[None]:
-        """Meanwhile the backend does not answer. Containers go on running."""
+        """Make the backend unreachable for the duration; containers keep running."""
 
 
-def order(
+def start_request(
     harness: Harness, container_id: ContainerId, number: int, behaviour: str = "run", **extra: str
 ) -> StartRequest:
     assignment_id = AssignmentId(number)
@@ -72,7 +72,7 @@ def order(
         container_id=container_id,
         assignment_id=assignment_id,
         correlation_id=f"correlation-{number}",
-        environment={**harness.program(assignment_id, behaviour), **extra},
+        environment={**harness.program_environment(assignment_id, behaviour), **extra},
     )
 
 
@@ -83,12 +83,14 @@ async def observe(backend: Backend, container_id: ContainerId) -> Observation:
 async def eventually(condition: Callable[[], object], within_s: float = TIMEOUT_S) -> None:
     give_up_at = time.monotonic() + within_s
     while not condition():
-        assert time.monotonic() < give_up_at, "it did not come to pass"
+        assert time.monotonic() < give_up_at, "the condition did not become true"
         await asyncio.sleep(0.005)
 
 
-async def seen(backend: Backend, container_id: ContainerId, *states: ContainerState) -> Observation:
-    """Look until the container is in one of these states."""
+async def wait_for_state(
+    backend: Backend, container_id: ContainerId, *states: ContainerState
+) -> Observation:
+    """Observe until the container is in one of these states."""
     give_up_at = time.monotonic() + TIMEOUT_S
     while (observation := await observe(backend, container_id)).state not in states:
         assert time.monotonic() < give_up_at, observation
@@ -96,21 +98,21 @@ async def seen(backend: Backend, container_id: ContainerId, *states: ContainerSt
     return observation
 
 
-async def seen_down(backend: Backend, container_id: ContainerId) -> Observation:
-    return await seen(backend, container_id, *DOWN)
+async def wait_until_down(backend: Backend, container_id: ContainerId) -> Observation:
+    return await wait_for_state(backend, container_id, *DOWN)
 
 
-async def running(
+async def start_and_wait(
     harness: Harness, backend: Backend, number: int, behaviour: str = "run", **extra: str
 ) -> ContainerId:
-    """A container in which that assignment's program runs, and is seen to run."""
+    """Start the assignment's program and wait until it runs."""
     container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
     await backend.start(
-        order(harness, container_id, number, behaviour, **extra), timeout_s=TIMEOUT_S
+        start_request(harness, container_id, number, behaviour, **extra), timeout_s=TIMEOUT_S
     )
     await eventually(lambda: harness.runs(AssignmentId(number)))
-    if not harness.traits.is_prompt and not behaviour.startswith("exit"):
-        await seen(backend, container_id, ContainerState.RUNNING)
+    if not harness.capabilities.takes_effect_at_once and not behaviour.startswith("exit"):
+        await wait_for_state(backend, container_id, ContainerState.RUNNING)
     return container_id
 
 

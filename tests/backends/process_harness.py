@@ -1,4 +1,4 @@
-"""The conformance suite's view of local processes."""
+"""The conformance harness of the process backend."""
 
 import asyncio
 import json
@@ -14,22 +14,22 @@ import botpool
 from botpool.backends.process import ProcessBackend
 from botpool.backends.protocol import StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
-from tests.backends.harness import TIMEOUT_S, Traits, Witness
+from tests.backends.harness import TIMEOUT_S, Capabilities, ProgramRun
 
 HERE = Path(__file__).parent
-COMMAND = (sys.executable, "-I", "-S", str(HERE / "program.py"))
+COMMAND = (sys.executable, "-I", "-S", str(HERE / "bot_program.py"))
 
 
 class ProcessHarness:
-    traits = Traits()
+    capabilities = Capabilities()
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "containers"
-        self._witnesses = folder / "witnesses"
-        self._witnesses.mkdir()
+        self._reports = folder / "reports"
+        self._reports.mkdir()
         self._open: list[ProcessBackend] = []
 
-    async def control_plane(
+    async def open_backend(
         self,
         installation: str = "one",
         start_s: float = 0,
@@ -52,16 +52,16 @@ class ProcessHarness:
         self._open.append(backend)
         return backend
 
-    def program(self, assignment_id: AssignmentId, behaviour: str) -> Mapping[str, str]:
+    def program_environment(self, assignment_id: AssignmentId, behaviour: str) -> Mapping[str, str]:
         return {
             "PROGRAM": behaviour,
             "ASSIGNMENT": str(assignment_id),
-            "WITNESS": str(self._witnesses),
+            "REPORT_TO": str(self._reports),
         }
 
-    def runs(self, assignment_id: AssignmentId | str) -> Sequence[Witness]:
-        found = self._witnesses.glob(f"{assignment_id}.*.json")
-        return [Witness(**json.loads(path.read_text())) for path in found]
+    def runs(self, assignment_id: AssignmentId | str) -> Sequence[ProgramRun]:
+        found = self._reports.glob(f"{assignment_id}.*.json")
+        return [ProgramRun(**json.loads(path.read_text())) for path in found]
 
     def directory(self, container_id: ContainerId) -> Path:
         return self.root / container_id
@@ -70,31 +70,33 @@ class ProcessHarness:
         name, _, _ = container_id.rpartition(".")
         younger = ContainerId(f"{name}.{secrets.token_hex(3)}")
         shutil.copytree(self.directory(container_id), self.directory(younger))
-        mark = self.directory(younger) / "container.json"
-        fields = json.loads(mark.read_text()) | {"created_at": "2999-01-01T00:00:00.000000+00:00"}
-        mark.write_text(json.dumps(fields))
+        identity = self.directory(younger) / "container.json"
+        fields = json.loads(identity.read_text()) | {
+            "created_at": "2999-01-01T00:00:00.000000+00:00"
+        }
+        identity.write_text(json.dumps(fields))
         return younger
 
-    async def crash_in_start(self, order: StartRequest) -> None:
-        told = {
+    async def crash_during_start(self, request: StartRequest) -> None:
+        job = {
             "root": str(self.root),
             "installation": "one",
             "command": COMMAND,
-            "container_id": order.container_id,
-            "assignment_id": order.assignment_id,
-            "environment": dict(order.environment),
+            "container_id": request.container_id,
+            "assignment_id": request.assignment_id,
+            "environment": dict(request.environment),
         }
-        dying = await asyncio.create_subprocess_exec(
+        killed = await asyncio.create_subprocess_exec(
             sys.executable,
-            str(HERE / "dying_control_plane.py"),
-            json.dumps(told),
+            str(HERE / "killed_process_start.py"),
+            json.dumps(job),
             env={"PYTHONPATH": str(Path(botpool.__file__).parents[1])},
         )
-        assert await dying.wait() == -signal.SIGKILL
+        assert await killed.wait() == -signal.SIGKILL
 
     @contextmanager
     def outage(self) -> Iterator[None]:
-        """The disk is lost: what is left is an empty mount point."""
+        """Simulate a lost disk: only an empty mount point is left."""
         elsewhere = self.root.rename(self.root.with_name("elsewhere"))
         self.root.mkdir()
         yield
@@ -102,9 +104,9 @@ class ProcessHarness:
         elsewhere.rename(self.root)
 
     async def clear(self) -> None:
-        """End every process that a test left."""
+        """Stop all processes that a test left."""
         for installation in ("one", "two"):
-            backend = await self.control_plane(installation, stop_grace_s=0)
+            backend = await self.open_backend(installation, stop_grace_s=0)
             for found in await backend.list_owned(timeout_s=TIMEOUT_S):
                 await backend.delete(found.container_id, timeout_s=TIMEOUT_S)
         for backend in self._open:

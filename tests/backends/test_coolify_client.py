@@ -1,4 +1,4 @@
-"""Every way in which Coolify, or what stands before it, can answer, and what it means."""
+"""Responses of Coolify or of a proxy before it, and their interpretation."""
 
 from contextlib import suppress
 from typing import Any
@@ -16,21 +16,21 @@ from botpool.domain.errors import (
 )
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState
-from tests.backends.coolify_script import (
+from tests.backends.harness import SPEC
+from tests.backends.scripted_coolify import (
     APPLICATION,
     HTML,
     OURS,
-    Script,
+    ScriptedCoolify,
     list_owned,
-    look,
-    start_order,
+    observe,
+    start_request,
 )
-from tests.backends.harness import SPEC
 
 
 @pytest.fixture
-def script() -> Script:
-    return Script()
+def coolify() -> ScriptedCoolify:
+    return ScriptedCoolify()
 
 
 UNAVAILABLE = [
@@ -57,10 +57,12 @@ UNAVAILABLE = [
 ]
 
 
-@pytest.mark.parametrize("answer", UNAVAILABLE, ids=repr)
-async def test_what_coolify_did_not_say_is_no_evidence(script: Script, answer: Any) -> None:
-    script.says("GET /applications", answer)
-    for call in (look(script), script.backend.list_owned(timeout_s=2)):
+@pytest.mark.parametrize("response", UNAVAILABLE, ids=repr)
+async def test_response_that_is_not_coolifys_is_unavailable(
+    coolify: ScriptedCoolify, response: Any
+) -> None:
+    coolify.respond("GET /applications", response)
+    for call in (observe(coolify), coolify.backend.list_owned(timeout_s=2)):
         with pytest.raises(BackendUnavailable) as caught:
             await call
         assert not isinstance(caught.value, BudgetExhausted)
@@ -68,34 +70,34 @@ async def test_what_coolify_did_not_say_is_no_evidence(script: Script, answer: A
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "setting", "helps"),
+    ("status", "message", "setting", "remedy"),
     [
         (401, "Unauthenticated.", "backends.coolify.token", "expired"),
-        (400, "Invalid token.", "backends.coolify.token", "new one"),
+        (400, "Invalid token.", "backends.coolify.token", "Create one"),
         (403, "Missing required permissions: read", "backends.coolify.token", "abilities"),
-        (403, "API is disabled.", "backends.coolify.url", "Switch the API on"),
+        (403, "API is disabled.", "backends.coolify.url", "Enable the API"),
         (403, "You are not allowed to access the API.", "backends.coolify.url", "address"),
     ],
 )
-async def test_who_may_not_call_is_told_which_setting_is_wrong(
-    script: Script, status: int, said: str, setting: str, helps: str
+async def test_authorization_error_names_the_setting(
+    coolify: ScriptedCoolify, status: int, message: str, setting: str, remedy: str
 ) -> None:
-    script.says("*", {"message": said}, status)
-    script.says("GET /applications", {"message": said}, status)
+    coolify.respond("*", {"message": message}, status)
+    coolify.respond("GET /applications", {"message": message}, status)
     with pytest.raises(BackendRefused) as caught:
-        await list_owned(script)
+        await list_owned(coolify)
     assert caught.value.setting == setting
-    assert said in caught.value.problem
-    assert helps in caught.value.problem
+    assert message in caught.value.problem
+    assert remedy in caught.value.problem
     assert "1|emulated" not in str(caught.value)
-    assert script.calls() == ["GET /applications"], "a refusal is not repeated"
+    assert coolify.calls() == ["GET /applications"], "a refused call is not repeated"
 
 
-async def test_a_moved_coolify_is_a_wrong_setting(script: Script) -> None:
+async def test_redirect_names_the_url_setting(coolify: ScriptedCoolify) -> None:
     moved = httpx.Response(301, headers={"Location": "https://coolify/api/v1/applications"})
-    script.says("GET /applications", moved)
+    coolify.respond("GET /applications", moved)
     with pytest.raises(BackendRefused, match="https://coolify"):
-        await list_owned(script)
+        await list_owned(coolify)
 
 
 @pytest.mark.parametrize(
@@ -126,73 +128,77 @@ async def test_a_moved_coolify_is_a_wrong_setting(script: Script) -> None:
         ),
     ],
 )
-async def test_an_application_that_is_not_made_names_the_setting(
-    script: Script, status: int, content: Any, setting: str
+async def test_rejected_create_names_the_setting(
+    coolify: ScriptedCoolify, status: int, content: Any, setting: str
 ) -> None:
-    script.says("GET /applications", [])
-    script.says("POST /applications/dockerimage", content, status)
+    coolify.respond("GET /applications", [])
+    coolify.respond("POST /applications/dockerimage", content, status)
     with pytest.raises(BackendRefused) as caught:
-        await script.backend.ensure(SPEC, timeout_s=2)
+        await coolify.backend.ensure(SPEC, timeout_s=2)
     assert caught.value.setting == setting
-    health = await script.backend.check(timeout_s=2)
+    health = await coolify.backend.check(timeout_s=2)
     assert not health.ok
     assert setting in health.detail
 
 
-async def test_too_many_requests_are_obeyed_and_not_repeated(script: Script) -> None:
-    script.says("GET /applications", httpx.Response(429, headers={"Retry-After": "37"}, text=HTML))
+async def test_429_pauses_the_budget_and_is_not_repeated(coolify: ScriptedCoolify) -> None:
+    coolify.respond(
+        "GET /applications", httpx.Response(429, headers={"Retry-After": "37"}, text=HTML)
+    )
     with pytest.raises(BudgetExhausted) as caught:
-        await list_owned(script)
+        await list_owned(coolify)
     assert caught.value.retry_after_s == 37
-    assert script.budget.paused_s == [37]
-    assert len(script.asked) == 1
+    assert coolify.budget.paused_s == [37]
+    assert len(coolify.requests) == 1
 
 
-async def test_reading_is_repeated_once_and_paid_for(script: Script) -> None:
-    script.says("GET /applications", httpx.ConnectError("refused"))
+async def test_read_is_repeated_once_and_takes_budget(coolify: ScriptedCoolify) -> None:
+    coolify.respond("GET /applications", httpx.ConnectError("refused"))
     with pytest.raises(BackendUnavailable):
-        await list_owned(script)
-    assert len(script.asked) == 2
-    assert script.budget.taken == [(RequestPurpose.OBSERVE, 1), (RequestPurpose.OBSERVE, 1)]
+        await list_owned(coolify)
+    assert len(coolify.requests) == 2
+    assert coolify.budget.taken == [(RequestPurpose.OBSERVE, 1), (RequestPurpose.OBSERVE, 1)]
 
 
-async def test_writing_is_never_repeated(script: Script) -> None:
-    await list_owned(script)
-    script.asked.clear()
-    script.says("PATCH /applications/ours", httpx.ReadTimeout(""))
+async def test_write_is_never_repeated(coolify: ScriptedCoolify) -> None:
+    await list_owned(coolify)
+    coolify.requests.clear()
+    coolify.respond("PATCH /applications/ours", httpx.ReadTimeout(""))
     with pytest.raises(BackendUnavailable):
-        await script.backend.describe(OURS, "[IDLE]", timeout_s=2)
-    assert script.calls() == ["PATCH /applications/ours"]
+        await coolify.backend.describe(OURS, "[IDLE]", timeout_s=2)
+    assert coolify.calls() == ["PATCH /applications/ours"]
 
 
-async def test_every_call_ends_in_time(script: Script) -> None:
+async def test_request_timeout_is_the_rest_of_the_operation(coolify: ScriptedCoolify) -> None:
     waited: list[float] = []
 
     def slow(request: httpx.Request) -> httpx.Response:
         waited.append(request.extensions["timeout"]["read"])
         raise httpx.ReadTimeout("", request=request)
 
-    script.says("GET /applications", slow)
+    coolify.respond("GET /applications", slow)
     with pytest.raises(BackendUnavailable):
-        await script.backend.list_owned(timeout_s=0.1)
+        await coolify.backend.list_owned(timeout_s=0.1)
     assert waited
     assert max(waited) <= 0.1
 
 
-async def test_each_request_says_who_asks_and_for_which_bot(script: Script) -> None:
+async def test_start_requests_carry_token_and_correlation_id(coolify: ScriptedCoolify) -> None:
     with pytest.raises(BackendError):
-        await script.backend.start(start_order(), timeout_s=2)
-    assert script.asked
-    for request in script.asked:
+        await coolify.backend.start(start_request(), timeout_s=2)
+    assert coolify.requests
+    for request in coolify.requests:
         assert request.headers["Accept"] == "application/json"
         assert request.headers["Authorization"] == "Bearer 1|emulated"
         assert request.headers["X-Correlation-ID"] == "correlation-12"
 
 
 @pytest.mark.parametrize("call", ["ensure", "stop", "delete", "deployment", "describe"])
-async def test_whatever_is_asked_for_a_bot_says_for_which(script: Script, call: str) -> None:
-    """As the engine bound it: in its log and at the platform it is the same id."""
-    backend = script.backend
+async def test_requests_carry_correlation_id_of_log_context(
+    coolify: ScriptedCoolify, call: str
+) -> None:
+    """The log and Coolify get the same id."""
+    backend = coolify.backend
     with structlog.contextvars.bound_contextvars(correlation_id="bot-7"), suppress(BackendError):
         if call == "ensure":
             await backend.ensure(SPEC, timeout_s=2)
@@ -204,24 +210,24 @@ async def test_whatever_is_asked_for_a_bot_says_for_which(script: Script, call: 
             await backend.deployment(OURS, DeploymentId("d"), timeout_s=2)
         else:
             await backend.describe(OURS, "[IDLE]", timeout_s=2)
-    assert script.asked
-    assert {request.headers.get("X-Correlation-ID") for request in script.asked} == {"bot-7"}
+    assert coolify.requests
+    assert {request.headers.get("X-Correlation-ID") for request in coolify.requests} == {"bot-7"}
 
 
-async def test_what_is_asked_for_nobody_says_so(script: Script) -> None:
-    await script.backend.list_owned(timeout_s=2)
-    assert "X-Correlation-ID" not in script.asked[0].headers
+async def test_request_without_bot_has_no_correlation_id(coolify: ScriptedCoolify) -> None:
+    await coolify.backend.list_owned(timeout_s=2)
+    assert "X-Correlation-ID" not in coolify.requests[0].headers
 
 
 class TestGone:
-    async def test_only_coolifys_own_404_makes_it_gone(self, script: Script) -> None:
-        script.says("GET /applications", [])
-        for said in ("Application not found.", "Application not found"):
-            script.says("GET /applications/ours", {"message": said}, 404)
-            assert await look(script) is ContainerState.GONE
+    async def test_coolifys_404_means_gone(self, coolify: ScriptedCoolify) -> None:
+        coolify.respond("GET /applications", [])
+        for message in ("Application not found.", "Application not found"):
+            coolify.respond("GET /applications/ours", {"message": message}, 404)
+            assert await observe(coolify) is ContainerState.GONE
 
     @pytest.mark.parametrize(
-        "answer",
+        "response",
         [
             httpx.Response(404, text=HTML),
             httpx.Response(404, json={"message": "Not found."}),
@@ -230,126 +236,144 @@ class TestGone:
         ],
         ids=repr,
     )
-    async def test_a_404_of_a_proxy_does_not(self, script: Script, answer: httpx.Response) -> None:
-        script.says("GET /applications", [])
-        script.says("GET /applications/ours", answer)
+    async def test_404_of_a_proxy_is_unavailable(
+        self, coolify: ScriptedCoolify, response: httpx.Response
+    ) -> None:
+        coolify.respond("GET /applications", [])
+        coolify.respond("GET /applications/ours", response)
         with pytest.raises(BackendUnavailable):
-            await look(script)
-        script.says("PATCH /applications/ours/envs/bulk", answer)
-        script.says("GET /applications", Script.tagged)
+            await observe(coolify)
+        coolify.respond("PATCH /applications/ours/envs/bulk", response)
+        coolify.respond("GET /applications", ScriptedCoolify.tagged)
         with pytest.raises(BackendUnavailable):
-            await script.backend.stop(OURS, AssignmentId(1), timeout_s=2)
+            await coolify.backend.stop(OURS, AssignmentId(1), timeout_s=2)
 
-    async def test_one_without_our_tag_is_neither_touched_nor_gone(self, script: Script) -> None:
-        script.says("GET /applications", [])
-        script.says("GET /applications/ours", APPLICATION)
-        assert await look(script) is ContainerState.UNKNOWN
-        script.asked.clear()
+    async def test_application_without_our_tag_is_neither_touched_nor_gone(
+        self, coolify: ScriptedCoolify
+    ) -> None:
+        coolify.respond("GET /applications", [])
+        coolify.respond("GET /applications/ours", APPLICATION)
+        assert await observe(coolify) is ContainerState.UNKNOWN
+        coolify.requests.clear()
         for call in (
-            script.backend.stop(OURS, AssignmentId(1), timeout_s=2),
-            script.backend.start(start_order(), timeout_s=2),
-            script.backend.describe(OURS, "x", timeout_s=2),
+            coolify.backend.stop(OURS, AssignmentId(1), timeout_s=2),
+            coolify.backend.start(start_request(), timeout_s=2),
+            coolify.backend.describe(OURS, "x", timeout_s=2),
         ):
             with pytest.raises(BackendUnavailable):
                 await call
         with pytest.raises(BackendUnavailable):
-            await script.backend.delete(OURS, timeout_s=2)
-        assert {request.method for request in script.asked} == {"GET"}
+            await coolify.backend.delete(OURS, timeout_s=2)
+        assert {request.method for request in coolify.requests} == {"GET"}
 
-    async def test_one_that_was_ours_and_lost_its_tag_still_is(self, script: Script) -> None:
-        await list_owned(script)
-        script.says("GET /applications", [])
-        script.says("GET /applications/ours", APPLICATION | {"status": "running:healthy"})
-        assert await look(script) is ContainerState.RUNNING
+    async def test_known_application_that_lost_its_tag_is_still_observed(
+        self, coolify: ScriptedCoolify
+    ) -> None:
+        await list_owned(coolify)
+        coolify.respond("GET /applications", [])
+        coolify.respond("GET /applications/ours", APPLICATION | {"status": "running:healthy"})
+        assert await observe(coolify) is ContainerState.RUNNING
 
-    async def test_a_list_that_lost_all_does_not_cost_the_budget(self, script: Script) -> None:
-        script.says("GET /applications", [])
-        script.says("*", {"message": "Application not found."}, 404)
+    async def test_observation_requests_at_most_five_unlisted_applications(
+        self, coolify: ScriptedCoolify
+    ) -> None:
+        coolify.respond("GET /applications", [])
+        coolify.respond("*", {"message": "Application not found."}, 404)
         ids = [ContainerId(f"a{number}") for number in range(50)]
-        seen = await script.backend.observe(ids, timeout_s=2)
-        states = [seen[each].state for each in ids]
+        observed = await coolify.backend.observe(ids, timeout_s=2)
+        states = [observed[container_id].state for container_id in ids]
         assert states.count(ContainerState.GONE) == 5
         assert states.count(ContainerState.UNKNOWN) == 45
 
-    async def test_a_coolify_that_ignores_the_tag_is_not_believed(self, script: Script) -> None:
-        script.says("GET /applications", [APPLICATION])
+    async def test_coolify_that_ignores_the_tag_filter_is_refused(
+        self, coolify: ScriptedCoolify
+    ) -> None:
+        coolify.respond("GET /applications", [APPLICATION])
         with pytest.raises(BackendRefused, match="tag"):
-            await list_owned(script)
+            await list_owned(coolify)
 
 
-class TestLook:
-    async def test_an_unreachable_server_proves_nothing(self, script: Script) -> None:
+class TestObserve:
+    async def test_status_of_unreachable_server_is_unknown(self, coolify: ScriptedCoolify) -> None:
         def tagged(request: httpx.Request) -> httpx.Response:
             is_ours = request.url.params.get("tag") == "botpool-one"
             shown = [APPLICATION | {"server_status": False}]
             return httpx.Response(200, json=shown if is_ours else [])
 
-        script.says("GET /applications", tagged)
-        assert await look(script) is ContainerState.UNKNOWN
+        coolify.respond("GET /applications", tagged)
+        assert await observe(coolify) is ContainerState.UNKNOWN
 
     @pytest.mark.parametrize("as_object", [False, True])
-    async def test_a_deployment_under_way_is_seen(self, script: Script, as_object: bool) -> None:
+    async def test_open_deployment_is_observed(
+        self, coolify: ScriptedCoolify, as_object: bool
+    ) -> None:
         deployment = {
             "deployment_uuid": "d1",
             "status": "queued",
             "deployment_url": "/project/p/application/ours/deployment/d1",
         }
-        script.says("GET /deployments", {"3": deployment} if as_object else [deployment])
-        seen = (await script.backend.observe([OURS], timeout_s=2))[OURS]
-        assert seen.state is ContainerState.STARTING
-        assert (seen.deployment, seen.deployment_id) == (DeploymentState.QUEUED, "d1")
+        coolify.respond("GET /deployments", {"3": deployment} if as_object else [deployment])
+        observed = (await coolify.backend.observe([OURS], timeout_s=2))[OURS]
+        assert observed.state is ContainerState.STARTING
+        assert (observed.deployment, observed.deployment_id) == (DeploymentState.QUEUED, "d1")
 
-    async def test_two_requests_look_at_a_whole_pool(self, script: Script) -> None:
-        await look(script)
-        script.asked.clear()
-        script.budget.taken.clear()
-        await script.backend.observe([OURS] * 100, timeout_s=2)
-        assert script.calls() == ["GET /deployments", "GET /applications"]
-        assert script.budget.taken == [(RequestPurpose.OBSERVE, 2)]
+    async def test_observation_of_many_applications_takes_two_requests(
+        self, coolify: ScriptedCoolify
+    ) -> None:
+        await observe(coolify)
+        coolify.requests.clear()
+        coolify.budget.taken.clear()
+        await coolify.backend.observe([OURS] * 100, timeout_s=2)
+        assert coolify.calls() == ["GET /deployments", "GET /applications"]
+        assert coolify.budget.taken == [(RequestPurpose.OBSERVE, 2)]
 
-    async def test_how_a_deployment_ended_can_be_asked(self, script: Script) -> None:
+    async def test_deployment_returns_final_state_or_none(self, coolify: ScriptedCoolify) -> None:
         async def ask() -> DeploymentState | None:
-            return await script.backend.deployment(OURS, DeploymentId("d1"), timeout_s=2)
+            return await coolify.backend.deployment(OURS, DeploymentId("d1"), timeout_s=2)
 
-        script.says("GET /deployments/d1", {"deployment_uuid": "d1", "status": "failed"})
+        coolify.respond("GET /deployments/d1", {"deployment_uuid": "d1", "status": "failed"})
         assert await ask() is DeploymentState.FAILED
-        script.says("GET /deployments/d1", {"message": "Deployment not found."}, 404)
+        coolify.respond("GET /deployments/d1", {"message": "Deployment not found."}, 404)
         assert await ask() is None
-        script.says("GET /deployments/d1", {"message": "Not found."}, 404)
+        coolify.respond("GET /deployments/d1", {"message": "Not found."}, 404)
         with pytest.raises(BackendUnavailable):
             await ask()
 
 
 class TestHealth:
-    async def test_a_page_in_place_of_coolify_is_not_healthy(self, script: Script) -> None:
-        script.says("GET /version", httpx.Response(200, text=HTML))
+    async def test_html_page_instead_of_version_is_unavailable(
+        self, coolify: ScriptedCoolify
+    ) -> None:
+        coolify.respond("GET /version", httpx.Response(200, text=HTML))
         with pytest.raises(BackendUnavailable):
-            await script.backend.check(timeout_s=2)
+            await coolify.backend.check(timeout_s=2)
 
-    async def test_a_missing_ability_is_told_until_it_is_given(self, script: Script) -> None:
-        said = {"message": "Missing required permissions: write"}
-        script.says("PATCH /applications/ours", said, 403)
+    async def test_check_reports_missing_ability_until_a_call_succeeds(
+        self, coolify: ScriptedCoolify
+    ) -> None:
+        message = {"message": "Missing required permissions: write"}
+        coolify.respond("PATCH /applications/ours", message, 403)
         with pytest.raises(BackendRefused):
-            await script.backend.describe(OURS, "x", timeout_s=2)
-        health = await script.backend.check(timeout_s=2)
+            await coolify.backend.describe(OURS, "x", timeout_s=2)
+        health = await coolify.backend.check(timeout_s=2)
         assert not health.ok
         assert "Missing required permissions: write" in health.detail
-        script.says("PATCH /applications/ours", {"uuid": "ours"})
-        await script.backend.describe(OURS, "x", timeout_s=2)
-        assert (await script.backend.check(timeout_s=2)).ok
+        coolify.respond("PATCH /applications/ours", {"uuid": "ours"})
+        await coolify.backend.describe(OURS, "x", timeout_s=2)
+        assert (await coolify.backend.check(timeout_s=2)).ok
 
     @pytest.mark.parametrize(
-        ("path", "said", "setting"),
+        ("path", "message", "setting"),
         [
             ("/servers/emulated-server", "Server not found.", "server_uuid"),
             ("/projects/emulated-project/production", "Project not found.", "project_uuid"),
             ("/projects/emulated-project/production", "Environment not found.", "environment_name"),
         ],
     )
-    async def test_a_place_that_is_not_there_is_told(
-        self, script: Script, path: str, said: str, setting: str
+    async def test_check_names_setting_of_missing_server_or_environment(
+        self, coolify: ScriptedCoolify, path: str, message: str, setting: str
     ) -> None:
-        script.says(f"GET {path}", {"message": said}, 404)
-        health = await script.backend.check(timeout_s=2)
+        coolify.respond(f"GET {path}", {"message": message}, 404)
+        health = await coolify.backend.check(timeout_s=2)
         assert not health.ok
         assert f"backends.coolify.{setting}" in health.detail

@@ -1,11 +1,10 @@
-"""The pure parts of the Coolify backend: names, words, marks and texts."""
+"""Pure functions of the Coolify backend: images, statuses, fence and descriptions."""
 
 import pytest
 
-from botpool.backends.coolify import answers, fence, images, statuses
-from botpool.backends.coolify.answers import Variable
-from botpool.backends.coolify.descriptions import shown_as_written
+from botpool.backends.coolify import fence, formats, responses, statuses
 from botpool.backends.coolify.logs import _overlap
+from botpool.backends.coolify.responses import Variable
 from botpool.backends.protocol import StartRequest
 from botpool.domain.errors import BackendUnavailable, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
@@ -24,8 +23,8 @@ from tests.backends.coolify_harness import config
         ("host:5000/bot:1.2@sha256:abc", "host:5000/bot@sha256", "abc"),
     ],
 )
-def test_images_are_split_where_coolify_joins_them(reference: str, name: str, tag: str) -> None:
-    image = images.split(reference)
+def test_image_reference_is_split_into_name_and_tag(reference: str, name: str, tag: str) -> None:
+    image = formats.split_image(reference)
     assert (image.name, image.tag) == (name, tag)
 
 
@@ -45,30 +44,30 @@ def test_images_are_split_where_coolify_joins_them(reference: str, name: str, ta
         ("", ContainerState.UNKNOWN),
     ],
 )
-def test_statuses_with_health_are_understood(status: str, state: ContainerState) -> None:
+def test_container_status_is_parsed(status: str, state: ContainerState) -> None:
     assert statuses.container_state(status, server_reachable=True) is state
     unreachable = statuses.container_state(status, server_reachable=False)
     assert unreachable is ContainerState.UNKNOWN
 
 
-def test_states_of_deployments_are_understood() -> None:
+def test_deployment_status_is_parsed() -> None:
     assert statuses.deployment_state("cancelled-by-user") is DeploymentState.CANCELLED
     assert statuses.deployment_state("in_progress") is DeploymentState.IN_PROGRESS
     assert statuses.deployment_state("on holiday") is None
 
 
-def test_lists_may_be_objects_with_numbers_for_keys() -> None:
-    assert answers.sequence(["a", "b"], "x") == ["a", "b"]
-    assert answers.sequence({"10": "b", "2": "a"}, "x") == ["a", "b"]
-    assert answers.sequence({}, "x") == []
+def test_list_may_be_object_with_numeric_keys() -> None:
+    assert responses.parse_list(["a", "b"], "x") == ["a", "b"]
+    assert responses.parse_list({"10": "b", "2": "a"}, "x") == ["a", "b"]
+    assert responses.parse_list({}, "x") == []
     for wrong in (None, "[]", {"message": "no"}, 7):
         with pytest.raises(BackendUnavailable):
-            answers.sequence(wrong, "x")
+            responses.parse_list(wrong, "x")
 
 
 @pytest.mark.parametrize("shown", [False, 0, "0", "false"])
-def test_a_server_that_cannot_be_reached_is_seen_in_any_form(shown: object) -> None:
-    application = answers.application(
+def test_unreachable_server_is_recognized_in_any_form(shown: object) -> None:
+    application = responses.parse_application(
         {"uuid": "a", "name": "n", "status": "exited:unhealthy", "server_status": shown}
     )
     assert application.state is ContainerState.UNKNOWN
@@ -85,15 +84,15 @@ def test_a_server_that_cannot_be_reached_is_seen_in_any_form(shown: object) -> N
         (None, {"application_name": "pool-1"}, True),
     ],
 )
-def test_a_deployment_is_tied_to_its_application(
+def test_deployment_is_matched_to_its_application(
     id_shown: int | None, deployment: dict[str, str], own: bool
 ) -> None:
     fields = {"uuid": "abc", "name": "pool-1", "status": "exited", "id": id_shown}
     content = {"deployment_uuid": "d", "status": "queued", **deployment}
-    assert answers.deployment(content).is_of(answers.application(fields)) is own
+    assert responses.parse_deployment(content).is_of(responses.parse_application(fields)) is own
 
 
-def order(number: int = 12, **environment: str) -> StartRequest:
+def start_request(number: int = 12, **environment: str) -> StartRequest:
     return StartRequest(
         container_id=ContainerId("a"),
         assignment_id=AssignmentId(number),
@@ -106,21 +105,21 @@ def variables(**values: str) -> list[Variable]:
     return [Variable(key=key, value=value, is_preview=False) for key, value in values.items()]
 
 
-def test_the_assignment_is_written_last_and_the_former_one_emptied() -> None:
-    former = fence.read(
+def test_start_variables_end_with_assignment_and_empty_old_ones() -> None:
+    previous = fence.parse_fence(
         [
             *variables(
                 BOT_DATA="{}",
                 TOKEN="old",
-                PEOPLES_OWN="kept",
+                FOREIGN="kept",
                 BOTPOOL_ASSIGNMENT="11",
                 BOTPOOL_VARIABLES="BOT_DATA TOKEN",
             ),
             Variable(key="BOTPOOL_ASSIGNMENT", value="99", is_preview=True),
         ]
     )
-    assert former.assignment == 11
-    written = fence.environment(order(TOKEN="new"), former=former, mark="d7")
+    assert previous.assignment == 11
+    written = fence.start_variables(start_request(TOKEN="new"), previous=previous, mark="d7")
     assert list(written.items()) == [
         ("BOTPOOL_VARIABLES", "BOT_DATA TOKEN"),
         ("BOT_DATA", ""),
@@ -130,17 +129,19 @@ def test_the_assignment_is_written_last_and_the_former_one_emptied() -> None:
     ]
 
 
-def test_bot_data_survives_coolifys_quotes() -> None:
-    written = fence.environment(
-        order(BOT_DATA='{"a": "it\'s $5"}'), former=fence.read([]), mark="none"
+def test_bot_data_is_escaped_for_coolifys_quotes() -> None:
+    written = fence.start_variables(
+        start_request(BOT_DATA='{"a": "it\'s $5"}'), previous=fence.parse_fence([]), mark="none"
     )
     assert written["BOT_DATA"] == '{"a": "it\\u0027s \\u00245"}'
 
 
-def test_the_fence_refuses_what_was_stopped_or_overtaken() -> None:
+def test_fence_refuses_stopped_and_overtaken_assignments() -> None:
     def refuses(number: int, **values: str) -> bool:
         try:
-            fence.read(variables(**values)).require_open(ContainerId("a"), AssignmentId(number))
+            fence.parse_fence(variables(**values)).require_startable(
+                ContainerId("a"), AssignmentId(number)
+            )
         except StartSuperseded:
             return True
         return False
@@ -152,15 +153,16 @@ def test_the_fence_refuses_what_was_stopped_or_overtaken() -> None:
     assert not refuses(12)
 
 
-def test_a_mark_of_another_start_is_not_believed() -> None:
-    found = fence.read(variables(BOTPOOL_ASSIGNMENT="11", BOTPOOL_START_MARK="12:d7"))
+def test_mark_of_another_assignment_is_superseded() -> None:
+    found = fence.parse_fence(variables(BOTPOOL_ASSIGNMENT="11", BOTPOOL_START_MARK="12:d7"))
     with pytest.raises(StartSuperseded):
         found.mark_of(ContainerId("a"), AssignmentId(11))
 
 
-def test_the_oldest_deployment_after_the_mark_is_the_starts_own() -> None:
+def test_oldest_deployment_after_the_mark_belongs_to_the_start() -> None:
     newest_first = [
-        answers.deployment({"deployment_uuid": uuid, "status": "finished"}) for uuid in "cba"
+        responses.parse_deployment({"deployment_uuid": uuid, "status": "finished"})
+        for uuid in "cba"
     ]
     after_a = fence.first_after("a", newest_first)
     assert after_a is not None
@@ -178,11 +180,11 @@ def test_the_oldest_deployment_after_the_mark_is_the_starts_own() -> None:
         ("x" * 300, "x" * 254 + "…"),
     ],
 )
-def test_descriptions_are_shown_as_they_are_written(text: str, shown: str) -> None:
-    assert shown_as_written(text) == shown
+def test_description_is_cleaned(text: str, shown: str) -> None:
+    assert formats.clean_description(text) == shown
 
 
-def test_a_followed_log_shows_new_lines_only() -> None:
+def test_followed_log_yields_only_new_lines() -> None:
     assert _overlap([], ["a"]) == 0
     assert _overlap(["a", "b"], ["a", "b", "c"]) == 2
     assert _overlap(["a", "b", "c"], ["b", "c", "d"]) == 2
@@ -197,5 +199,5 @@ def test_installations_that_differ_in_case_have_different_tags() -> None:
     assert all(tag == tag.lower() for tag in tags)
 
 
-def test_the_token_is_in_no_repr() -> None:
+def test_token_is_not_in_repr() -> None:
     assert "1|emulated" not in repr(config())

@@ -1,4 +1,4 @@
-"""What only Docker has: limits, volumes, networks, a list that lags, names that others took."""
+"""Docker only: limits, volumes, networks, a lagging list and foreign containers."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,12 +6,20 @@ from typing import Any
 
 import pytest
 
-from botpool.backends.docker import DockerBackend, places
+from botpool.backends.docker import DockerBackend, slot_containers
 from botpool.domain.errors import BackendRefused
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
 from tests.backends.docker_harness import DockerHarness
-from tests.backends.harness import SPEC, TIMEOUT_S, look, order, running, seen, seen_down
+from tests.backends.harness import (
+    SPEC,
+    TIMEOUT_S,
+    observe,
+    start_and_wait,
+    start_request,
+    wait_for_state,
+    wait_until_down,
+)
 
 FIRST, SECOND = AssignmentId(11), AssignmentId(12)
 PROGRAM = Path(__file__).with_name("container_program.py")
@@ -21,10 +29,10 @@ def inspected(harness: DockerHarness, container_id: ContainerId) -> Any:
     return harness.dockerd.ask("GET", f"/containers/{container_id}/json")
 
 
-async def test_a_container_has_its_limits_and_the_slots_name(
+async def test_container_has_limits_and_name_of_slot(
     docker_harness: DockerHarness,
 ) -> None:
-    container_id = await running(docker_harness, await docker_harness.control_plane(), FIRST)
+    container_id = await start_and_wait(docker_harness, await docker_harness.open_backend(), FIRST)
     shown = inspected(docker_harness, container_id)
     assert shown["Name"] == f"/{docker_harness.installation()}.{SPEC.name}"
     limits = shown["HostConfig"]
@@ -36,48 +44,47 @@ async def test_a_container_has_its_limits_and_the_slots_name(
     assert limits["NetworkMode"] == docker_harness.config().network
 
 
-async def test_a_changed_image_or_limit_is_taken_by_the_next_bot(
+async def test_next_bot_gets_changed_limit(
     docker_harness: DockerHarness,
 ) -> None:
-    backend = await docker_harness.control_plane()
-    container_id = await running(docker_harness, backend, FIRST)
+    backend = await docker_harness.open_backend()
+    container_id = await start_and_wait(docker_harness, backend, FIRST)
     assert await backend.ensure(replace(SPEC, memory_mb=64), timeout_s=TIMEOUT_S) == container_id
-    await backend.start(order(docker_harness, container_id, SECOND), timeout_s=TIMEOUT_S)
+    await backend.start(start_request(docker_harness, container_id, SECOND), timeout_s=TIMEOUT_S)
     assert inspected(docker_harness, container_id)["HostConfig"]["Memory"] == 64 * 1024 * 1024
     assert len(docker_harness.containers()) == 1
 
 
-async def test_volumes_of_an_image_go_with_their_bot(docker_harness: DockerHarness) -> None:
-    """A meeting leaves nothing behind, and no disk fills up."""
-    dockerd, backend = docker_harness.dockerd, await docker_harness.control_plane()
-    made = dockerd.ask("POST", "/containers/create", {"Image": SPEC.image})["Id"]
-    committed = {"container": made, "repo": "bot", "tag": "volume", "changes": "VOLUME /kept"}
+async def test_volumes_are_removed_with_their_container(docker_harness: DockerHarness) -> None:
+    dockerd, backend = docker_harness.dockerd, await docker_harness.open_backend()
+    created = dockerd.ask("POST", "/containers/create", {"Image": SPEC.image})["Id"]
+    committed = {"container": created, "repo": "bot", "tag": "volume", "changes": "VOLUME /kept"}
     dockerd.ask("POST", "/commit", **committed)
-    dockerd.ask("DELETE", f"/containers/{made}")
+    dockerd.ask("DELETE", f"/containers/{created}")
     before = dockerd.ask("GET", "/volumes")["Volumes"] or []
     with_volume = replace(SPEC, image="bot:volume")
     container_id = await backend.ensure(with_volume, timeout_s=TIMEOUT_S)
     for number in (FIRST, SECOND):
-        wanted = order(docker_harness, container_id, number, "exit 0")
-        await backend.start(wanted, timeout_s=TIMEOUT_S)
-        await seen_down(backend, container_id)
+        request = start_request(docker_harness, container_id, number, "exit 0")
+        await backend.start(request, timeout_s=TIMEOUT_S)
+        await wait_until_down(backend, container_id)
     assert len(dockerd.ask("GET", "/volumes")["Volumes"]) == len(before) + 1
     await backend.delete(container_id, timeout_s=TIMEOUT_S)
     assert (dockerd.ask("GET", "/volumes")["Volumes"] or []) == before
 
 
-async def test_a_bot_that_is_stopped_has_time_to_say_goodbye(
+async def test_stopped_bot_gets_sigterm(
     docker_harness: DockerHarness,
 ) -> None:
-    backend = await docker_harness.control_plane()
-    container_id = await running(docker_harness, backend, FIRST)
+    backend = await docker_harness.open_backend()
+    container_id = await start_and_wait(docker_harness, backend, FIRST)
     await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
-    observation = await seen_down(backend, container_id)
+    observation = await wait_until_down(backend, container_id)
     assert (observation.exit_code, observation.detail) == (143, "killed by SIGTERM")
     assert observation.assignment_id == FIRST
 
 
-async def test_a_network_that_is_not_there_names_its_setting(
+async def test_missing_network_names_its_setting(
     docker_harness: DockerHarness,
 ) -> None:
     backend = DockerBackend(replace(docker_harness.config(), network="nowhere"))
@@ -86,58 +93,60 @@ async def test_a_network_that_is_not_there_names_its_setting(
         assert (health.ok, health.detail[:23]) == (False, "backends.docker.network")
         container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
         with pytest.raises(BackendRefused, match=r"^backends\.docker\.network: "):
-            await backend.start(order(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S)
+            await backend.start(
+                start_request(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S
+            )
     finally:
         await backend.close()
 
 
-async def test_memory_that_runs_out_is_the_reason(docker_harness: DockerHarness) -> None:
-    backend = await docker_harness.control_plane()
+async def test_out_of_memory_is_the_exit_reason(docker_harness: DockerHarness) -> None:
+    backend = await docker_harness.open_backend()
     container_id = await backend.ensure(replace(SPEC, memory_mb=48), timeout_s=TIMEOUT_S)
-    hungry = order(docker_harness, container_id, FIRST, "hungry")
-    await backend.start(hungry, timeout_s=TIMEOUT_S)
-    observation = await seen(backend, container_id, ContainerState.EXITED)
+    request = start_request(docker_harness, container_id, FIRST, "use-memory")
+    await backend.start(request, timeout_s=TIMEOUT_S)
+    observation = await wait_for_state(backend, container_id, ContainerState.EXITED)
     assert observation.detail == "ran out of memory (48 MB)"
 
 
-async def test_a_list_that_lags_behind_an_end_is_not_believed(
+async def test_lagging_list_does_not_hide_an_exit(
     docker_harness: DockerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backend = await docker_harness.control_plane()
-    container_id = await running(docker_harness, backend, FIRST, "exit 0")
-    await seen_down(backend, container_id)
-    read = places.read
+    backend = await docker_harness.open_backend()
+    container_id = await start_and_wait(docker_harness, backend, FIRST, "exit 0")
+    await wait_until_down(backend, container_id)
+    read = slot_containers.parse_container
 
-    def lagging(listed: Any) -> places.Container | None:
+    def lagging(listed: Any) -> slot_containers.Container | None:
         return read({**listed, "State": "running"})
 
-    monkeypatch.setattr(places, "read", lagging)
-    assert (await look(backend, container_id)).state is ContainerState.EXITED
+    monkeypatch.setattr("botpool.backends.docker.daemon.parse_container", lagging)
+    assert (await observe(backend, container_id)).state is ContainerState.EXITED
     assert await backend.ensure(SPEC, timeout_s=TIMEOUT_S) == container_id
 
 
-async def test_a_foreign_container_of_that_name_is_left_alone(
+async def test_foreign_container_with_the_name_is_left_alone(
     docker_harness: DockerHarness,
 ) -> None:
-    backend = await docker_harness.control_plane()
+    backend = await docker_harness.open_backend()
     name = f"{docker_harness.installation()}.{SPEC.name}"
     foreign = docker_harness.dockerd.ask(
         "POST", "/containers/create", {"Image": SPEC.image}, name=name
     )["Id"]
     try:
-        with pytest.raises(BackendRefused, match="without our label"):
+        with pytest.raises(BackendRefused, match="without Botpool's label"):
             await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
         assert inspected(docker_harness, ContainerId(name))["Id"] == foreign
     finally:
         docker_harness.dockerd.ask("DELETE", f"/containers/{foreign}")
 
 
-async def test_what_a_crash_leaves_beside_a_place_is_cleared_away(
+async def test_ensure_removes_duplicates_after_a_crash(
     docker_harness: DockerHarness,
 ) -> None:
-    backend = await docker_harness.control_plane()
-    container_id = await running(docker_harness, backend, FIRST, "exit 0")
-    await seen_down(backend, container_id)
+    backend = await docker_harness.open_backend()
+    container_id = await start_and_wait(docker_harness, backend, FIRST, "exit 0")
+    await wait_until_down(backend, container_id)
     await docker_harness.duplicate(container_id)
     assert await backend.ensure(SPEC, timeout_s=TIMEOUT_S) == container_id
     (left,) = docker_harness.containers()
@@ -145,14 +154,14 @@ async def test_what_a_crash_leaves_beside_a_place_is_cleared_away(
     assert left["Labels"]["botpool.assignment"] == str(FIRST)
 
 
-async def test_an_image_that_cannot_run_is_refused_by_its_setting(
+async def test_image_that_cannot_run_names_its_setting(
     docker_harness: DockerHarness,
 ) -> None:
-    backend = await docker_harness.control_plane()
+    backend = await docker_harness.open_backend()
     container_id = await backend.ensure(
-        replace(SPEC, image="botpool/vacant:1"), timeout_s=TIMEOUT_S
+        replace(SPEC, image="botpool/placeholder:1"), timeout_s=TIMEOUT_S
     )
     with pytest.raises(BackendRefused, match=r"^pools\.teams"):
-        await backend.start(order(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S)
+        await backend.start(start_request(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S)
     await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
-    assert (await look(backend, container_id)).state is ContainerState.STOPPED
+    assert (await observe(backend, container_id)).state is ContainerState.STOPPED

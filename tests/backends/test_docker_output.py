@@ -1,4 +1,4 @@
-"""Output of bots: kept until the next one, and read by many without being in anybody's way."""
+"""Logs of the Docker backend: kept until the next bot, with many followers."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -11,21 +11,21 @@ from botpool.domain.errors import BackendUnavailable
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
 from tests.backends.docker_harness import DockerHarness
-from tests.backends.harness import eventually, look, output, running, seen_down
+from tests.backends.harness import eventually, observe, output, start_and_wait, wait_until_down
 
 FIRST, SECOND = AssignmentId(11), AssignmentId(12)
 CONNECTIONS = 100
-"""What one client has."""
+"""The connection limit of one client."""
 
 
 async def test_output_is_kept_until_the_next_bot(docker_harness: DockerHarness) -> None:
-    backend = await docker_harness.control_plane()
-    container_id = await running(docker_harness, backend, FIRST, "print 2")
+    backend = await docker_harness.open_backend()
+    container_id = await start_and_wait(docker_harness, backend, FIRST, "print 2")
     await backend.stop(container_id, FIRST, timeout_s=10)
-    await seen_down(backend, container_id)
-    successor = await docker_harness.control_plane()
+    await wait_until_down(backend, container_id)
+    successor = await docker_harness.open_backend()
     assert await output(successor, container_id, FIRST) == b"line 1\nline 2\n"
-    await running(docker_harness, backend, SECOND, "print 1")
+    await start_and_wait(docker_harness, backend, SECOND, "print 1")
     assert await output(backend, container_id, FIRST) == b""
     assert await output(backend, container_id, SECOND) == b"line 1\n"
     await backend.delete(container_id, timeout_s=10)
@@ -33,21 +33,21 @@ async def test_output_is_kept_until_the_next_bot(docker_harness: DockerHarness) 
 
 
 @pytest.mark.long
-async def test_followers_do_not_keep_a_control_plane_from_its_work(
+async def test_many_log_followers_do_not_block_other_calls(
     docker_harness: DockerHarness,
 ) -> None:
-    backend = await docker_harness.control_plane()
-    container_id = await running(docker_harness, backend, FIRST, "print 1")
-    heard: asyncio.Queue[bytes] = asyncio.Queue()
+    backend = await docker_harness.open_backend()
+    container_id = await start_and_wait(docker_harness, backend, FIRST, "print 1")
+    received: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def follow() -> None:
         async for part in followed(backend, container_id):
-            heard.put_nowait(part)
+            received.put_nowait(part)
 
     following = [asyncio.create_task(follow()) for _ in range(CONNECTIONS + 1)]
     try:
-        await eventually(lambda: heard.qsize() >= CONNECTIONS - 1, within_s=60)
-        assert (await look(backend, container_id)).state is ContainerState.RUNNING
+        await eventually(lambda: received.qsize() >= CONNECTIONS - 1, within_s=60)
+        assert (await observe(backend, container_id)).state is ContainerState.RUNNING
     finally:
         for each in following:
             each.cancel()
@@ -55,27 +55,29 @@ async def test_followers_do_not_keep_a_control_plane_from_its_work(
 
 
 @pytest.mark.parametrize("is_waiting", [True, False])
-async def test_who_stops_following_leaves_nothing_open(
+async def test_ended_follower_closes_its_connection(
     docker_harness: DockerHarness, is_waiting: bool
 ) -> None:
-    """Whether he goes while the bot is silent, or while its words are on the way to him."""
-    backend = await docker_harness.control_plane()
-    container_id = await running(docker_harness, backend, FIRST, "print 1")
-    before = docker_harness.line.connections
+    """The follower ends while it waits for output, or between two chunks."""
+    backend = await docker_harness.open_backend()
+    container_id = await start_and_wait(docker_harness, backend, FIRST, "print 1")
+    before = docker_harness.socket.connections
     async with aclosing(followed(backend, container_id)) as parts:
         assert await anext(parts) == b"line 1\n"
-        assert docker_harness.line.connections > before
+        assert docker_harness.socket.connections > before
         if is_waiting:
             waiting = asyncio.ensure_future(anext(parts))
             await asyncio.sleep(0)
             waiting.cancel()
             await asyncio.wait({waiting})
-    await eventually(lambda: docker_harness.line.connections <= before)
+    await eventually(lambda: docker_harness.socket.connections <= before)
 
 
-async def test_a_break_is_not_passed_off_as_the_end(docker_harness: DockerHarness) -> None:
-    backend = await docker_harness.control_plane()
-    container_id = await running(docker_harness, backend, FIRST, "print 1")
+async def test_lost_connection_of_followed_log_is_unavailable(
+    docker_harness: DockerHarness,
+) -> None:
+    backend = await docker_harness.open_backend()
+    container_id = await start_and_wait(docker_harness, backend, FIRST, "print 1")
     async with aclosing(followed(backend, container_id)) as parts:
         assert await anext(parts) == b"line 1\n"
         with docker_harness.outage(), pytest.raises(BackendUnavailable, match="logs: "):

@@ -1,4 +1,4 @@
-"""The pure parts of the Docker backend: complaints, credentials, hosts, words for an end."""
+"""Pure functions of the Docker backend: errors, credentials, hosts and exit reasons."""
 
 import base64
 import json
@@ -12,22 +12,22 @@ import aiodocker
 import pytest
 from aiodocker import DockerError
 
-from botpool.backends.docker import places, refusals
+from botpool.backends.docker import error_messages, slot_containers
 from botpool.backends.docker.connection import connect
 from botpool.backends.docker.credentials import credentials_for, full_name
-from botpool.backends.docker.looking import ending
-from botpool.backends.docker.places import Kind
+from botpool.backends.docker.observe import exit_reason
+from botpool.backends.docker.slot_containers import ContainerKind
 from botpool.domain.errors import BackendRefused, BackendUnavailable, BotpoolError
 from botpool.domain.ids import AssignmentId, ContainerId
 from tests.backends.harness import SPEC
 
 HUB = "https://index.docker.io/v1/"
-TOLD = {"username": "bot", "password": "open:sesame"}
+CREDENTIALS = {"username": "bot", "password": "open:sesame"}
 AUTH = base64.b64encode(b"bot:open:sesame").decode()
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "manifest for 127.0.0.1:5000/bot:1 not found: manifest unknown: manifest unknown",
         "pull access denied for acme/bot, repository does not exist or may require 'docker login'",
@@ -38,15 +38,15 @@ AUTH = base64.b64encode(b"bot:open:sesame").decode()
         "invalid reference format: repository name must be lowercase",
     ],
 )
-def test_what_a_registry_refuses_is_for_somebody_to_put_right(said: str) -> None:
-    refusal = refusals.not_pulled(said, SPEC)
+def test_registry_rejection_names_the_image_setting(message: str) -> None:
+    refusal = error_messages.pull_failed(message, SPEC)
     assert isinstance(refusal, BackendRefused)
     assert str(refusal).startswith("pools.teams.image: bot:1 cannot be pulled.")
-    assert said in str(refusal)
+    assert message in str(refusal)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "Get https://registry.example/v2/: dial tcp: lookup registry.example: no such host",
         "Get http://127.0.0.1:5000/v2/: dial tcp 127.0.0.1:5000: connect: connection refused",
@@ -55,12 +55,12 @@ def test_what_a_registry_refuses_is_for_somebody_to_put_right(said: str) -> None
         "received unexpected HTTP status: 502 Bad Gateway",
     ],
 )
-def test_what_may_pass_by_itself_is_waited_for(said: str) -> None:
-    assert isinstance(refusals.not_pulled(said, SPEC), BackendUnavailable)
+def test_temporary_pull_failure_is_unavailable(message: str) -> None:
+    assert isinstance(error_messages.pull_failed(message, SPEC), BackendUnavailable)
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "expected"),
+    ("status", "message", "expected"),
     [
         (500, "mkdir /var/lib/docker/x: no space left on device", "backends.docker.host: "),
         (404, "network botpool not found", "backends.docker.network: "),
@@ -69,20 +69,20 @@ def test_what_may_pass_by_itself_is_waited_for(said: str) -> None:
         (500, "permission denied while connecting to the socket", "backends.docker.host: "),
     ],
 )
-def test_what_docker_refuses_names_its_setting(status: int, said: str, expected: str) -> None:
-    refusal = refusals.not_made(DockerError(status, said), SPEC)
+def test_rejected_create_names_its_setting(status: int, message: str, expected: str) -> None:
+    refusal = error_messages.create_or_start_failed(DockerError(status, message), SPEC)
     assert isinstance(refusal, BackendRefused)
     assert str(refusal).startswith(expected)
-    assert said in str(refusal)
+    assert message in str(refusal)
 
 
-def test_docker_in_trouble_is_nobodys_setting() -> None:
+def test_internal_error_of_docker_is_unavailable() -> None:
     error = DockerError(500, "context deadline exceeded")
-    assert isinstance(refusals.not_made(error, SPEC), BackendUnavailable)
+    assert isinstance(error_messages.create_or_start_failed(error, SPEC), BackendUnavailable)
 
 
 @pytest.mark.parametrize(
-    ("details", "said"),
+    ("details", "message"),
     [
         ({"ExitCode": 137, "OOMKilled": True}, "ran out of memory (2048 MB)"),
         ({"ExitCode": 128, "Error": "no such device"}, "ended with an error of Docker: no such"),
@@ -91,31 +91,36 @@ def test_docker_in_trouble_is_nobodys_setting() -> None:
         ({"ExitCode": 255}, "exited with code 255"),
     ],
 )
-def test_an_end_is_told_in_words(details: dict[str, Any], said: str) -> None:
-    assert ending(details, memory_mb=2048).startswith(said)
+def test_exit_reason_is_described(details: dict[str, Any], message: str) -> None:
+    assert exit_reason(details, memory_mb=2048).startswith(message)
 
 
 def listed(state: str) -> dict[str, Any]:
-    """As Docker shows one that has our mark, and nothing else of ours."""
-    labels = {places.INSTALLATION: "one", places.SLOT: SPEC.name}
+    """Return a list entry with our installation label and without our other labels."""
+    labels = {slot_containers.INSTALLATION_LABEL: "one", slot_containers.SLOT_LABEL: SPEC.name}
     return {"Id": "0123456789abcdef", "Names": ["/x"], "Labels": labels, "State": state}
 
 
-def test_what_has_our_label_and_cannot_be_read_is_named() -> None:
-    """It is not passed over: that would be to say that the place is free."""
-    with pytest.raises(BackendUnavailable, match="container 0123456789ab has our label"):
-        places.read(listed("running"))
+def test_container_with_invalid_labels_is_reported() -> None:
+    """Ignoring the container would mean that the slot is free."""
+    with pytest.raises(BackendUnavailable, match="container 0123456789ab has the label"):
+        slot_containers.parse_container(listed("running"))
 
 
-def test_what_docker_is_removing_stands_for_nothing() -> None:
-    assert places.read(listed("removing")) is None
+def test_container_being_removed_is_ignored() -> None:
+    assert slot_containers.parse_container(listed("removing")) is None
 
 
-def test_the_greatest_assignment_decides_and_of_one_what_came_last() -> None:
-    """A pull comes before its bot, and a bot before the mark that it was stopped."""
-    order = [(9, Kind.VACANT), (10, Kind.PENDING), (10, Kind.BOT), (10, Kind.VACANT)]
+def test_containers_are_ordered_by_assignment_and_kind() -> None:
+    """Pending comes before bot, and bot before placeholder."""
+    order = [
+        (9, ContainerKind.PLACEHOLDER),
+        (10, ContainerKind.PENDING),
+        (10, ContainerKind.BOT),
+        (10, ContainerKind.PLACEHOLDER),
+    ]
     containers = [
-        places.Container(
+        slot_containers.Container(
             docker_id=f"{number}-{kind}",
             name="x",
             kind=kind,
@@ -126,7 +131,7 @@ def test_the_greatest_assignment_decides_and_of_one_what_came_last() -> None:
         for number, kind in order
     ]
     for shuffled in permutations(containers):
-        assert places.place_of(ContainerId("x"), shuffled).containers == containers
+        assert slot_containers.ordered(ContainerId("x"), shuffled).containers == containers
 
 
 @pytest.mark.parametrize(
@@ -140,18 +145,18 @@ def test_the_greatest_assignment_decides_and_of_one_what_came_last() -> None:
         ("registry:5000/bot:1", "registry:5000/bot:1"),
     ],
 )
-def test_an_image_has_a_registry_whether_it_names_it_or_not(image: str, full: str) -> None:
+def test_full_image_name_includes_registry(image: str, full: str) -> None:
     assert full_name(image) == full
 
 
 @pytest.mark.parametrize(
     ("image", "config", "expected"),
     [
-        ("ghcr.io/acme/bot:1", {"auths": {"ghcr.io": {"auth": AUTH}}}, TOLD),
-        ("ghcr.io/acme/bot:1", {"auths": {"https://ghcr.io/v1/": {"auth": AUTH}}}, TOLD),
+        ("ghcr.io/acme/bot:1", {"auths": {"ghcr.io": {"auth": AUTH}}}, CREDENTIALS),
+        ("ghcr.io/acme/bot:1", {"auths": {"https://ghcr.io/v1/": {"auth": AUTH}}}, CREDENTIALS),
         ("ghcr.io/acme/bot:1", {"auths": {HUB: {"auth": AUTH}}}, None),
-        ("acme/bot:1", {"auths": {HUB: {"auth": AUTH}}}, TOLD),
-        ("python:3.11", {"auths": {HUB: {"auth": AUTH}}}, TOLD),
+        ("acme/bot:1", {"auths": {HUB: {"auth": AUTH}}}, CREDENTIALS),
+        ("python:3.11", {"auths": {HUB: {"auth": AUTH}}}, CREDENTIALS),
         (
             "acme.azurecr.io/bot:1",
             {"auths": {"acme.azurecr.io": {"auth": AUTH, "identitytoken": "t"}}},
@@ -163,7 +168,7 @@ def test_an_image_has_a_registry_whether_it_names_it_or_not(image: str, full: st
         ("ghcr.io/acme/bot:1", [], None),
     ],
 )
-def test_what_docker_login_left_is_found(
+def test_credentials_of_docker_login_are_found(
     image: str,
     config: Any,
     expected: dict[str, str] | None,
@@ -179,29 +184,29 @@ def test_what_docker_login_left_is_found(
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        ({"credsStore": "known"}, TOLD),
-        ({"credHelpers": {"ghcr.io": "known"}, "credsStore": "unknowing"}, TOLD),
+        ({"credsStore": "known"}, CREDENTIALS),
+        ({"credHelpers": {"ghcr.io": "known"}, "credsStore": "unknowing"}, CREDENTIALS),
         ({"credHelpers": {"quay.io": "known"}}, None),
         ({"credsStore": "gives-a-token"}, {"identitytoken": "t"}),
-        ({"credsStore": "unknowing", "auths": {"ghcr.io": {"auth": AUTH}}}, TOLD),
-        ({"credsStore": "not-installed", "auths": {"ghcr.io": {"auth": AUTH}}}, TOLD),
+        ({"credsStore": "unknowing", "auths": {"ghcr.io": {"auth": AUTH}}}, CREDENTIALS),
+        ({"credsStore": "not-installed", "auths": {"ghcr.io": {"auth": AUTH}}}, CREDENTIALS),
         ({"credsStore": "babbling"}, None),
     ],
 )
-def test_credential_helpers_are_asked_first(
+def test_credential_helper_is_preferred(
     config: Any,
     expected: dict[str, str] | None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    answers = {
+    replies = {
         "known": '{"Username": "bot", "Secret": "open:sesame"}',
         "gives-a-token": '{"Username": "<token>", "Secret": "t"}',
         "babbling": "good morning",
     }
-    for name, answer in answers.items():
-        asked = f"[ \"$1 $(cat)\" = 'get ghcr.io' ] && echo '{answer}'"
-        install(tmp_path / f"docker-credential-{name}", asked)
+    for name, reply in replies.items():
+        script = f"[ \"$1 $(cat)\" = 'get ghcr.io' ] && echo '{reply}'"
+        install(tmp_path / f"docker-credential-{name}", script)
     install(tmp_path / "docker-credential-unknowing", "echo credentials not found; exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
@@ -209,8 +214,8 @@ def test_credential_helpers_are_asked_first(
     assert credentials_for("ghcr.io/acme/bot:1") == expected
 
 
-def install(program: Path, script: str) -> None:
-    program.write_text(f"#!/bin/sh\n{script}\n")
+def install(program: Path, coolify: str) -> None:
+    program.write_text(f"#!/bin/sh\n{coolify}\n")
     program.chmod(0o755)
 
 
@@ -218,16 +223,16 @@ def install(program: Path, script: str) -> None:
     ("host", "expected"),
     [
         ("ssh://botpool@10.0.0.6", r"aiodocker\[ssh\]"),
-        ("nonsense", "cannot be used: "),
+        ("nonsense", "invalid address: "),
     ],
 )
-async def test_a_host_that_cannot_be_used_names_its_setting(host: str, expected: str) -> None:
+async def test_invalid_host_names_its_setting(host: str, expected: str) -> None:
     with pytest.raises(BackendRefused, match=rf"^backends\.docker\.host: .*{expected}"):
         connect(host)
 
 
-async def test_where_there_is_no_daemon_it_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be installed later; until then it is said what to do."""
+async def test_missing_daemon_is_unavailable_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Docker may be installed later; the error says what to do."""
     monkeypatch.setattr(aiodocker.docker, "_sock_search_paths", [])
     monkeypatch.setattr(Path, "home", lambda: Path("/nonexistent"))
     for name in ("DOCKER_HOST", "DOCKER_CONTEXT"):
@@ -245,10 +250,10 @@ async def test_where_there_is_no_daemon_it_is_waited_for(monkeypatch: pytest.Mon
         ({}, "Context"),
     ],
 )
-async def test_the_daemon_is_the_one_that_dockers_command_would_ask(
+async def test_same_daemon_as_dockers_command(
     environment: dict[str, str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`docker context use far`, and nobody knows it: who asks it is told."""
+    """The current context `far` does not exist, so using it is an error."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY"):
         monkeypatch.delenv(name, raising=False)
@@ -258,7 +263,7 @@ async def test_the_daemon_is_the_one_that_dockers_command_would_ask(
     (tmp_path / ".docker" / "config.json").write_text('{"currentContext": "far"}')
     try:
         async with connect(None) as docker:
-            asked = docker.docker_host
+            used = docker.docker_host
     except BotpoolError as error:
-        asked = str(error)
-    assert expected in asked
+        used = str(error)
+    assert expected in used

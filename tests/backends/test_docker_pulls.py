@@ -1,4 +1,4 @@
-"""Images that must be pulled: once, by a process that outlives us, and with its own words."""
+"""Pulls of images: once, in a process that outlives the replica."""
 
 import asyncio
 import fcntl
@@ -22,7 +22,7 @@ from botpool.domain.errors import BackendRefused, BudgetExhausted, StartSupersed
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState, DeploymentState
 from tests.backends.docker_harness import DockerHarness
-from tests.backends.harness import SPEC, TIMEOUT_S, eventually, look, order
+from tests.backends.harness import SPEC, TIMEOUT_S, eventually, observe, start_request
 from tests.support.docker_host import publish
 from tests.support.registry import Registry
 
@@ -35,50 +35,50 @@ def pulled_spec(image: str) -> ContainerSpec:
 
 
 @pytest.mark.long
-async def test_what_is_no_name_of_an_image_is_refused_by_its_setting(
+async def test_invalid_image_name_names_its_setting(
     docker_harness: DockerHarness,
 ) -> None:
-    backend = await docker_harness.control_plane()
+    backend = await docker_harness.open_backend()
     container_id = await backend.ensure(pulled_spec("No/Name:1"), timeout_s=TIMEOUT_S)
     with pytest.raises(BackendRefused, match=r"^pools\.teams\.image: "):
-        await backend.start(order(docker_harness, container_id, FIRST), timeout_s=60)
+        await backend.start(start_request(docker_harness, container_id, FIRST), timeout_s=60)
 
 
 @pytest.mark.long
-async def test_an_image_that_is_taken_away_at_the_last_moment_is_pulled(
+async def test_image_removed_before_create_is_pulled(
     docker_harness: DockerHarness, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     image = publish(docker_harness.dockerd, registry, secrets.token_hex(4), PROGRAM, mb=1)
-    backend = await docker_harness.control_plane()
+    backend = await docker_harness.open_backend()
     container_id = await backend.ensure(pulled_spec(image), timeout_s=TIMEOUT_S)
-    has_image, asked = Daemon.has_image, []
+    has_image, calls = Daemon.has_image, []
 
-    async def has_it_at_first(daemon: Daemon, name: str) -> bool:
-        asked.append(name)
-        return len(asked) == 1 or await has_image(daemon, name)
+    async def has_image_at_first(daemon: Daemon, name: str) -> bool:
+        calls.append(name)
+        return len(calls) == 1 or await has_image(daemon, name)
 
-    monkeypatch.setattr(Daemon, "has_image", has_it_at_first)
+    monkeypatch.setattr(Daemon, "has_image", has_image_at_first)
     await started(backend, docker_harness, container_id)
     assert registry.asked_for(image.rpartition(":")[2]) == 1
 
 
-async def test_a_control_plane_killed_in_the_middle_of_a_pull_causes_no_second_pull(
+async def test_replica_killed_during_pull_causes_no_second_pull(
     docker_harness: DockerHarness, registry: Registry
 ) -> None:
     image = publish(docker_harness.dockerd, registry, secrets.token_hex(4), PROGRAM)
-    backend = await docker_harness.control_plane()
+    backend = await docker_harness.open_backend()
     container_id = await backend.ensure(pulled_spec(image), timeout_s=TIMEOUT_S)
-    wanted = order(docker_harness, container_id, FIRST)
+    request = start_request(docker_harness, container_id, FIRST)
     registry.gate.hold()
-    dying = begin_start(docker_harness, container_id, wanted.environment)
+    killed = begin_start(docker_harness, container_id, request.environment)
     try:
         await eventually(registry.gate.waiting.is_set, within_s=60)
     finally:
-        dying.send_signal(signal.SIGKILL)
-        dying.wait()
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
     with pytest.raises(BudgetExhausted, match="is being pulled"):
-        await backend.start(wanted, timeout_s=3)
-    observation = await look(backend, container_id)
+        await backend.start(request, timeout_s=3)
+    observation = await observe(backend, container_id)
     assert observation.deployment is DeploymentState.IN_PROGRESS
     assert observation.state is ContainerState.STARTING
     registry.gate.release()
@@ -88,15 +88,15 @@ async def test_a_control_plane_killed_in_the_middle_of_a_pull_causes_no_second_p
     assert set(registry.fetched().values()) == {1}, registry.fetched()
 
 
-async def test_a_second_puller_on_a_machine_waits_for_the_first(
+async def test_second_puller_waits_for_the_first(
     docker_harness: DockerHarness, tmp_path: Path
 ) -> None:
     lock = tmp_path / "lock"
-    told = {"image": SPEC.image, "host": docker_harness.dockerd.host, "lock": str(lock)}
+    job = {"image": SPEC.image, "host": docker_harness.dockerd.host, "lock": str(lock)}
     with lock.open("w") as first:
         fcntl.flock(first, fcntl.LOCK_EX)
         second = subprocess.Popen(
-            [sys.executable, "-m", "botpool.backends.docker.puller", json.dumps(told)]
+            [sys.executable, "-m", "botpool.backends.docker.puller", json.dumps(job)]
         )
         inode = f":{lock.stat().st_ino} "
 
@@ -111,21 +111,21 @@ async def test_a_second_puller_on_a_machine_waits_for_the_first(
             assert await asyncio.to_thread(second.wait, 30) == 0
 
 
-async def test_a_bot_that_is_stopped_while_its_image_comes_never_runs(
+async def test_bot_stopped_during_pull_never_runs(
     docker_harness: DockerHarness, registry: Registry
 ) -> None:
     image = publish(docker_harness.dockerd, registry, secrets.token_hex(4), PROGRAM)
-    backend = await docker_harness.control_plane()
+    backend = await docker_harness.open_backend()
     container_id = await backend.ensure(pulled_spec(image), timeout_s=TIMEOUT_S)
     registry.gate.hold()
     starting = asyncio.create_task(
-        backend.start(order(docker_harness, container_id, FIRST), timeout_s=60)
+        backend.start(start_request(docker_harness, container_id, FIRST), timeout_s=60)
     )
     await eventually(registry.gate.waiting.is_set, within_s=60)
-    (mark,) = docker_harness.containers()
-    assert mark["Names"] == [f"/{container_id}"]
+    (container,) = docker_harness.containers()
+    assert container["Names"] == [f"/{container_id}"]
     await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
-    assert (await look(backend, container_id)).state is ContainerState.STOPPED
+    assert (await observe(backend, container_id)).state is ContainerState.STOPPED
     registry.gate.release()
     with pytest.raises(StartSuperseded, match="was stopped"):
         await starting
@@ -133,28 +133,28 @@ async def test_a_bot_that_is_stopped_while_its_image_comes_never_runs(
 
 
 @pytest.mark.long
-async def test_why_a_pull_failed_long_ago_is_not_the_reason_of_the_next_bot(
+async def test_next_bot_does_not_get_error_of_old_pull(
     docker_harness: DockerHarness, registry: Registry
 ) -> None:
     tag = secrets.token_hex(4)
     image = f"{registry.address}/bot:{tag}"
-    backend = await docker_harness.control_plane()
+    backend = await docker_harness.open_backend()
     container_id = await backend.ensure(pulled_spec(image), timeout_s=TIMEOUT_S)
     registry.gate.hold(after_bytes=0)
     with pytest.raises(BudgetExhausted):
-        await backend.start(order(docker_harness, container_id, FIRST), timeout_s=3)
+        await backend.start(start_request(docker_harness, container_id, FIRST), timeout_s=3)
     (puller,) = pullers()
-    assert os.getsid(puller) == puller, "or Ctrl-C would end it with us"
+    assert os.getsid(puller) == puller, "otherwise Ctrl-C would end the pull"
     await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
     registry.gate.release()
     await eventually(lambda: not pullers(), within_s=60)
     assert publish(docker_harness.dockerd, registry, tag, PROGRAM, mb=1) == image
-    await backend.start(order(docker_harness, container_id, SECOND), timeout_s=60)
+    await backend.start(start_request(docker_harness, container_id, SECOND), timeout_s=60)
     await eventually(lambda: docker_harness.runs(SECOND))
 
 
 def pullers() -> list[int]:
-    """A dead one that nobody has waited for is there still, but has lost its command line."""
+    """Return the running pullers; an unreaped one has no command line."""
     ours = [each.as_dict(["pid", "cmdline"]) for each in psutil.Process().children()]
     return [each["pid"] for each in ours if "docker.puller" in " ".join(each["cmdline"] or ())]
 
@@ -166,14 +166,14 @@ def begin_start(
         "folder": str(harness.config().folder),
         "host": harness.dockerd.host,
     }
-    told = {
+    job = {
         "config": config,
         "container_id": container_id,
         "assignment_id": FIRST,
         "environment": dict(environment),
     }
-    program = Path(__file__).with_name("dying_docker.py")
-    return subprocess.Popen([sys.executable, str(program), json.dumps(told)])
+    program = Path(__file__).with_name("killed_docker_start.py")
+    return subprocess.Popen([sys.executable, str(program), json.dumps(job)])
 
 
 async def started(
@@ -181,8 +181,8 @@ async def started(
 ) -> None:
     for _ in range(20):
         try:
-            await backend.start(order(harness, container_id, FIRST), timeout_s=TIMEOUT_S)
+            await backend.start(start_request(harness, container_id, FIRST), timeout_s=TIMEOUT_S)
             break
-        except BudgetExhausted as spent:
-            await asyncio.sleep(spent.retry_after_s)
+        except BudgetExhausted as exhausted:
+            await asyncio.sleep(exhausted.retry_after_s)
     await eventually(lambda: harness.runs(FIRST))

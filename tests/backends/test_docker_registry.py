@@ -1,4 +1,4 @@
-"""A registry that wants to know who asks, as those of companies do."""
+"""Pulls from a private registry."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 from botpool.domain.errors import BackendRefused
 from botpool.domain.ids import AssignmentId
 from tests.backends.docker_harness import DockerHarness
-from tests.backends.harness import SPEC, TIMEOUT_S, eventually, order
+from tests.backends.harness import SPEC, TIMEOUT_S, eventually, start_request
 from tests.support.docker_host import publish
 from tests.support.dockerd import Dockerd
 from tests.support.registry import PASSWORD, USER, Registry, encoded
@@ -41,7 +41,7 @@ def image(dockerd: Dockerd, private: Registry) -> str:
 
 @pytest.fixture(autouse=True)
 def helpers(tmp_path: Path, private: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that knows this registry, on the path as `docker-credential-known`."""
+    """Install a credential helper for the registry as `docker-credential-known`."""
     program = tmp_path / "bin" / "docker-credential-known"
     program.parent.mkdir()
     program.write_text(HELPER)
@@ -56,12 +56,12 @@ def log_in(folder: Path, config: Any) -> None:
 
 
 async def start(harness: DockerHarness, image: str) -> None:
-    backend = await harness.control_plane()
+    backend = await harness.open_backend()
     container_id = await backend.ensure(replace(SPEC, image=image), timeout_s=TIMEOUT_S)
-    await backend.start(order(harness, container_id, FIRST), timeout_s=60)
+    await backend.start(start_request(harness, container_id, FIRST), timeout_s=60)
 
 
-async def test_what_docker_login_wrote_opens_the_registry(
+async def test_docker_login_authorizes_pull(
     docker_harness: DockerHarness, private: Registry, image: str, tmp_path: Path
 ) -> None:
     log_in(tmp_path, {"auths": {private.address: {"auth": encoded(USER, PASSWORD)}}})
@@ -70,7 +70,7 @@ async def test_what_docker_login_wrote_opens_the_registry(
 
 
 @pytest.mark.long
-async def test_a_credential_helper_opens_the_registry(
+async def test_credential_helper_authorizes_pull(
     docker_harness: DockerHarness, private: Registry, image: str, tmp_path: Path
 ) -> None:
     log_in(tmp_path, {"credHelpers": {private.address: "known"}, "auths": {private.address: {}}})
@@ -79,7 +79,7 @@ async def test_a_credential_helper_opens_the_registry(
 
 
 @pytest.mark.parametrize("password", [None, pytest.param("guess", marks=pytest.mark.long)])
-async def test_whom_the_registry_does_not_know_it_refuses(
+async def test_pull_without_valid_credentials_is_refused(
     docker_harness: DockerHarness,
     private: Registry,
     image: str,

@@ -1,4 +1,4 @@
-"""A daemon that is reached by TCP and TLS, as far-away ones are; its disk is small."""
+"""A daemon over TCP with TLS and with a small disk."""
 
 import secrets
 import socket
@@ -15,9 +15,9 @@ from botpool.backends.protocol import StartRequest
 from botpool.domain.errors import BackendRefused, BackendUnavailable
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
-from tests.backends.authority import Authority
-from tests.backends.docker_harness import Witnesses
-from tests.backends.harness import SPEC, TIMEOUT_S, eventually, look, output, seen_down
+from tests.backends.certificate_authority import CertificateAuthority
+from tests.backends.docker_harness import RunReceiver
+from tests.backends.harness import SPEC, TIMEOUT_S, eventually, observe, output, wait_until_down
 from tests.support.components import missing
 from tests.support.docker_host import COMPONENT, prepare, publish
 from tests.support.dockerd import CannotRun, Dockerd
@@ -25,25 +25,25 @@ from tests.support.registry import Registry
 
 FIRST = AssignmentId(11)
 DISK_MB = 64
-"""Room for one image, and not for a second one of that size."""
+"""Enough for one image, but not for two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
     host: str
     certificates: Path
-    """Those of a user."""
+    """The certificates of a client."""
 
 
 @pytest.fixture(scope="module")
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remote]:
     folder = tmp_path_factory.mktemp("remote")
-    authority = Authority(folder / "authority")
-    its_own = authority.issue(folder / "daemon")
+    authority = CertificateAuthority(folder / "authority")
+    daemon_certificates = authority.issue(folder / "daemon")
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         host = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     names = {"cacert": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
-    options = [f"--tls{option}={its_own / name}" for option, name in names.items()]
+    options = [f"--tls{option}={daemon_certificates / name}" for option, name in names.items()]
     disk = folder / "disk"
     with ExitStack() as stack:
         mount_small(disk)
@@ -70,7 +70,7 @@ def mount_small(disk: Path) -> None:
 async def backend(
     remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[DockerBackend]:
-    """Told of its daemon by the environment alone, as Docker's own command is."""
+    """A backend that gets its daemon from the environment."""
     monkeypatch.setenv("DOCKER_HOST", remote.host)
     trust(monkeypatch, remote.certificates)
     backend = DockerBackend(
@@ -91,7 +91,7 @@ def trust(monkeypatch: pytest.MonkeyPatch, certificates: Path) -> None:
     monkeypatch.setenv("DOCKER_CERT_PATH", str(certificates))
 
 
-def order(container_id: ContainerId, **environment: str) -> StartRequest:
+def start_request(container_id: ContainerId, **environment: str) -> StartRequest:
     return StartRequest(
         container_id=container_id,
         assignment_id=FIRST,
@@ -100,21 +100,21 @@ def order(container_id: ContainerId, **environment: str) -> StartRequest:
     )
 
 
-async def test_a_bot_runs_and_ends_at_a_daemon_reached_by_tls(backend: DockerBackend) -> None:
+async def test_bot_runs_at_daemon_with_tls(backend: DockerBackend) -> None:
     assert (await backend.check(timeout_s=TIMEOUT_S)).ok
     container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
-    with closing(Witnesses()) as witnesses:
-        told = {"PROGRAM": "print 3", "ASSIGNMENT": str(FIRST), "WITNESS": witnesses.url}
-        await backend.start(order(container_id, **told), timeout_s=TIMEOUT_S)
-        await eventually(lambda: witnesses.heard[str(FIRST)], within_s=60)
-    assert (await look(backend, container_id)).state is ContainerState.RUNNING
+    with closing(RunReceiver()) as receiver:
+        job = {"PROGRAM": "print 3", "ASSIGNMENT": str(FIRST), "REPORT_TO": receiver.url}
+        await backend.start(start_request(container_id, **job), timeout_s=TIMEOUT_S)
+        await eventually(lambda: receiver.runs[str(FIRST)], within_s=60)
+    assert (await observe(backend, container_id)).state is ContainerState.RUNNING
     await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
-    await seen_down(backend, container_id)
+    await wait_until_down(backend, container_id)
     assert await output(backend, container_id, FIRST) == b"line 1\nline 2\nline 3\n"
     await backend.delete(container_id, timeout_s=TIMEOUT_S)
 
 
-async def test_a_full_disk_is_the_reason(
+async def test_full_disk_of_daemon_is_refused(
     backend: DockerBackend, dockerd: Dockerd, registry: Registry
 ) -> None:
     program = Path(__file__).with_name("container_program.py")
@@ -122,11 +122,11 @@ async def test_a_full_disk_is_the_reason(
     image = publish(dockerd, registry, tag, program, mb=DISK_MB, is_hollow=True)
     container_id = await backend.ensure(replace(SPEC, image=image), timeout_s=TIMEOUT_S)
     with pytest.raises(BackendRefused, match="Docker's disk is full"):
-        await backend.start(order(container_id), timeout_s=60)
+        await backend.start(start_request(container_id), timeout_s=60)
     await backend.delete(container_id, timeout_s=TIMEOUT_S)
 
 
-async def test_without_certificates_nothing_is_believed(
+async def test_connection_without_tls_is_unavailable(
     backend: DockerBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DOCKER_TLS_VERIFY")
@@ -135,32 +135,32 @@ async def test_without_certificates_nothing_is_believed(
 
 
 @pytest.mark.parametrize(
-    ("strangers", "said"),
+    ("foreign_files", "message"),
     [
-        # Docker hangs up, and its reason may be lost on the way.
+        # Docker closes the connection, and its reason may be lost.
         (("cert.pem", "key.pem"), None),
         (("ca.pem",), "certificate verify failed"),
     ],
 )
-async def test_only_certificates_of_one_authority_meet(
+async def test_certificates_of_another_authority_are_rejected(
     backend: DockerBackend,
     remote: Remote,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    strangers: tuple[str, ...],
-    said: str | None,
+    foreign_files: tuple[str, ...],
+    message: str | None,
 ) -> None:
-    """The daemon believes no stranger, and we believe no daemon that a stranger speaks for."""
-    mixed = Authority(tmp_path / "authority").issue(tmp_path / "certificates")
+    """Neither side accepts a certificate of another authority."""
+    mixed = CertificateAuthority(tmp_path / "authority").issue(tmp_path / "certificates")
     for path in remote.certificates.iterdir():
-        if path.name not in strangers:
+        if path.name not in foreign_files:
             (mixed / path.name).write_bytes(path.read_bytes())
     trust(monkeypatch, mixed)
-    with pytest.raises(BackendUnavailable, match=said):
+    with pytest.raises(BackendUnavailable, match=message):
         await backend.check(timeout_s=TIMEOUT_S)
 
 
-async def test_certificates_that_are_not_there_are_named(
+async def test_missing_certificates_are_named(
     backend: DockerBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trust(monkeypatch, tmp_path / "nowhere")

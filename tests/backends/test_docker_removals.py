@@ -1,4 +1,4 @@
-"""Removals that Docker did not bring to an end, and renames that they cross."""
+"""Failed removals of containers, and removals during a rename."""
 
 import threading
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ import pytest
 from aiodocker import DockerError
 from aiodocker.docker import DockerContainer
 
-from botpool.backends.docker.places import Draft, Kind
-from botpool.backends.docker.vacancy import IMAGE as VACANT
+from botpool.backends.docker.placeholder_image import IMAGE as PLACEHOLDER_IMAGE
+from botpool.backends.docker.slot_containers import ContainerDraft, ContainerKind
 from botpool.domain.errors import BackendUnavailable, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
 from tests.backends.docker_harness import DockerHarness
-from tests.backends.harness import SPEC, TIMEOUT_S, look, order
+from tests.backends.harness import SPEC, TIMEOUT_S, observe, start_request
 
 SOON_S = 5.0
 ATTEMPTS = 100
@@ -25,32 +25,36 @@ FIRST, SECOND = AssignmentId(11), AssignmentId(12)
 
 
 @contextmanager
-def files_put_back(folder: Path) -> Iterator[None]:
-    """As by a rename, which writes into the folder while Docker empties it."""
+def files_recreated(folder: Path) -> Iterator[None]:
+    """Write into the folder while Docker removes it, as a rename does."""
     is_over = threading.Event()
 
-    def put() -> None:
+    def write() -> None:
         number = 0
         with suppress(FileNotFoundError):
             while not is_over.is_set():
                 (folder / str(number)).touch()
                 number += 1
 
-    thread = threading.Thread(target=put)
+    thread = threading.Thread(target=write)
     thread.start()
     yield
     is_over.set()
     thread.join()
 
 
-def remove_halfway(harness: DockerHarness, kind: Kind, number: int, name: str) -> None:
-    """What stands there under that name, and Docker shows as being removed for ever."""
+def fail_removal(harness: DockerHarness, kind: ContainerKind, number: int, name: str) -> None:
+    """Create a container whose removal fails, so that Docker shows it as `removing` for ever."""
     dockerd = harness.dockerd
-    draft = Draft(kind=kind, assignment_id=AssignmentId(number), spec=SPEC)
-    body = {"Image": VACANT, "Cmd": ["x"], "Labels": dict(draft.labels(harness.installation()))}
+    draft = ContainerDraft(kind=kind, assignment_id=AssignmentId(number), spec=SPEC)
+    body = {
+        "Image": PLACEHOLDER_IMAGE,
+        "Cmd": ["x"],
+        "Labels": dict(draft.labels(harness.installation())),
+    }
     for _ in range(ATTEMPTS):
         docker_id = dockerd.ask("POST", "/containers/create", body, name=name)["Id"]
-        with files_put_back(dockerd.directory / "data" / "containers" / docker_id):
+        with files_recreated(dockerd.directory / "data" / "containers" / docker_id):
             status, _said = dockerd.request("DELETE", f"/containers/{docker_id}")
         if status == 500:
             break
@@ -63,72 +67,70 @@ def names(harness: DockerHarness) -> list[str]:
     return [name for each in harness.containers() for name in each["Names"]]
 
 
-async def place_removed_halfway(harness: DockerHarness) -> ContainerId:
-    """The place's own name is taken by what is not there any more; its fence stands beside."""
-    backend = await harness.control_plane()
+async def slot_with_failed_removal(harness: DockerHarness) -> ContainerId:
+    """A slot whose name is taken by a failed removal, with its fence in another container."""
+    backend = await harness.open_backend()
     container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
     await backend.delete(container_id, timeout_s=TIMEOUT_S)
     await harness.duplicate(container_id)
-    remove_halfway(harness, Kind.BOT, FIRST, container_id)
+    fail_removal(harness, ContainerKind.BOT, FIRST, container_id)
     return container_id
 
 
 @pytest.mark.parametrize("act", ["stop", "start", "ensure"])
-async def test_what_was_removed_halfway_blocks_nobody(
-    docker_harness: DockerHarness, act: str
-) -> None:
-    container_id = await place_removed_halfway(docker_harness)
-    backend = await docker_harness.control_plane()
+async def test_failed_removal_does_not_block_calls(docker_harness: DockerHarness, act: str) -> None:
+    container_id = await slot_with_failed_removal(docker_harness)
+    backend = await docker_harness.open_backend()
     if act == "stop":
         await backend.stop(container_id, SECOND, timeout_s=SOON_S)
     elif act == "start":
-        await backend.start(order(docker_harness, container_id, SECOND), timeout_s=SOON_S)
+        await backend.start(start_request(docker_harness, container_id, SECOND), timeout_s=SOON_S)
     else:
         assert await backend.ensure(SPEC, timeout_s=SOON_S) == container_id
     assert names(docker_harness) == [f"/{container_id}"]
 
 
-async def test_what_was_deleted_halfway_is_deleted(docker_harness: DockerHarness) -> None:
-    container_id = await place_removed_halfway(docker_harness)
-    backend = await docker_harness.control_plane()
+async def test_delete_finishes_failed_removal(docker_harness: DockerHarness) -> None:
+    container_id = await slot_with_failed_removal(docker_harness)
+    backend = await docker_harness.open_backend()
     await backend.delete(container_id, timeout_s=TIMEOUT_S)
     assert not docker_harness.containers()
 
 
-async def test_a_place_of_which_only_that_is_left_is_made_again(
+async def test_ensure_creates_container_after_failed_removal(
     docker_harness: DockerHarness,
 ) -> None:
-    backend = await docker_harness.control_plane()
+    backend = await docker_harness.open_backend()
     container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
     await backend.delete(container_id, timeout_s=TIMEOUT_S)
-    remove_halfway(docker_harness, Kind.VACANT, 0, container_id)
+    fail_removal(docker_harness, ContainerKind.PLACEHOLDER, 0, container_id)
     assert await backend.ensure(SPEC, timeout_s=SOON_S) == container_id
-    assert (await look(backend, container_id)).state is ContainerState.STOPPED
+    assert (await observe(backend, container_id)).state is ContainerState.STOPPED
 
 
-async def test_docker_says_why_it_cannot_remove_it(docker_harness: DockerHarness) -> None:
-    await place_removed_halfway(docker_harness)
-    backend = await docker_harness.control_plane()
-    said = "unable to remove filesystem: input/output error"
+async def test_error_of_failed_removal_is_reported(docker_harness: DockerHarness) -> None:
+    await slot_with_failed_removal(docker_harness)
+    backend = await docker_harness.open_backend()
+    message = "unable to remove filesystem: input/output error"
     with (
-        mock.patch.object(DockerContainer, "delete", side_effect=DockerError(500, said)),
+        mock.patch.object(DockerContainer, "delete", side_effect=DockerError(500, message)),
         pytest.raises(BackendUnavailable, match="input/output error"),
     ):
         await backend.ensure(SPEC, timeout_s=SOON_S)
 
 
-async def test_a_start_whose_container_a_stop_removes_while_it_is_renamed_was_stopped(
+async def test_stop_during_rename_supersedes_the_start(
     docker_harness: DockerHarness,
 ) -> None:
-    backend, replica = await docker_harness.control_plane(), await docker_harness.control_plane()
+    backend, replica = await docker_harness.open_backend(), await docker_harness.open_backend()
     container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
     rename = DockerContainer.rename
-    crossed = []
+    removed = []
 
     async def loses_its_folder(container: DockerContainer, name: str) -> Any:
-        if crossed:
+        if removed:
             return await rename(container, name)
-        crossed.append(container)
+        removed.append(container)
         await replica.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
         raise DockerError(500, "open .tmp-config.v2.json2221245850: no such file or directory")
 
@@ -136,15 +138,15 @@ async def test_a_start_whose_container_a_stop_removes_while_it_is_renamed_was_st
         mock.patch.object(DockerContainer, "rename", loses_its_folder),
         pytest.raises(StartSuperseded, match="was stopped"),
     ):
-        await backend.start(order(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S)
-    assert crossed
+        await backend.start(start_request(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S)
+    assert removed
     assert names(docker_harness) == [f"/{container_id}"]
 
 
-async def test_a_name_that_docker_cannot_write_down_is_its_trouble(
+async def test_failed_rename_is_unavailable(
     docker_harness: DockerHarness,
 ) -> None:
-    backend = await docker_harness.control_plane()
+    backend = await docker_harness.open_backend()
     container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
     with (
         mock.patch.object(DockerContainer, "rename", side_effect=DockerError(500, "disk error")),

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from botpool.backends.process.directory import Directory
+from botpool.backends.process.container_directory import ContainerDirectory
 from botpool.backends.process.nursery import Nursery
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.observation import ContainerState
@@ -17,11 +17,11 @@ from tests.backends.harness import (
     SPEC,
     TIMEOUT_S,
     eventually,
-    look,
-    order,
-    running,
-    seen,
-    seen_down,
+    observe,
+    start_and_wait,
+    start_request,
+    wait_for_state,
+    wait_until_down,
 )
 from tests.backends.process_harness import ProcessHarness
 
@@ -36,27 +36,27 @@ def nurseries() -> list[psutil.Process]:
 
 
 async def test_launchers_come_from_one_interpreter(process_harness: ProcessHarness) -> None:
-    backend = await process_harness.control_plane()
-    assert not nurseries(), "made when it is needed"
-    container_id = await running(process_harness, backend, FIRST)
+    backend = await process_harness.open_backend()
+    assert not nurseries(), "created when it is needed"
+    container_id = await start_and_wait(process_harness, backend, FIRST)
     (nursery,) = nurseries()
     await stop(backend, container_id, FIRST)
-    await running(process_harness, backend, SECOND)
+    await start_and_wait(process_harness, backend, SECOND)
     assert nurseries() == [nursery]
 
 
 async def test_runs_outlive_it_and_the_next_start_makes_another(
     process_harness: ProcessHarness,
 ) -> None:
-    backend = await process_harness.control_plane()
-    container_id = await running(process_harness, backend, FIRST)
+    backend = await process_harness.open_backend()
+    container_id = await start_and_wait(process_harness, backend, FIRST)
     (killed,) = nurseries()
     killed.kill()
     await eventually(lambda: not killed.is_running() or killed.status() == psutil.STATUS_ZOMBIE)
-    assert (await look(backend, container_id)).state is ContainerState.RUNNING
+    assert (await observe(backend, container_id)).state is ContainerState.RUNNING
     await stop(backend, container_id, FIRST)
-    assert (await look(backend, container_id)).exit_code == 143
-    await running(process_harness, backend, SECOND)
+    assert (await observe(backend, container_id)).exit_code == 143
+    await start_and_wait(process_harness, backend, SECOND)
     (nursery,) = nurseries()
     assert nursery != killed
 
@@ -64,38 +64,38 @@ async def test_runs_outlive_it_and_the_next_start_makes_another(
 async def test_a_start_that_it_takes_to_its_grave_is_no_evidence(
     process_harness: ProcessHarness,
 ) -> None:
-    backend = await process_harness.control_plane()
-    container_id = await running(process_harness, backend, FIRST)
+    backend = await process_harness.open_backend()
+    container_id = await start_and_wait(process_harness, backend, FIRST)
     await stop(backend, container_id, FIRST)
     (nursery,) = nurseries()
     nursery.suspend()
-    wanted = order(process_harness, container_id, SECOND)
-    starting = asyncio.create_task(backend.start(wanted, timeout_s=TIMEOUT_S))
+    request = start_request(process_harness, container_id, SECOND)
+    starting = asyncio.create_task(backend.start(request, timeout_s=TIMEOUT_S))
     await asyncio.sleep(0.05)
     nursery.kill()
     with pytest.raises(BackendUnavailable):
         await starting
-    await backend.start(wanted, timeout_s=TIMEOUT_S)
-    await seen(backend, container_id, ContainerState.RUNNING)
+    await backend.start(request, timeout_s=TIMEOUT_S)
+    await wait_for_state(backend, container_id, ContainerState.RUNNING)
 
 
 async def test_it_ends_with_its_control_plane_and_leaves_runs_alone(
     process_harness: ProcessHarness,
 ) -> None:
-    backend = await process_harness.control_plane()
-    container_id = await running(process_harness, backend, FIRST)
+    backend = await process_harness.open_backend()
+    container_id = await start_and_wait(process_harness, backend, FIRST)
     (nursery,) = nurseries()
     await backend.close()
     assert not nursery.is_running()
-    successor = await process_harness.control_plane()
-    assert (await look(successor, container_id)).state is ContainerState.RUNNING
+    successor = await process_harness.open_backend()
+    assert (await observe(successor, container_id)).state is ContainerState.RUNNING
 
 
 async def test_a_launcher_has_nothing_of_it(process_harness: ProcessHarness) -> None:
     """Neither its socket, which would outlive it, nor its session; and its folder tells whose."""
-    backend = await process_harness.control_plane()
-    container_id = await running(process_harness, backend, FIRST)
-    run = Directory(str(process_harness.root), container_id).run()
+    backend = await process_harness.open_backend()
+    container_id = await start_and_wait(process_harness, backend, FIRST)
+    run = ContainerDirectory(str(process_harness.root), container_id).last_run()
     assert run is not None
     opened = [str(each.readlink()) for each in Path(f"/proc/{run.pid}/fd").iterdir()]
     assert not [name for name in opened if name.startswith("socket:")]
@@ -104,15 +104,17 @@ async def test_a_launcher_has_nothing_of_it(process_harness: ProcessHarness) -> 
 
 
 async def test_many_starts_at_once(process_harness: ProcessHarness) -> None:
-    backend = await process_harness.control_plane()
+    backend = await process_harness.open_backend()
     names = [f"pool-teams-{number:03}" for number in range(1, 41)]
-    made = [await ensure(backend, replace(SPEC, name=name)) for name in names]
-    orders = [order(process_harness, each, number) for number, each in enumerate(made, start=1)]
+    created = [await ensure(backend, replace(SPEC, name=name)) for name in names]
+    orders = [
+        start_request(process_harness, each, number) for number, each in enumerate(created, start=1)
+    ]
     await asyncio.gather(*(backend.start(each, timeout_s=TIMEOUT_S) for each in orders))
-    for number, each in enumerate(made, start=1):
-        assert (await look(backend, each)).assignment_id == number
+    for number, each in enumerate(created, start=1):
+        assert (await observe(backend, each)).assignment_id == number
         await stop(backend, each, number)
-        await seen_down(backend, each)
+        await wait_until_down(backend, each)
 
 
 async def test_one_that_takes_no_orders_holds_up_nobody(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from botpool.backends.docker import DockerBackend
 from botpool.backends.docker.daemon import Daemon
 from botpool.backends.process import ProcessBackend
 from botpool.backends.process import backend as process_backend
-from botpool.backends.process.start import launch
+from botpool.backends.process.launch import launch
 from botpool.cli.server_process import run
 from botpool.domain.policy import Policy
 from botpool.settings import Settings

@@ -55,14 +55,14 @@ class Registry:
                 [program, "serve", str(config)], stdout=log, stderr=log
             )
         _await_port(port)
-        self.image_gate = Gate(port)
-        self.address = f"127.0.0.1:{self.image_gate.port}"
+        self.gate = Gate(port)
+        self.address = f"127.0.0.1:{self.gate.port}"
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.image_gate.close()
+        self.gate.close()
         self._process.terminate()
         self._process.wait()
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -22,7 +22,7 @@ import httpx
 import psutil
 import psycopg
 
-from botpool.backends.process import ProcessBackend, locks
+from botpool.backends.process import ProcessBackend, run_lock
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
 
 COMMAND = str(Path(sys.executable).with_name("botpool"))
@@ -114,7 +114,7 @@ class Installation:
     def running(self) -> set[str]:
         """The containers in which something runs, by the kernel's locks."""
         found = self._containers.glob("[!.]*/run.lock")  # hidden: half made, and gone in a moment
-        return {lock.parent.name for lock in found if locks.is_held(str(lock))}
+        return {lock.parent.name for lock in found if run_lock.is_held(str(lock))}
 
     def running_programs(self) -> set[str]:
         """The containers whose program runs beside its launcher, by the kernel's processes."""

@@ -1,1 +1,1 @@
-"""Where containers run. One Protocol (`protocol.py`), one conformance suite (`tests/backends`)."""
+"""Backends run containers. All implement `protocol.py` and pass the suite in `tests/backends`."""

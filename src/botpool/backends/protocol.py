@@ -1,16 +1,15 @@
-"""The whole seam between the engine and a backend.
+"""The interface between the engine and a backend.
 
-Rules that every backend keeps, so that the engine may repeat any call after a crash:
+Every backend keeps these rules, so that the engine can repeat any call after a crash:
 
-- Every call is idempotent and ends within the timeout it was given.
-- A failure is one of four: `ContainerGone` (the backend says 404), `BackendRefused` (set-up is
-  wrong), `StartSuperseded` (the start is out of date) or `BackendUnavailable` (no evidence; as
-  `BudgetExhausted` it says when to come again).
-- `start` never runs one assignment twice, and never runs an assignment that was stopped.
-- `stop` covers a start that is still under way: once it was called for an assignment, a start of
-  that assignment that arrives later does not leave a container running, where the backend allows
-  it; the docs of each backend name what it cannot fence.
-- Containers carry the installation's id. What carries another's, or none, is not ours.
+- Every call is idempotent and ends within its timeout.
+- A failure is `ContainerGone` (the backend answers 404), `BackendRefused` (a setting is wrong),
+  `StartSuperseded` (the start is out of date) or `BackendUnavailable` (no evidence of anything).
+  `BudgetExhausted`, a kind of `BackendUnavailable`, says when to retry.
+- `start` never runs an assignment twice, and never runs a stopped assignment.
+- `stop` also covers a start in progress: after a stop of an assignment, a late start of it leaves
+  no container running. The docs of each backend name the exceptions that it cannot prevent.
+- Containers carry the installation's id. A backend touches no container with another id or none.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from botpool.domain.observation import DeploymentState, Observation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSpec:
-    """The image_host that a slot wants to have."""
+    """The container that a slot needs."""
 
     name: str
     pool_name: str
@@ -35,7 +34,7 @@ class ContainerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRequest:
-    """One start: which container, for whom, with what in its environment."""
+    """One start of a container for an assignment."""
 
     container_id: ContainerId
     assignment_id: AssignmentId
@@ -45,7 +44,7 @@ class StartRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedContainer:
-    """A container of this installation at the backend."""
+    """A container of this installation."""
 
     container_id: ContainerId
     name: str
@@ -58,50 +57,49 @@ class Health:
 
 
 class RequestPurpose(Enum):
-    """What a request to a backend is for, the most urgent first."""
+    """The purpose of requests to a backend, most urgent first."""
 
     STOP = auto()
     OBSERVE = auto()
     START = auto()
     CREATE = auto()
-    """Containers that no bot waits in: whoever has one already starts first."""
+    """Creating and deleting containers. Starts go first, because bots wait for them."""
     DESCRIPTION = auto()
 
 
 class RequestBudget(Protocol):
-    """How many requests a backend takes, shared by all replicas."""
+    """The number of requests that a backend accepts, shared by all replicas."""
 
     async def take(self, purpose: RequestPurpose, requests: int) -> None:
-        """Take so many at once, or none: then `BudgetExhausted`. Less urgent purposes get less."""
+        """Take all requests or none (`BudgetExhausted`). Less urgent purposes get less."""
 
     async def pause(self, seconds: float) -> None:
-        """The backend asked to be left alone: nobody gets anything before then."""
+        """Stop all requests for some time, because the backend asked for it."""
 
 
 class Backend(Protocol):
     name: str
     image_host: str
-    """Where its images are kept: what was pulled there once need not be pulled again."""
+    """The host that keeps pulled images; an image needs one pull per host."""
     status_lag_s: float
-    """How long the backend may go on showing a state that is over."""
+    """How long the backend may report an old state."""
     concurrent_starts: int | None
-    """How many deployments may be under way at once; None where there is no limit."""
+    """The limit of concurrent deployments; None for no limit."""
     has_descriptions: bool
-    """Whether `describe` shows anything to anybody."""
+    """Whether `describe` has a visible effect."""
 
     async def open(self) -> None: ...
 
     async def close(self) -> None:
-        """Let go of what this process holds; containers go on running."""
+        """Release the resources of this process; containers keep running."""
 
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
-        """The stopped container of that name: found by name and mark (the oldest), else made.
+        """Return a stopped container: the oldest with this name and our mark, or a new one.
 
-        One found running is stopped, and seen stopped, before it is handed out: until then
-        `StillRunning`.
+        A running container is stopped first. Raises `StillRunning` until its stop is confirmed.
         """
 
-    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
+    async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         """Write the environment and start the container, at most once for each assignment.
 
         `BackendRefused` means that this call started nothing.
@@ -110,33 +108,33 @@ class Backend(Protocol):
     async def deployment(
         self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float
     ) -> DeploymentState | None:
-        """How a start stands that `look` does not show under way; None if the backend lost it."""
+        """Return the state of a deployment that `observe` does not report; None if unknown."""
 
     async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
-        """Look at many containers at once. One that the backend says is gone is GONE.
+        """Observe many containers. A container that the backend does not know is GONE.
 
-        A container whose deployment is under way carries it, and is not shown as ended.
+        A container with an active deployment reports it, and is never reported as ended.
         """
 
     async def stop(
         self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
     ) -> None:
-        """Cancel the start under way, then ask the container to end, then make it.
+        """Cancel the active deployment, ask the container to stop, then kill it.
 
-        With an assignment, that one can never run here again. It may return before the container
-        has ended: only a look confirms.
+        A stopped assignment can never run in this container again. The call may return before the
+        container has stopped: only an observation confirms the stop.
         """
 
     async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
-        """Remove the container. Already gone is done."""
+        """Remove the container. A container that is already gone is no error."""
 
     async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
-        """Every container that carries this installation's mark."""
+        """Return every container with this installation's mark."""
 
     async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
-        """Show the slot's state in the backend's own page. Best effort."""
+        """Show the slot's state in the backend's own user interface. Best effort."""
 
     def logs(
         self,
@@ -146,10 +144,10 @@ class Backend(Protocol):
         tail: int | None,
         follow: bool,
     ) -> AsyncIterator[bytes]:
-        """Output of that assignment's run; nothing when it is no longer kept."""
+        """Yield the output of the assignment's run; nothing if it is no longer kept."""
 
     def changes(self) -> AsyncIterator[ContainerId]:
-        """Hints that a container changed. May miss and repeat; never evidence by itself."""
+        """Yield hints that a container changed. Hints may be missed or repeated."""
 
     async def check(self, *, timeout_s: float) -> Health:
-        """Does the backend answer, and is the set-up right?"""
+        """Check that the backend answers and that the settings are right."""

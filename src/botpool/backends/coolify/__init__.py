@@ -1,13 +1,13 @@
 """The Coolify backend: each container is an application of build pack `dockerimage`.
 
-The backend holds the fences itself, in the application's environment (`fence.py`), so that they
-hold across replicas and restarts. What no fence can catch, because Coolify takes no condition with
-a request:
+The fences are stored in the application's environment (`fence.py`), so they hold across replicas
+and restarts. Coolify accepts no conditions with a request, so two late effects cannot be prevented:
 
-- a stop that was sent by a replica which then froze, and that arrives after the hand-over, stops
-  the next bot's container. The next look shows it exited, and the bot fails as `container_exited`;
-- a start whose request Coolify takes up only after the next call has looked for its deployment is
-  issued a second time. Coolify itself refuses the second while the first is queued or in progress.
+- A replica sends a stop, then freezes. If the stop arrives after the hand-over, it stops the next
+  bot's container. The next observation shows the container as exited, and the bot fails with
+  `container_exited`.
+- Coolify registers a start only after the next call has looked for its deployment, so the call
+  starts again. Coolify rejects the second start while the first is queued or in progress.
 """
 
 from botpool.backends.coolify.backend import CoolifyBackend

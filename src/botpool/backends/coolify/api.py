@@ -1,4 +1,4 @@
-"""Coolify's calls, typed, on behalf of one errand. One method is one request."""
+"""The typed calls of Coolify's API on behalf of one operation. One method sends one request."""
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
@@ -6,203 +6,208 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from botpool.backends.coolify import answers, refusals
-from botpool.backends.coolify.answers import Application, Deployment, Started, Variable
-from botpool.backends.coolify.connection import Ability, Answer, Call, Connection, ServerFault
-from botpool.backends.coolify.errand import Errand
+from botpool.backends.coolify import error_messages, responses
+from botpool.backends.coolify.connection import Ability, Call, Connection, Response, ServerError
+from botpool.backends.coolify.operation import Operation
+from botpool.backends.coolify.responses import Application, Deployment, StartResponse, Variable
 from botpool.backends.protocol import RequestPurpose
 from botpool.domain.errors import BackendUnavailable, ContainerGone
 from botpool.domain.ids import ContainerId, DeploymentId
 
 _VERSION = re.compile(r"v?\d[\w.+-]{0,39}")
 _RECENT = "5"
-"""How many deployments of an application are looked at: one start makes one."""
+"""How many deployments of an application are read: one start creates one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
     connection: Connection
-    errand: Errand
+    operation: Operation
 
-    def serving(self, purpose: RequestPurpose) -> "Api":
-        """The same errand, from here on for another purpose."""
-        return Api(connection=self.connection, errand=replace(self.errand, purpose=purpose))
+    def with_purpose(self, purpose: RequestPurpose) -> "Api":
+        """Continue the same operation for another purpose."""
+        return replace(self, operation=replace(self.operation, purpose=purpose))
 
-    async def pay(self, requests: int) -> None:
-        """Take so many requests from the budget, or none."""
-        await self.connection.budget.take(self.errand.purpose, requests)
+    async def reserve(self, requests: int) -> None:
+        """Take requests from the budget, all or none."""
+        await self.connection.budget.take(self.operation.purpose, requests)
 
-    async def pay_more(self, requests: int) -> None:
-        """Take requests that were not foreseen. What has begun is finished before others begin."""
+    async def reserve_more(self, requests: int) -> None:
+        """Take unforeseen requests with the highest priority, so that the operation can finish."""
         await self.connection.budget.take(RequestPurpose.STOP, requests)
 
     async def list_tagged(self, tag: str) -> Sequence[Application]:
-        answer = await self._read("/applications", tag=tag)
-        content = answers.sequence(self._done(answer), "a list of applications")
-        return [answers.application(item) for item in content]
+        content = self._content(await self._read("/applications", tag=tag))
+        listed = responses.parse_list(content, "a list of applications")
+        return list(map(responses.parse_application, listed))
 
     async def application(self, uuid: ContainerId) -> Application:
-        answer = await self._read(f"/applications/{_quoted(uuid)}")
-        return answers.application(self._done(answer, of=uuid))
+        response = await self._read(f"/applications/{_quoted(uuid)}")
+        return responses.parse_application(self._content(response, application=uuid))
 
     async def create(self, fields: Mapping[str, Any], *, pool: str) -> ContainerId:
         path = "/applications/dockerimage"
-        answer = await self._write("POST", path, fields)
-        self._require_accepted(answer, pool, topic=path)
-        return ContainerId(answers.text(self._done(answer), "uuid", "a new application"))
+        response = await self._write("POST", path, fields)
+        self._require_accepted(response, pool, topic=path)
+        return ContainerId(responses.parse_uuid(self._content(response), "a new application"))
 
     async def update(
         self, uuid: ContainerId, fields: Mapping[str, Any], *, pool: str = "<name>"
     ) -> None:
-        answer = await self._write("PATCH", f"/applications/{_quoted(uuid)}", fields)
-        self._require_accepted(answer, pool, topic=Ability.WRITE)
-        self._done(answer, of=uuid)
+        response = await self._write("PATCH", f"/applications/{_quoted(uuid)}", fields)
+        self._require_accepted(response, pool, topic=Ability.WRITE)
+        self._content(response, application=uuid)
 
     async def delete(self, uuid: ContainerId) -> None:
-        # With its cleanup Coolify would also remove the image that the pool keeps on the disk.
+        # Coolify's cleanup would also remove the image that the pool keeps on the disk.
         path, query = f"/applications/{_quoted(uuid)}", {"docker_cleanup": "false"}
         call = Call(method="DELETE", path=path, ability=Ability.WRITE, query=query)
-        self._done(await self._send(call), of=uuid)
+        self._content(await self._send(call), application=uuid)
 
     async def variables(self, uuid: ContainerId) -> Sequence[Variable]:
         path = f"/applications/{_quoted(uuid)}/envs"
         call = Call(method="GET", path=path, ability=Ability.READ_SENSITIVE)
-        content = self._done(await self._send(call), of=uuid)
-        return self._shown(answers.sequence(content, "a list of variables"))
+        content = self._content(await self._send(call), application=uuid)
+        return self._parse_variables(responses.parse_list(content, "a list of variables"))
 
     async def write_variables(
         self, uuid: ContainerId, values: Mapping[str, str]
     ) -> Sequence[Variable]:
-        """Write them in this order. Older versions answer with a message only: then nothing."""
-        content = await self._write_in_bulk(uuid, values)
-        return self._shown(content) if isinstance(content, list) else []
+        """Write variables in this order. Returns none if an older version sends only a message."""
+        content = await self._write_bulk(uuid, values)
+        return self._parse_variables(content) if isinstance(content, list) else []
 
-    async def note(self, uuid: ContainerId, key: str, value: str) -> None:
-        """Write one, whether or not this token may see values."""
-        await self._write_in_bulk(uuid, {key: value})
+    async def write_variable(self, uuid: ContainerId, key: str, value: str) -> None:
+        """Write one variable, even with a token that cannot read values."""
+        await self._write_bulk(uuid, {key: value})
 
-    async def _write_in_bulk(self, uuid: ContainerId, values: Mapping[str, str]) -> Any:
+    async def _write_bulk(self, uuid: ContainerId, values: Mapping[str, str]) -> Any:
         flags = {"is_preview": False, "is_literal": True}
         flags |= {"is_multiline": False, "is_shown_once": False}
         data = [{"key": key, "value": value, **flags} for key, value in values.items()]
         path = f"/applications/{_quoted(uuid)}/envs/bulk"
-        return self._done(await self._write("PATCH", path, {"data": data}), of=uuid)
+        return self._content(await self._write("PATCH", path, {"data": data}), application=uuid)
 
-    def _shown(self, content: Sequence[Any]) -> Sequence[Variable]:
-        """Variables with their values, which only some tokens may see."""
-        if not all(map(answers.shows_value, content)):
-            raise self.connection.refuse(Ability.READ_SENSITIVE, refusals.hidden_values())
-        return [answers.variable(item) for item in content]
+    def _parse_variables(self, content: Sequence[Any]) -> Sequence[Variable]:
+        if not all(map(responses.has_value, content)):
+            raise self.connection.refuse(Ability.READ_SENSITIVE, error_messages.hidden_values())
+        return list(map(responses.parse_variable, content))
 
-    async def deployments_under_way(self) -> Sequence[Deployment]:
-        """Of all applications, those of others among them."""
-        content = self._done(await self._read("/deployments"))
-        found = map(answers.deployment, answers.sequence(content, "a list of deployments"))
-        return [deployment for deployment in found if deployment.is_under_way]
+    async def open_deployments(self) -> Sequence[Deployment]:
+        """Return the open deployments of all applications, including foreign ones."""
+        content = self._content(await self._read("/deployments"))
+        listed = responses.parse_list(content, "a list of deployments")
+        return [d for d in map(responses.parse_deployment, listed) if d.is_open]
 
     async def deployments_of(self, uuid: ContainerId) -> Sequence[Deployment]:
-        """The last few of an application, the newest first."""
-        answer = await self._read(f"/deployments/applications/{_quoted(uuid)}", take=_RECENT)
-        content = self._done(answer, of=uuid)
+        """Return the last few deployments of an application, newest first."""
+        response = await self._read(f"/deployments/applications/{_quoted(uuid)}", take=_RECENT)
+        content = self._content(response, application=uuid)
         if isinstance(content, dict) and "deployments" in content:
             content = content["deployments"]
-        return list(map(answers.deployment, answers.sequence(content, "a list of deployments")))
+        listed = responses.parse_list(content, "a list of deployments")
+        return list(map(responses.parse_deployment, listed))
 
     async def deployment(self, uuid: DeploymentId) -> Deployment | None:
-        answer = await self._read(f"/deployments/{_quoted(uuid)}")
-        if answer.status == 404 and _says(answer, "deployment not found"):
+        response = await self._read(f"/deployments/{_quoted(uuid)}")
+        if response.status == 404 and _has_message(response, "deployment not found"):
             return None
-        return answers.deployment(self._done(answer))
+        return responses.parse_deployment(self._content(response))
 
-    async def start(self, uuid: ContainerId) -> Started:
-        answer = await self._act(f"/applications/{_quoted(uuid)}/start", {})
-        return answers.started(self._done(answer, of=uuid))
+    async def start(self, uuid: ContainerId) -> StartResponse:
+        response = await self._act(f"/applications/{_quoted(uuid)}/start", {})
+        return responses.parse_start(self._content(response, application=uuid))
 
     async def stop(self, uuid: ContainerId) -> None:
         query = {"docker_cleanup": "false"}
-        self._done(await self._act(f"/applications/{_quoted(uuid)}/stop", query), of=uuid)
+        response = await self._act(f"/applications/{_quoted(uuid)}/stop", query)
+        self._content(response, application=uuid)
 
     async def cancel(self, uuid: DeploymentId) -> None:
-        """Ask for it; whether it helped shows in the list of what is under way.
+        """Request a cancel; the list of open deployments shows whether it worked.
 
-        400 and 404: it is over. Older versions answer 500 though it worked.
+        400 and 404 mean that the deployment has ended. Older versions answer 500 although the
+        cancel worked.
         """
         path = f"/deployments/{_quoted(uuid)}/cancel"
         try:
-            answer = await self._send(Call(method="POST", path=path, ability=Ability.DEPLOY))
-        except ServerFault as error:
+            response = await self._send(Call(method="POST", path=path, ability=Ability.DEPLOY))
+        except ServerError as error:
             if error.status != 500:
                 raise
         else:
-            if answer.status not in (400, 404):
-                self._done(answer)
+            if response.status not in (400, 404):
+                self._content(response)
 
     async def logs(self, uuid: ContainerId, lines: int) -> str | None:
-        """The last lines of the container's output; None when it does not run."""
-        answer = await self._read(f"/applications/{_quoted(uuid)}/logs", lines=str(lines))
-        if answer.status == 400:
+        """Return the last lines of the container's output, or None if it does not run."""
+        response = await self._read(f"/applications/{_quoted(uuid)}/logs", lines=str(lines))
+        if response.status == 400:
             return None
-        content = self._done(answer, of=uuid)
+        content = self._content(response, application=uuid)
         text = content.get("logs") if isinstance(content, dict) else None
         if not isinstance(text, str | None):
-            raise BackendUnavailable("Coolify's answer has no logs")
+            raise BackendUnavailable("Coolify's response has no logs")
         return text or ""
 
     async def version(self) -> str:
         call = Call(method="GET", path="/version", ability=Ability.READ, is_text=True)
-        text = str(self._done(await self._send(call))).strip()
+        text = str(self._content(await self._send(call))).strip()
         if not _VERSION.fullmatch(text):
-            raise BackendUnavailable("what answers for Coolify's version is not Coolify")
+            raise BackendUnavailable("the server at backends.coolify.url is not Coolify")
         return text
 
-    async def require_place(self, path: str) -> Any:
-        """See that a server or an environment exists. What this version cannot tell is no fault."""
-        answer = await self._read(path)
-        if answer.status == 404 and (refusal := refusals.place_not_found(answer.message)):
+    async def require_exists(self, path: str) -> Any:
+        """Check that a server or an environment exists, if this version of Coolify can tell."""
+        response = await self._read(path)
+        if response.status == 404 and (
+            refusal := error_messages.setting_not_found(response.message)
+        ):
             raise refusal
-        return self._done(answer) if answer.status not in (404, 422) else None
+        return self._content(response) if response.status not in (404, 422) else None
 
-    async def _read(self, path: str, **query: str) -> Answer:
+    async def _read(self, path: str, **query: str) -> Response:
         return await self._send(Call(method="GET", path=path, ability=Ability.READ, query=query))
 
-    async def _write(self, method: str, path: str, body: Any) -> Answer:
+    async def _write(self, method: str, path: str, body: Any) -> Response:
         return await self._send(Call(method=method, path=path, ability=Ability.WRITE, body=body))
 
-    async def _act(self, path: str, query: Mapping[str, str]) -> Answer:
-        """POST, or GET where only that is known; what worked is tried first the next time."""
+    async def _act(self, path: str, query: Mapping[str, str]) -> Response:
+        """Send POST, or GET to versions that accept only GET; remember the method that works."""
 
         def call() -> Call:
             method = "GET" if self.connection.acts_by_get else "POST"
             return Call(method=method, path=path, ability=Ability.DEPLOY, query=query)
 
-        answer = await self._send(call())
-        if answer.status == 405:
-            await self.pay_more(1)
+        response = await self._send(call())
+        if response.status == 405:
+            await self.reserve_more(1)
             self.connection.acts_by_get = not self.connection.acts_by_get
-            answer = await self._send(call())
-        return answer
+            response = await self._send(call())
+        return response
 
-    async def _send(self, call: Call) -> Answer:
-        return await self.connection.send(self.errand, call)
+    async def _send(self, call: Call) -> Response:
+        return await self.connection.send(self.operation, call)
 
-    def _require_accepted(self, answer: Answer, pool: str, *, topic: Hashable) -> None:
-        if refusal := refusals.not_made(answer.status, answer.content, pool=pool):
+    def _require_accepted(self, response: Response, pool: str, *, topic: Hashable) -> None:
+        if refusal := error_messages.write_rejected(response.status, response.content, pool=pool):
             raise self.connection.refuse(topic, refusal)
-        if answer.is_success:
+        if response.is_success:
             self.connection.accepted(topic)
 
-    def _done(self, answer: Answer, *, of: ContainerId | None = None) -> Any:
-        """The content of a success. Only Coolify's own word makes an application gone."""
-        if answer.is_success:
-            return answer.content
-        if of is not None and answer.status == 404 and _says(answer, "application not found"):
-            raise ContainerGone(of)
-        said = f"{answer.status}: {answer.message[:200]}"
-        raise BackendUnavailable(f"{self.errand.name}: Coolify answered {said}")
+    def _content(self, response: Response, *, application: ContainerId | None = None) -> Any:
+        """Return the content of a success. Only Coolify's own 404 means ContainerGone."""
+        if response.is_success:
+            return response.content
+        is_gone = response.status == 404 and _has_message(response, "application not found")
+        if application is not None and is_gone:
+            raise ContainerGone(application)
+        answer = f"{response.status}: {response.message[:200]}"
+        raise BackendUnavailable(f"{self.operation.name}: Coolify answered {answer}")
 
 
-def _says(answer: Answer, words: str) -> bool:
-    return answer.message.rstrip(".").lower() == words
+def _has_message(response: Response, message: str) -> bool:
+    return response.message.rstrip(".").lower() == message
 
 
 def _quoted(uuid: str) -> str:

@@ -1,7 +1,7 @@
-"""The Coolify backend: each method of the Protocol in terms of the rooms next door.
+"""Implements the backend Protocol for Coolify.
 
-Coolify takes 200 requests a minute for everything. Each operation takes all that it normally needs
-from the budget before it begins, so that none stops in the middle and begins anew for ever.
+Coolify accepts 200 requests a minute. Each operation reserves the requests that it normally needs
+before it begins, so that it does not run out of budget half-way and start over for ever.
 """
 
 import asyncio
@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import httpx
 
-from botpool.backends.coolify import answers, logs, looking, making, starting, stopping
+from botpool.backends.coolify import ensure, logs, observe, responses, start, stop
 from botpool.backends.coolify.api import Api
 from botpool.backends.coolify.config import CoolifyConfig
 from botpool.backends.coolify.connection import Connection
-from botpool.backends.coolify.descriptions import shown_as_written
-from botpool.backends.coolify.errand import Errand
+from botpool.backends.coolify.formats import clean_description
+from botpool.backends.coolify.operation import Operation
 from botpool.backends.coolify.ownership import Ownership
 from botpool.backends.protocol import (
     ContainerSpec,
@@ -54,29 +54,31 @@ class CoolifyBackend:
         self._ownership = Ownership(config.tag)
 
     async def open(self) -> None:
-        """Nothing to do: the first call connects."""
+        """Do nothing: the first call connects."""
 
     async def close(self) -> None:
         await self._connection.close()
 
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
-        """Two requests for one that is there, four to make it."""
-        async with self._errand("ensure", RequestPurpose.CREATE, timeout_s, making.REQUESTS) as api:
-            return await making.ensure(api, self._ownership, self._config, spec)
-
-    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
-        """Six requests, and three when it was issued before."""
-        async with self._errand(
-            "start", RequestPurpose.START, timeout_s, starting.REQUESTS, order.correlation_id
+        """Send two requests for an existing application, four to create one."""
+        async with self._operation(
+            "ensure", RequestPurpose.CREATE, timeout_s, ensure.REQUESTS
         ) as api:
-            await self._ownership.require(api, order.container_id)
-            return await starting.start(api, order)
+            return await ensure.ensure(api, self._ownership, self._config, spec)
+
+    async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
+        """Send six requests, or three if the start was issued before."""
+        async with self._operation(
+            "start", RequestPurpose.START, timeout_s, start.REQUESTS, request.correlation_id
+        ) as api:
+            await self._ownership.require(api, request.container_id)
+            return await start.start(api, request)
 
     async def deployment(
         self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float
     ) -> DeploymentState | None:
-        """One request."""
-        async with self._errand("deployment", RequestPurpose.OBSERVE, timeout_s, 1) as api:
+        """Send one request."""
+        async with self._operation("deployment", RequestPurpose.OBSERVE, timeout_s, 1) as api:
             found = await api.deployment(deployment_id)
         if found is None:
             return None
@@ -87,46 +89,51 @@ class CoolifyBackend:
     async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
-        """Two requests, however many containers there are."""
-        async with self._errand("look", RequestPurpose.OBSERVE, timeout_s, looking.REQUESTS) as api:
-            return await looking.observe(api, self._ownership, container_ids)
+        """Send two requests for any number of containers."""
+        async with self._operation(
+            "observe", RequestPurpose.OBSERVE, timeout_s, observe.REQUESTS
+        ) as api:
+            return await observe.observe(api, self._ownership, container_ids)
 
     async def stop(
         self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
     ) -> None:
-        """Three requests, and one more for a deployment under way."""
-        async with self._errand("stop", RequestPurpose.STOP, timeout_s, stopping.REQUESTS) as api:
+        """Send three requests, and one more for an open deployment."""
+        async with self._operation("stop", RequestPurpose.STOP, timeout_s, stop.REQUESTS) as api:
             await self._ownership.require(api, container_id)
-            await stopping.stop(api, container_id, assignment_id)
+            await stop.stop(api, container_id, assignment_id)
 
     async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
-        """Three requests, and one more for a deployment under way.
+        """Send three requests, and one more for an open deployment.
 
-        Coolify deletes later and lists it until then: under a name of its own, so that nobody
-        takes it for the slot's.
+        Coolify lists the application until its deletion is done. It gets another name first, so
+        that `ensure` does not find it.
         """
-        async with self._errand(
+        async with self._operation(
             "delete", RequestPurpose.CREATE, timeout_s, _DELETE_REQUESTS
         ) as api:
             try:
                 await self._ownership.require(api, container_id)
-                await stopping.cancel_deployments(api, container_id)
+                await stop.cancel_deployments(api, container_id)
                 await api.update(container_id, {"name": f"deleted-{container_id}"})
                 await api.delete(container_id)
             except ContainerGone:
                 return
 
     async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
-        """One request."""
-        async with self._errand("list", RequestPurpose.OBSERVE, timeout_s, 1) as api:
+        """Send one request."""
+        async with self._operation("list", RequestPurpose.OBSERVE, timeout_s, 1) as api:
             owned = await self._ownership.list(api)
-        return [OwnedContainer(container_id=each.uuid, name=each.name) for each in owned]
+        return [
+            OwnedContainer(container_id=application.uuid, name=application.name)
+            for application in owned
+        ]
 
     async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
-        """One request."""
-        async with self._errand("describe", RequestPurpose.DESCRIPTION, timeout_s, 1) as api:
+        """Send one request."""
+        async with self._operation("describe", RequestPurpose.DESCRIPTION, timeout_s, 1) as api:
             await self._ownership.require(api, container_id)
-            await api.update(container_id, {"description": shown_as_written(text)})
+            await api.update(container_id, {"description": clean_description(text)})
 
     async def logs(
         self,
@@ -136,11 +143,11 @@ class CoolifyBackend:
         tail: int | None,
         follow: bool,
     ) -> AsyncIterator[bytes]:
-        """Two requests, and one more each time that a followed one is looked at again."""
+        """Send two requests, and one more for each poll of a followed log."""
 
         def api() -> Api:
-            errand = Errand.begin("logs", RequestPurpose.DESCRIPTION, _LOGS_TIMEOUT_S)
-            return Api(connection=self._connection, errand=errand)
+            operation = Operation.begin("logs", RequestPurpose.DESCRIPTION, _LOGS_TIMEOUT_S)
+            return Api(connection=self._connection, operation=operation)
 
         try:
             await self._ownership.require(api(), container_id)
@@ -157,36 +164,42 @@ class CoolifyBackend:
             yield chunk
 
     async def changes(self) -> AsyncIterator[ContainerId]:
-        """None: Coolify tells nobody. Looks must do."""
+        """Yield nothing: Coolify sends no events."""
         await asyncio.Event().wait()
         yield ContainerId("")
 
     async def check(self, *, timeout_s: float) -> Health:
-        """Four requests. What reading cannot show, a missing ability to write or deploy, is told
-        from the last call that met it until such a call succeeds."""
+        """Send four requests.
+
+        Reading cannot show that the token may not write or deploy, so the check reports the last
+        refused call until a similar call succeeds.
+        """
         config = self._config
-        server = quote(config.server_uuid, safe="")
+        server_path = f"/servers/{quote(config.server_uuid, safe='')}"
         environment = "/".join(
             quote(part, safe="") for part in (config.project_uuid, config.environment_name)
         )
         try:
-            async with self._errand(
+            async with self._operation(
                 "check", RequestPurpose.OBSERVE, timeout_s, _CHECK_REQUESTS
             ) as api:
                 version = await api.version()
                 await self._ownership.list(api)
-                found = await api.require_place(f"/servers/{server}")
-                await api.require_place(f"/projects/{environment}")
+                server = await api.require_exists(server_path)
+                await api.require_exists(f"/projects/{environment}")
         except BackendRefused as refusal:
             return Health(ok=False, detail=str(refusal))
         if refused := self._connection.refused:
             return Health(ok=False, detail="; ".join(map(str, refused)))
-        if answers.is_unreachable(found):
-            return Health(ok=False, detail="Coolify cannot reach its server: see its page there")
+        if responses.is_unreachable(server):
+            return Health(
+                ok=False,
+                detail="Coolify cannot reach its server. See the server's page in Coolify.",
+            )
         return Health(ok=True, detail=f"Coolify {version}")
 
     @asynccontextmanager
-    async def _errand(
+    async def _operation(
         self,
         name: str,
         purpose: RequestPurpose,
@@ -194,11 +207,11 @@ class CoolifyBackend:
         requests: int,
         correlation_id: str | None = None,
     ) -> AsyncIterator[Api]:
-        errand = Errand.begin(name, purpose, timeout_s, correlation_id=correlation_id)
-        api = Api(connection=self._connection, errand=errand)
+        operation = Operation.begin(name, purpose, timeout_s, correlation_id=correlation_id)
+        api = Api(connection=self._connection, operation=operation)
         try:
             async with asyncio.timeout(timeout_s):
-                await api.pay(requests)
+                await api.reserve(requests)
                 yield api
         except TimeoutError as error:
-            raise errand.overdue() from error
+            raise operation.timed_out() from error

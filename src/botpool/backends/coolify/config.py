@@ -1,4 +1,4 @@
-"""What the backend must be told about a Coolify."""
+"""Configuration of the Coolify backend."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -16,15 +16,15 @@ class CoolifyConfig:
     concurrent_deployments: int = 4
     status_lag_s: float = 60.0
     retry_wait_s: float = 0.2
-    """Before a request that only reads is repeated."""
+    """The pause before a read request is repeated."""
     follow_interval_s: float = 2.0
-    """How often a followed log is asked for; Coolify cannot stream."""
+    """The interval at which a followed log is read; Coolify cannot stream logs."""
 
     @property
     def tag(self) -> str:
-        """The mark of what is ours.
+        """The tag of this installation's applications.
 
-        Coolify writes tags in lower case: ids that differ in nothing else get different hashes.
+        Coolify stores tags in lower case; a hash keeps ids apart that differ only in case.
         """
         lower = self.installation_id.lower()
         if lower == self.installation_id:

@@ -1,7 +1,7 @@
-"""One request to Coolify: bounded, paid for, and its failure understood as what it is.
+"""Sends single requests to Coolify and classifies their failures.
 
-An answer that Coolify itself did not write (a proxy's page, half an answer, none) says nothing
-about any application. Only reading is repeated, once; whether a write arrived must be looked for.
+A response that does not come from Coolify itself (a proxy's page, half a response, none) says
+nothing about any application. Only a read request is repeated, once.
 """
 
 import asyncio
@@ -15,21 +15,21 @@ from typing import Any
 
 import httpx
 
-from botpool.backends.coolify import refusals
-from botpool.backends.coolify.answers import message_of
+from botpool.backends.coolify import error_messages
 from botpool.backends.coolify.config import CoolifyConfig
-from botpool.backends.coolify.errand import Errand
+from botpool.backends.coolify.operation import Operation
+from botpool.backends.coolify.responses import message_of
 from botpool.backends.protocol import RequestBudget
 from botpool.domain.errors import BackendRefused, BackendUnavailable, BudgetExhausted
 
-_CONNECTIONS = 16
-_PAUSE_S = 60.0
-"""How long a 429 that does not say so keeps us away."""
-_LONGEST_PAUSE_S = 600.0
+_MAX_CONNECTIONS = 16
+_DEFAULT_PAUSE_S = 60.0
+"""The pause after a 429 without `Retry-After`."""
+_MAX_PAUSE_S = 600.0
 
 
 class Ability(Enum):
-    """What a token must be allowed for a call."""
+    """The permission of the token that a call requires."""
 
     READ = auto()
     READ_SENSITIVE = auto()
@@ -39,7 +39,7 @@ class Ability(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request. Those that only read may be repeated."""
+    """A request to Coolify."""
 
     method: str
     path: str
@@ -49,13 +49,13 @@ class Call:
     is_text: bool = False
 
     @property
-    def may_be_repeated(self) -> bool:
+    def is_repeatable(self) -> bool:
         return self.ability in (Ability.READ, Ability.READ_SENSITIVE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """Coolify's own answer: done, or refused for a reason that depends on the call."""
+class Response:
+    """A response of Coolify itself: a success, or an error that the caller interprets."""
 
     status: int
     content: Any = field(repr=False)
@@ -70,14 +70,14 @@ class Answer:
 
 
 @dataclass(eq=False)
-class ServerFault(BackendUnavailable):
-    """A 5xx. What was asked for may have happened."""
+class ServerError(BackendUnavailable):
+    """Coolify answered 5xx. The request may have worked."""
 
     status: int
 
 
 class Connection:
-    """The shared client. Remembers what was refused, until the like of it succeeds."""
+    """The shared HTTP client. Remembers refusals until a similar call succeeds."""
 
     def __init__(
         self,
@@ -87,14 +87,14 @@ class Connection:
     ) -> None:
         self.budget = budget
         self.acts_by_get = False
-        """Whether this Coolify wants starts and stops as GET."""
+        """Whether this version of Coolify accepts starts and stops only as GET."""
         self._retry_wait_s = config.retry_wait_s
         self._refused: dict[Hashable, BackendRefused] = {}
         self._client = httpx.AsyncClient(
             base_url=f"{config.url.rstrip('/')}/api/v1",
             headers={"Accept": "application/json", "Authorization": f"Bearer {config.token}"},
             limits=httpx.Limits(
-                max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS
+                max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_CONNECTIONS
             ),
             transport=transport,
         )
@@ -106,70 +106,70 @@ class Connection:
     def refused(self) -> tuple[BackendRefused, ...]:
         return tuple(self._refused.values())
 
-    async def send(self, errand: Errand, call: Call) -> Answer:
-        """The answer. The request was paid for already; only a repetition is paid for here."""
+    async def send(self, operation: Operation, call: Call) -> Response:
+        """Send a request whose budget is reserved. A repetition takes its own budget."""
         try:
-            return await self._send_once(errand, call)
+            return await self._send_once(operation, call)
         except BudgetExhausted:
             raise
         except BackendUnavailable as error:
-            if not call.may_be_repeated or errand.remaining_s() <= self._retry_wait_s:
+            if not call.is_repeatable or operation.remaining_s() <= self._retry_wait_s:
                 raise
             failure = error
         try:
-            await self.budget.take(errand.purpose, 1)
+            await self.budget.take(operation.purpose, 1)
         except BudgetExhausted:
             raise failure from None
         await asyncio.sleep(self._retry_wait_s)
-        return await self._send_once(errand, call)
+        return await self._send_once(operation, call)
 
-    async def _send_once(self, errand: Errand, call: Call) -> Answer:
-        headers = {"X-Correlation-ID": errand.correlation_id} if errand.correlation_id else {}
+    async def _send_once(self, operation: Operation, call: Call) -> Response:
+        headers = {"X-Correlation-ID": operation.correlation_id} if operation.correlation_id else {}
         try:
-            response = await self._client.request(
+            received = await self._client.request(
                 call.method,
                 call.path,
                 params=dict(call.query),
                 json=call.body,
                 headers=headers,
-                timeout=errand.remaining_s(),
+                timeout=operation.remaining_s(),
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            # The type says more than the text, which is empty for timeouts and resets.
-            raise BackendUnavailable(f"{errand.name}: {type(error).__name__} {error}") from error
-        return await self._understood(errand, call, response)
+            # The text is empty for timeouts and resets, so the type is added.
+            raise BackendUnavailable(f"{operation.name}: {type(error).__name__} {error}") from error
+        return await self._classify(operation, call, received)
 
-    async def _understood(self, errand: Errand, call: Call, response: httpx.Response) -> Answer:
-        status = response.status_code
+    async def _classify(
+        self, operation: Operation, call: Call, received: httpx.Response
+    ) -> Response:
+        status = received.status_code
         if status == 429:
-            pause_s = _pause_s(response.headers.get("Retry-After", ""))
+            pause_s = _pause_s(received.headers.get("Retry-After", ""))
             await self.budget.pause(pause_s)
-            raise BudgetExhausted("Coolify takes no more requests now", pause_s)
+            raise BudgetExhausted("Coolify limits requests (429)", pause_s)
         if status >= 500:
-            raise ServerFault(f"{errand.name}: Coolify answered {status}", status)
+            raise ServerError(f"{operation.name}: Coolify answered {status}", status)
         if status in (301, 308):
-            raise self.refuse(
-                call.ability, refusals.moved(response.headers.get("Location", "nowhere"))
-            )
-        if call.is_text and status == 200:
-            return self._succeeded(call, Answer(status=status, content=response.text))
-        answer = Answer(status=status, content=_json_of(errand, response))
-        if answer.is_success:
-            return self._succeeded(call, answer)
-        if refusal := refusals.not_allowed(status, answer.message):
-            # Who may not call at all may not read either: then the next read shows that it may.
-            lacks_ability = status == 403 and "permission" in answer.message.lower()
+            location = received.headers.get("Location", "an unknown address")
+            raise self.refuse(call.ability, error_messages.redirected(location))
+        is_text = call.is_text and status == 200
+        content = received.text if is_text else _parse_json(operation, received)
+        response = Response(status=status, content=content)
+        if response.is_success:
+            self.accepted(call.ability)
+            return response
+        if refusal := error_messages.not_authorized(status, response.message):
+            # Unless one ability is missing, all calls fail; the next successful read clears this.
+            lacks_ability = status == 403 and "permission" in response.message.lower()
             raise self.refuse(call.ability if lacks_ability else Ability.READ, refusal)
-        if status < 400 or not answer.message:
-            raise BackendUnavailable(f"{errand.name}: an answer {status} that is not Coolify's")
-        return answer
-
-    def _succeeded(self, call: Call, answer: Answer) -> Answer:
-        self.accepted(call.ability)
-        return answer
+        if status < 400 or not response.message:
+            raise BackendUnavailable(
+                f"{operation.name}: the response {status} does not come from Coolify"
+            )
+        return response
 
     def refuse(self, topic: Hashable, refusal: BackendRefused) -> BackendRefused:
-        """Remember a refusal until a call of the same topic, mostly an ability, is accepted."""
+        """Remember a refusal until a call with the same topic, usually an ability, succeeds."""
         self._refused[topic] = refusal
         return refusal
 
@@ -177,17 +177,17 @@ class Connection:
         self._refused.pop(topic, None)
 
 
-def _json_of(errand: Errand, response: httpx.Response) -> Any:
+def _parse_json(operation: Operation, received: httpx.Response) -> Any:
     try:
-        return json.loads(response.content)
+        return json.loads(received.content)
     except (ValueError, RecursionError):
-        kind = response.headers.get("Content-Type", "nothing").partition(";")[0]
-        problem = f"{errand.name}: answer {response.status_code} is {kind} and no whole JSON"
+        kind = received.headers.get("Content-Type", "nothing").partition(";")[0]
+        problem = f"{operation.name}: response {received.status_code} is {kind}, not complete JSON"
         raise BackendUnavailable(problem) from None
 
 
 def _pause_s(retry_after: str) -> float:
-    """Seconds, or the date that HTTP also allows."""
+    """Parse `Retry-After`: seconds or a date."""
     if retry_after.strip().isdecimal():
         seconds = float(retry_after)
     else:
@@ -195,5 +195,5 @@ def _pause_s(retry_after: str) -> float:
             until = email.utils.parsedate_to_datetime(retry_after)
             seconds = until.timestamp() - time.time()
         except ValueError:
-            seconds = _PAUSE_S
-    return min(max(seconds, 1.0), _LONGEST_PAUSE_S)
+            seconds = _DEFAULT_PAUSE_S
+    return min(max(seconds, 1.0), _MAX_PAUSE_S)

@@ -1,16 +1,16 @@
-"""The fence of an application, kept in its own environment.
+"""The fence of an application, stored in its environment variables.
 
-Four variables say which assignment it was last prepared for (`BOTPOOL_ASSIGNMENT`), which
-deployment was its newest before that one's start (`BOTPOOL_START_MARK`, with the assignment in
-front), through which assignment everything was stopped (`BOTPOOL_STOPPED_THROUGH`), and which
-variables we have ever written (`BOTPOOL_VARIABLES`): others are people's own, and are left alone.
-A deployment newer than the mark is the assignment's own.
+- `BOTPOOL_ASSIGNMENT`: the assignment for which the environment was last written.
+- `BOTPOOL_START_MARK`: this assignment and the newest deployment before its start. A deployment
+  newer than the mark belongs to the assignment.
+- `BOTPOOL_STOPPED_THROUGH`: all assignments up to this one were stopped.
+- `BOTPOOL_VARIABLES`: the variables that Botpool has written. It leaves all others alone.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from botpool.backends.coolify.answers import Deployment, Variable
+from botpool.backends.coolify.responses import Deployment, Variable
 from botpool.backends.protocol import StartRequest
 from botpool.domain.errors import StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
@@ -27,59 +27,61 @@ class Fence:
     assignment: int | None
     mark: str
     stopped_through: int
-    names: frozenset[str]
-    """The variables of former assignments, which the next one must not see."""
+    variable_names: frozenset[str]
+    """The variables of earlier assignments, which the next one must not get."""
 
-    def require_open(self, container_id: ContainerId, assignment_id: AssignmentId) -> None:
-        """StartSuperseded if the assignment was stopped, or a later one came."""
+    def require_startable(self, container_id: ContainerId, assignment_id: AssignmentId) -> None:
+        """Raise StartSuperseded if the assignment was stopped or a later one was started."""
         if self.stopped_through >= assignment_id:
             raise StartSuperseded(container_id, f"assignment {assignment_id} was stopped")
         if self.assignment is not None and self.assignment > assignment_id:
-            raise StartSuperseded(container_id, f"it serves assignment {self.assignment} now")
+            raise StartSuperseded(
+                container_id, f"the application now serves assignment {self.assignment}"
+            )
 
     def mark_of(self, container_id: ContainerId, assignment_id: AssignmentId) -> str:
-        """The newest deployment before the start of the assignment that it is prepared for.
+        """Return the newest deployment before the start of this assignment.
 
-        A mark of another one was left by a later start that broke off in the middle of writing.
+        A mark of another assignment was left by a later start that was interrupted while writing.
         """
         owner, _, deployment = self.mark.partition(":")
         if owner != str(assignment_id):
-            raise StartSuperseded(container_id, f"assignment {owner} is being prepared in it")
+            raise StartSuperseded(container_id, f"assignment {owner} is being started")
         return deployment
 
 
-def read(variables: Sequence[Variable]) -> Fence:
-    """What stands in the application's environment. Twins for previews say nothing."""
-    values = {each.key: each.value.strip() for each in variables if not each.is_preview}
+def parse_fence(variables: Sequence[Variable]) -> Fence:
+    """Parse the variables. Copies for preview deployments do not count."""
+    values = {v.key: v.value.strip() for v in variables if not v.is_preview}
     return Fence(
         assignment=_number(values.get(ASSIGNMENT, "")),
         mark=values.get(MARK, ""),
         stopped_through=_number(values.get(STOPPED_THROUGH, "")) or 0,
-        names=frozenset(values.get(VARIABLES, "").split()),
+        variable_names=frozenset(values.get(VARIABLES, "").split()),
     )
 
 
-def environment(order: StartRequest, *, former: Fence, mark: str) -> Mapping[str, str]:
-    """All that is written for a start, in the order of writing.
+def start_variables(request: StartRequest, *, previous: Fence, mark: str) -> Mapping[str, str]:
+    """Return the variables to write for a start, in the order of writing.
 
-    Coolify writes one after the other: the assignment stands last, so that it proves the rest.
-    What the former assignment had and this one lacks is emptied.
+    Coolify writes them one by one. The assignment comes last and proves that all were written.
+    Variables of earlier assignments that this one does not set are emptied.
     """
-    names = former.names | set(order.environment)
-    emptied = dict.fromkeys(sorted(names - set(order.environment)), "")
-    values = {key: _literal(key, value) for key, value in order.environment.items()}
-    marks = {MARK: f"{order.assignment_id}:{mark}", ASSIGNMENT: str(order.assignment_id)}
-    # The names stand first: what follows is written only when it will be emptied again.
+    names = previous.variable_names | set(request.environment)
+    emptied = dict.fromkeys(sorted(names - set(request.environment)), "")
+    values = {key: _literal(key, value) for key, value in request.environment.items()}
+    marks = {MARK: f"{request.assignment_id}:{mark}", ASSIGNMENT: str(request.assignment_id)}
+    # The names come first, so that a later start can empty the variables after them.
     return {VARIABLES: " ".join(sorted(names))} | emptied | values | marks
 
 
 def mark_before(deployments: Sequence[Deployment]) -> str:
-    """The mark of a start that comes after these, which are ordered from the newest."""
+    """Return the mark for a start after these deployments, which are sorted newest first."""
     return deployments[0].uuid if deployments else _NO_DEPLOYMENT
 
 
 def first_after(mark: str, deployments: Sequence[Deployment]) -> Deployment | None:
-    """The oldest deployment that is newer than the mark."""
+    """Return the oldest deployment after the mark."""
     newer: Deployment | None = None
     for deployment in deployments:
         if deployment.uuid == mark:
@@ -89,7 +91,7 @@ def first_after(mark: str, deployments: Sequence[Deployment]) -> Deployment | No
 
 
 def _literal(key: str, value: str) -> str:
-    """Coolify puts literal values between apostrophes; JSON can say both without."""
+    """Escape apostrophes and dollar signs in BOT_DATA: Coolify quotes values with apostrophes."""
     if key == "BOT_DATA":
         return value.replace("'", "\\u0027").replace("$", "\\u0024")
     return value

@@ -1,13 +1,13 @@
-"""Which applications are ours: those with the installation's tag, and no others."""
+"""Knows which applications belong to this installation: those with its tag."""
 
 import asyncio
 import re
 import secrets
 from collections.abc import Sequence
 
-from botpool.backends.coolify import refusals
-from botpool.backends.coolify.answers import Application
+from botpool.backends.coolify import error_messages
 from botpool.backends.coolify.api import Api
+from botpool.backends.coolify.responses import Application
 from botpool.domain.errors import BackendUnavailable, ContainerGone
 from botpool.domain.ids import ContainerId
 
@@ -15,59 +15,59 @@ _UUID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Ownership:
-    """Remembers what it has seen to be ours, so that not every call needs a list before it."""
+    """Remembers the applications that were listed as ours, so that most calls need no list."""
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
         self._known: set[ContainerId] = set()
-        self._filter_is_proven = False
-        self._proving = asyncio.Lock()
+        self._filter_is_verified = False
+        self._verifying = asyncio.Lock()
 
     async def list(self, api: Api) -> Sequence[Application]:
-        """All of ours, in one request."""
+        """Return all our applications with one request."""
         found = await api.list_tagged(self.tag)
-        if found and not self._filter_is_proven:
-            async with self._proving:
-                await self._prove_filter(api)
+        if found and not self._filter_is_verified:
+            async with self._verifying:
+                await self._verify_filter(api)
         self._known.update(application.uuid for application in found)
         return found
 
-    async def _prove_filter(self, api: Api) -> None:
-        """A Coolify that does not know the filter lists everybody's: then nothing is believed.
+    async def _verify_filter(self, api: Api) -> None:
+        """Refuse a Coolify that ignores the tag filter and lists all applications.
 
-        Asked only when there is something to list, for otherwise no answer would prove anything.
+        Called only if the list has entries: an empty list proves nothing.
         """
-        if self._filter_is_proven:
+        if self._filter_is_verified:
             return
-        await api.pay_more(1)
-        if await api.list_tagged(f"nobody-{secrets.token_hex(8)}"):
-            raise refusals.no_tags()
-        self._filter_is_proven = True
+        await api.reserve_more(1)
+        if await api.list_tagged(f"unused-{secrets.token_hex(8)}"):
+            raise error_messages.no_tag_filter()
+        self._filter_is_verified = True
 
     def add(self, uuid: ContainerId) -> None:
         self._known.add(uuid)
 
     async def require(self, api: Api, uuid: ContainerId) -> None:
-        """ContainerGone if Coolify says that it does not exist.
+        """Raise ContainerGone if Coolify says that the application does not exist.
 
-        One that exists and that the list of ours lacks may be another's, may have lost its tag, or
-        the list may be wrong: it is not touched, and not taken for gone.
+        An application that exists but is not in our list may be foreign, may have lost its tag, or
+        the list may be wrong. Botpool neither touches it nor treats it as gone.
         """
         if not _UUID.fullmatch(uuid):
             raise ContainerGone(uuid)
         if uuid in self._known:
             return
-        await api.pay_more(2)
+        await api.reserve_more(2)
         await self.list(api)
         if uuid not in self._known:
             await api.application(uuid)
-            raise BackendUnavailable(f"application {uuid} exists, but does not carry our tag")
+            raise BackendUnavailable(f"application {uuid} exists, but lacks Botpool's tag")
 
     async def find_unlisted(self, api: Api, uuid: ContainerId) -> Application | None:
-        """One that the list of ours lacks; None if Coolify itself says that it is gone."""
+        """Return an application that our list lacks, or None if Coolify says that it is gone."""
         if not _UUID.fullmatch(uuid):
             return None
-        await api.pay_more(1)
+        await api.reserve_more(1)
         try:
             return await api.application(uuid)
         except ContainerGone:
@@ -75,5 +75,5 @@ class Ownership:
             return None
 
     def is_ours(self, uuid: ContainerId) -> bool:
-        """Whether it was ever listed as ours."""
+        """Whether the application was ever listed as ours."""
         return uuid in self._known

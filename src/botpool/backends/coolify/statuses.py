@@ -1,4 +1,4 @@
-"""Coolify's words for states, in ours. A word that is not known is no evidence of anything."""
+"""Converts Coolify's statuses to states. An unknown status is no evidence of anything."""
 
 import re
 
@@ -21,9 +21,9 @@ _DEPLOYMENTS = {
 
 
 def container_state(status: str, *, server_reachable: bool) -> ContainerState:
-    """The state in `running:healthy` or `running (healthy)`; health follows minutes later.
+    """Parse `running:healthy` or `running (healthy)`; the health lags by minutes and is ignored.
 
-    Coolify reports every application of a server that it cannot reach as exited.
+    Coolify reports every application of an unreachable server as exited.
     """
     if not server_reachable:
         return ContainerState.UNKNOWN

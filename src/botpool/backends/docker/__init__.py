@@ -1,16 +1,16 @@
-"""The Docker backend: a slot is a container name at one daemon, each bot a fresh container of it.
+"""The Docker backend: a slot is a container name at one daemon; each bot gets a new container.
 
-`places.py` says what stands at the daemon for a slot and what that means; `daemon.py` asks and
-tells the daemon; `starting.py`, `stopping.py` and `making.py` are loops of one form: read what
-stands there, decide, make one step, read again. So whoever comes twice, late or at once with
-another finds the other's step and goes on from it. Only pulls are kept in memory (`pulling.py`).
+`slot_containers.py` reads the containers of a slot and decides what they mean; `daemon.py` sends
+requests to the daemon. `start.py`, `stop.py` and `ensure.py` are loops: read the slot's containers,
+decide, take one step, read again. A repeated, late or concurrent call therefore finds the steps of
+the other call and continues from them. Only pulls are kept in memory (`pulls.py`).
 
-What no fence can catch, because Docker takes no condition with a request:
+Docker accepts no conditions with a request, so two late effects cannot be prevented:
 
-- a start that a frozen replica sent off when it was still right, and that arrives after that very
-  container ran and ended, runs it again. Its agent asks who it is before it joins, and is told to
-  exit; recovery stops what runs in an idle slot;
-- when a place is deleted and made again, what was stopped there before is forgotten.
+- A replica sends a valid start, then freezes. If the start arrives after this container has run and
+  ended, the container runs again. Its agent asks for its identity before it joins and gets the
+  instruction to exit; recovery stops containers that run in an idle slot.
+- When a slot's container is deleted and created again, the record of stopped assignments is lost.
 """
 
 from botpool.backends.docker.backend import DockerBackend

@@ -1,21 +1,25 @@
-"""The Docker backend: each method of the Protocol in terms of the rooms next door."""
+"""Implements the backend Protocol for Docker."""
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 
-from botpool.backends.docker import logs, looking, making, starting, stopping, watch
+from botpool.backends.docker import events, logs
 from botpool.backends.docker.config import DockerConfig
 from botpool.backends.docker.connection import Connection
 from botpool.backends.docker.daemon import Daemon
-from botpool.backends.docker.pulling import Pulls
+from botpool.backends.docker.ensure import ensure
+from botpool.backends.docker.observe import observe
+from botpool.backends.docker.pulls import Pulls
+from botpool.backends.docker.start import start
+from botpool.backends.docker.stop import remove_slot, stop
 from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
 from botpool.domain.errors import BackendRefused, BackendUnavailable, ContainerGone
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import DeploymentState, Observation
 
-_ASK_S = 10.0
+_READ_TIMEOUT_S = 10.0
 
 
 class DockerBackend:
@@ -31,19 +35,19 @@ class DockerBackend:
         self._pulls = Pulls(config)
 
     async def open(self) -> None:
-        """Nothing to do: the first call connects."""
+        """Do nothing: the first call connects."""
 
     async def close(self) -> None:
-        """Pulls go on: whoever comes next finds the image."""
+        """Close the connection. Pulls in progress continue."""
         await self._connection.close()
 
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
         async with self._call("ensure", timeout_s) as daemon:
-            return await making.ensure(daemon, spec)
+            return await ensure(daemon, spec)
 
-    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
+    async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         async with self._call("start", timeout_s) as daemon:
-            await starting.start(daemon, self._pulls, order)
+            await start(daemon, self._pulls, request)
         return None
 
     async def deployment(
@@ -54,34 +58,34 @@ class DockerBackend:
     async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
-        async with self._call("look", timeout_s) as daemon:
-            return await looking.observe(daemon, container_ids)
+        async with self._call("observe", timeout_s) as daemon:
+            return await observe(daemon, container_ids)
 
     async def stop(
         self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
     ) -> None:
         async with self._call("stop", timeout_s) as daemon:
-            await stopping.stop(daemon, container_id, assignment_id)
+            await stop(daemon, container_id, assignment_id)
 
     async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
         async with self._call("delete", timeout_s) as daemon:
             try:
-                await stopping.remove(daemon, container_id)
+                await remove_slot(daemon, container_id)
             except ContainerGone:
                 return
 
     async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
         async with self._call("list", timeout_s) as daemon:
-            found = await daemon.places()
+            slots = await daemon.list_slots()
         return [
-            OwnedContainer(container_id=each.id, name=each.newest.spec.name)
-            for each in found.values()
+            OwnedContainer(container_id=slot.id, name=slot.newest.spec.name)
+            for slot in slots.values()
         ]
 
     async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
-        """Docker has no room for it: labels cannot be changed."""
+        """Only check that the container exists: Docker cannot change labels."""
         async with self._call("describe", timeout_s) as daemon:
-            await daemon.place(container_id)
+            await daemon.read_slot(container_id)
 
     async def logs(
         self,
@@ -92,25 +96,28 @@ class DockerBackend:
         follow: bool,
     ) -> AsyncIterator[bytes]:
         try:
-            async with self._call("logs", _ASK_S) as daemon:
-                bot = (await daemon.place(container_id)).bot(assignment_id)
+            async with self._call("logs", _READ_TIMEOUT_S) as daemon:
+                slot = await daemon.read_slot(container_id)
         except ContainerGone:
             return
-        if bot is None:
+        container = slot.bot_container(assignment_id)
+        if container is None:
             return
-        output = logs.read(self._config.host, bot, tail=tail, follow=follow)
+        output = logs.read(self._config.host, container, tail=tail, follow=follow)
         async with aclosing(output):
             async for chunk in output:
                 yield chunk
 
     def changes(self) -> AsyncIterator[ContainerId]:
         async def owned() -> Sequence[ContainerId]:
-            return [found.container_id for found in await self.list_owned(timeout_s=_ASK_S)]
+            return [
+                owned.container_id for owned in await self.list_owned(timeout_s=_READ_TIMEOUT_S)
+            ]
 
-        return watch.hints(self._connection, self._config, owned)
+        return events.hints(self._connection, self._config, owned)
 
     async def check(self, *, timeout_s: float) -> Health:
-        """Two requests."""
+        """Check the daemon and the network with two requests."""
         async with self._call("check", timeout_s) as daemon:
             try:
                 version = await daemon.version()

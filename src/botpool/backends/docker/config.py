@@ -1,4 +1,4 @@
-"""What the backend must be told about a Docker daemon."""
+"""Configuration of the Docker backend."""
 
 import os
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from pathlib import Path
 class DockerConfig:
     installation_id: str
     folder: Path
-    """Where pulls on this machine keep out of each other's way."""
+    """Holds the lock files of pulls on this machine."""
     host: str | None = None
-    """As in `DOCKER_HOST`; without it, by the client's own conventions."""
+    """In the format of `DOCKER_HOST`; None uses the conventions of Docker's client."""
     network: str = "bridge"
     pids_limit: int = 2_048
     shm_mb: int = 512
@@ -19,5 +19,5 @@ class DockerConfig:
 
     @property
     def image_host(self) -> str:
-        """The daemon, as it is called here: its images are what was pulled once."""
+        """The daemon, which keeps the pulled images."""
         return self.host or os.environ.get("DOCKER_HOST") or "local"

@@ -1,4 +1,4 @@
-"""The client of one daemon, made when it is first needed and kept until `close`."""
+"""The client of one Docker daemon, created at the first use and kept until `close`."""
 
 import os
 from contextlib import suppress
@@ -9,7 +9,7 @@ import aiohttp
 from botpool.backends.docker.config import DockerConfig
 from botpool.domain.errors import BackendRefused, BackendUnavailable
 
-_CONNECT_S = 5.0
+_CONNECT_TIMEOUT_S = 5.0
 
 
 class Connection:
@@ -18,7 +18,7 @@ class Connection:
         self._client: aiodocker.Docker | None = None
 
     def client(self) -> aiodocker.Docker:
-        """Made late: a machine may get its Docker after us."""
+        """Create the client late: Docker may be installed after Botpool has started."""
         if self._client is None:
             self._client = connect(self._config.host)
         return self._client
@@ -31,20 +31,20 @@ class Connection:
 
 
 def connect(host: str | None) -> aiodocker.Docker:
-    """`DOCKER_TLS_VERIFY`, `DOCKER_CERT_PATH`, contexts and the socket are the client's.
+    """Create a client; aiodocker reads the TLS settings, contexts and the default socket.
 
-    It lets the context of `docker context use` win over `DOCKER_HOST`; Docker's command does not.
+    Unlike Docker's own command, aiodocker prefers the current context to `DOCKER_HOST`.
     """
     if host is None and not os.environ.get("DOCKER_CONTEXT"):
         host = os.environ.get("DOCKER_HOST") or None
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S)
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S)
     try:
         return aiodocker.Docker(url=host, timeout=timeout)
     except AssertionError:
-        problem = "there is no daemon's socket here; name one, such as unix:///run/docker.sock"
+        problem = "no Docker socket found. Set an address such as unix:///run/docker.sock"
         raise BackendUnavailable(f"backends.docker.host (DOCKER_HOST): {problem}") from None
     except OSError as error:
-        problem = f"ca.pem, cert.pem or key.pem in DOCKER_CERT_PATH cannot be read: {error}"
+        problem = f"cannot read ca.pem, cert.pem or key.pem in DOCKER_CERT_PATH: {error}"
         raise BackendRefused("backends.docker.host", problem) from error
     except (ValueError, aiodocker.DockerError) as error:
-        raise BackendRefused("backends.docker.host", f"cannot be used: {error}") from error
+        raise BackendRefused("backends.docker.host", f"invalid address: {error}") from error

@@ -1,7 +1,7 @@
-"""Who we are to a registry: what `docker login` has left in `config.json`.
+"""Reads the registry credentials that `docker login` stored in `config.json`.
 
-As Docker's own command does it: the helper of that registry, else that of all, else the file. A
-file or a helper that is of no use makes an anonymous pull, and the registry's refusal says so.
+Like Docker's own command, it uses the credential helper of the registry, else the general helper,
+else the file. Without usable credentials the pull is anonymous, and the registry reports an error.
 """
 
 import base64
@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 _HUB = "docker.io"
-_HELPER_S = 60.0
-_NO_USER = "<token>"
-"""What helpers say instead of a user where they give an identity token."""
+_HELPER_TIMEOUT_S = 60.0
+_TOKEN_USER = "<token>"  # noqa: S105 - a marker, not a secret
+"""The user name with which helpers return an identity token."""
 
 
 def full_name(image: str) -> str:
-    """With its registry, which the names of Docker Hub's images leave out."""
+    """Add the registry, which names of Docker Hub's images omit."""
     first, slash, _ = image.partition("/")
     if slash and ("." in first or ":" in first or first == "localhost"):
         return image
@@ -27,30 +27,30 @@ def full_name(image: str) -> str:
 
 
 def credentials_for(image: str) -> dict[str, str] | None:
-    """None for an anonymous pull."""
+    """Return the credentials for an image, or None for an anonymous pull."""
     registry = full_name(image).partition("/")[0]
     address = "https://index.docker.io/v1/" if registry == _HUB else registry
     try:
-        told = json.loads(_file().read_bytes())
-        helper = told.get("credHelpers", {}).get(address) or told.get("credsStore")
-        if helper and (asked := _of_helper(str(helper), address)):
-            return asked
-        known = told.get("auths", {})
-        return next((_of_entry(known[name]) for name in _spelled(address) if name in known), None)
+        config = json.loads(_config_file().read_bytes())
+        helper = config.get("credHelpers", {}).get(address) or config.get("credsStore")
+        if helper and (from_helper := _ask_helper(str(helper), address)):
+            return from_helper
+        entries = config.get("auths", {})
+        return next((_parse_entry(entries[key]) for key in _keys(address) if key in entries), None)
     except (OSError, ValueError, LookupError, AttributeError, TypeError):
         return None
 
 
-def _file() -> Path:
+def _config_file() -> Path:
     folder = os.environ.get("DOCKER_CONFIG")
     return (Path(folder) if folder else Path.home() / ".docker") / "config.json"
 
 
-def _spelled(address: str) -> tuple[str, ...]:
+def _keys(address: str) -> tuple[str, ...]:
     return (address, f"https://{address}", f"https://{address}/v1/")
 
 
-def _of_entry(entry: Mapping[str, Any]) -> dict[str, str] | None:
+def _parse_entry(entry: Mapping[str, Any]) -> dict[str, str] | None:
     if token := entry.get("identitytoken"):
         return {"identitytoken": str(token)}
     if not entry.get("auth"):
@@ -59,19 +59,21 @@ def _of_entry(entry: Mapping[str, Any]) -> dict[str, str] | None:
     return {"username": user, "password": password.rstrip("\0")}
 
 
-def _of_helper(helper: str, address: str) -> dict[str, str] | None:
-    """None if it is not installed, fails, or knows nobody there."""
+def _ask_helper(helper: str, address: str) -> dict[str, str] | None:
+    """Return None if the helper is not installed, fails or has no credentials."""
     try:
-        asked = subprocess.run(
+        result = subprocess.run(
             [f"docker-credential-{helper}", "get"],
             input=address,
             capture_output=True,
             text=True,
-            timeout=_HELPER_S,
+            timeout=_HELPER_TIMEOUT_S,
             check=True,
         )
-        answer = json.loads(asked.stdout)
-        user, secret = str(answer["Username"]), str(answer["Secret"])
+        reply = json.loads(result.stdout)
+        user, secret = str(reply["Username"]), str(reply["Secret"])
     except (OSError, ValueError, LookupError, TypeError, subprocess.SubprocessError):
         return None
-    return {"identitytoken": secret} if user == _NO_USER else {"username": user, "password": secret}
+    return (
+        {"identitytoken": secret} if user == _TOKEN_USER else {"username": user, "password": secret}
+    )

@@ -1,7 +1,7 @@
-"""One pull, in a process of its own: `python -m botpool.backends.docker.puller <order as JSON>`.
+"""Pulls one image in its own process: `python -m botpool.backends.docker.puller <job as JSON>`.
 
-The lock makes it the only one of its image on this machine: a second waits, and finds the image.
-Its last line of output says why it failed.
+A lock allows one pull per image on this machine: a second puller waits and then finds the image.
+The last line of the output is the error message.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ from botpool.backends.docker.connection import connect
 from botpool.backends.docker.credentials import credentials_for, full_name
 from botpool.domain.errors import BackendError
 
-_LONGEST_S = 2 * 3600.0
-"""A registry that hangs must not keep others waiting for ever."""
+_TIMEOUT_S = 2 * 3600.0
+"""Limits how long a registry that hangs blocks other pulls of the image."""
 
 
 async def pull(image: str, host: str | None) -> None:
-    async with asyncio.timeout(_LONGEST_S), connect(host) as docker:
+    async with asyncio.timeout(_TIMEOUT_S), connect(host) as docker:
         try:
             await docker.images.inspect(image)
         except aiodocker.DockerError as error:
@@ -33,17 +33,17 @@ async def pull(image: str, host: str | None) -> None:
                 pass
 
 
-def main(order: str) -> int:
-    told = json.loads(order)
-    lock = os.open(told["lock"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def main(job_json: str) -> int:
+    job = json.loads(job_json)
+    lock = os.open(job["lock"], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
-        asyncio.run(pull(told["image"], told["host"]))
+        asyncio.run(pull(job["image"], job["host"]))
     except aiodocker.DockerError as error:
-        print(" ".join(error.message.split()))  # noqa: T201 - the answer
+        print(" ".join(error.message.split()))  # noqa: T201 - the result
         return 1
     except (BackendError, aiohttp.ClientError, OSError, TimeoutError) as error:
-        print(" ".join(str(error).split()) or "it took too long")  # noqa: T201 - the answer
+        print(" ".join(str(error).split()) or "the pull took too long")  # noqa: T201 - the result
         return 1
     return 0
 

@@ -1,9 +1,9 @@
-"""Containers as local processes: for trying Botpool out, for its demo, and for its tests.
+"""The process backend: containers are local processes, for trials, the demo and tests.
 
-It keeps every promise of the Protocol, a killed control plane included. `launcher.py` runs and
-supervises one program, and `nursery.py` forks launchers; `directory.py` is one container on disk,
-`root.py` all of them; `locks.py` says who runs; `ending.py` makes a run end; `watch.py` notices
-ends; `logs.py` reads output.
+It keeps all rules of the Protocol, even when the control plane is killed. `launcher.py` runs and
+supervises one program, and `nursery.py` forks launchers. `container_directory.py` is one container
+on disk, `container_root.py` the folder of all containers. `run_lock.py` tells whether a container
+runs, `terminate.py` ends a run, `exit_watcher.py` notices exits and `logs.py` reads output.
 """
 
 from botpool.backends.process.backend import ProcessBackend

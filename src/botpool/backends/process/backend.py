@@ -1,4 +1,4 @@
-"""The process backend: each method of the Protocol in terms of the rooms next door."""
+"""Implements the backend Protocol with local processes."""
 
 import asyncio
 import os
@@ -8,23 +8,29 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from botpool.backends.process import logs
-from botpool.backends.process.directory import NEVER_AGAIN, Directory
-from botpool.backends.process.ending import end_run
+from botpool.backends.process.container_directory import DELETED_FENCE, ContainerDirectory
+from botpool.backends.process.container_root import ContainerRoot
+from botpool.backends.process.exit_watcher import ExitWatcher
+from botpool.backends.process.launch import (
+    ProgramSettings,
+    check_answer,
+    inherited_environment,
+    launch,
+    read_answer,
+)
 from botpool.backends.process.nursery import Nursery
-from botpool.backends.process.root import Root
-from botpool.backends.process.start import Manner, answer_of, judge, launch, passed_on
-from botpool.backends.process.watch import Watch
+from botpool.backends.process.terminate import terminate_run
 from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
 from botpool.domain.errors import BackendRefused, BackendUnavailable, StillRunning
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
 
-FEW = 8
-"""Containers that are looked at sooner than a thread would begin to."""
+MAX_WITHOUT_THREAD = 8
+"""Up to this many containers, observing takes less time than starting a thread."""
 
 
 class ProcessBackend:
-    """Containers are directories under `root`; a running one is a process group of its own."""
+    """A container is a directory under `root`; each run is a process group."""
 
     name = "process"
     image_host = "here"
@@ -42,42 +48,42 @@ class ProcessBackend:
         stop_grace_s: float = 5,
         output_bytes: int = 1_048_576,
     ) -> None:
-        self._root = Root(root, installation_id)
-        self._manner = Manner(
+        self._root = ContainerRoot(root, installation_id)
+        self._program = ProgramSettings(
             command=_absolute(command),
             first_start_s=first_start_s,
             start_s=start_s,
             output_bytes=output_bytes,
         )
         self._stop_grace_s = stop_grace_s
-        self._watch = Watch()
-        self._nursery = Nursery(passed_on())
+        self._exit_watcher = ExitWatcher()
+        self._nursery = Nursery(inherited_environment())
 
     async def open(self) -> None:
-        with _no_evidence("open"):
+        with _os_errors_as_unavailable("open"):
             await self._root.prepare()
             for directory, _ in await asyncio.to_thread(self._root.owned):
-                self._watch.add(directory)
+                self._exit_watcher.add(directory)
 
     async def close(self) -> None:
-        await self._watch.close()
+        await self._exit_watcher.close()
         await asyncio.to_thread(self._nursery.close)
 
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
         async with _bounded("ensure", timeout_s):
             self._root.require()
-            async with self._root.making():
-                directory = self._root.find_or_make(spec)
-            await self._end(directory, None, timeout_s)
+            async with self._root.creation_lock():
+                directory = self._root.find_or_create(spec)
+            await self._terminate(directory, None, timeout_s)
             _require_ended(directory)
             return directory.container_id
 
-    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
+    async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         async with _bounded("start", timeout_s):
-            directory = self._root.get(order.container_id)
-            heard = launch(directory, order, self._manner, self._nursery)
-            judge(await answer_of(heard), directory, order.assignment_id)
-            self._watch.add(directory)
+            directory = self._root.get(request.container_id)
+            answer = launch(directory, request, self._program, self._nursery)
+            check_answer(await read_answer(answer), directory, request.assignment_id)
+            self._exit_watcher.add(directory)
             return None
 
     async def deployment(
@@ -88,8 +94,8 @@ class ProcessBackend:
     async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
-        async with _bounded("look", timeout_s):
-            if len(container_ids) <= FEW:
+        async with _bounded("observe", timeout_s):
+            if len(container_ids) <= MAX_WITHOUT_THREAD:
                 return self._observe_all(container_ids)
             return await asyncio.to_thread(self._observe_all, container_ids)
 
@@ -113,22 +119,24 @@ class ProcessBackend:
     ) -> None:
         async with _bounded("stop", timeout_s):
             directory = self._root.get(container_id)
-            await self._end(directory, assignment_id, timeout_s)
+            await self._terminate(directory, assignment_id, timeout_s)
 
-    async def _end(
-        self, directory: Directory, assignment_id: AssignmentId | None, timeout_s: float
+    async def _terminate(
+        self, directory: ContainerDirectory, assignment_id: AssignmentId | None, timeout_s: float
     ) -> None:
         if assignment_id is not None:
-            directory.raise_fence(assignment_id)  # before end_run tests the lock: see launcher.py
-        if directory.is_held():
-            await end_run(directory, assignment_id, grace_s=self._stop_grace_s, timeout_s=timeout_s)
+            directory.raise_fence(assignment_id)  # before the lock is tested: see launcher.py
+        if directory.is_running():
+            await terminate_run(
+                directory, assignment_id, grace_s=self._stop_grace_s, timeout_s=timeout_s
+            )
 
     async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
         async with _bounded("delete", timeout_s):
             directory = self._root.find(container_id)
             if directory is not None:
-                directory.raise_fence(NEVER_AGAIN)
-                await self._end(directory, None, timeout_s)
+                directory.raise_fence(DELETED_FENCE)
+                await self._terminate(directory, None, timeout_s)
                 _require_ended(directory)
                 await self._root.remove(directory)
 
@@ -136,8 +144,8 @@ class ProcessBackend:
         async with _bounded("list", timeout_s):
             owned = await asyncio.to_thread(self._root.owned)
             return [
-                OwnedContainer(container_id=directory.container_id, name=mark.name)
-                for directory, mark in owned
+                OwnedContainer(container_id=directory.container_id, name=identity.name)
+                for directory, identity in owned
             ]
 
     async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
@@ -152,42 +160,42 @@ class ProcessBackend:
         tail: int | None,
         follow: bool,
     ) -> AsyncIterator[bytes]:
-        with _no_evidence("logs"):
+        with _os_errors_as_unavailable("logs"):
             directory = self._root.find(container_id)
             if directory is not None:
                 async for chunk in logs.read(directory, assignment_id, tail=tail, follow=follow):
                     yield chunk
 
     def changes(self) -> AsyncIterator[ContainerId]:
-        return self._watch.hints()
+        return self._exit_watcher.hints()
 
     async def check(self, *, timeout_s: float) -> Health:
         async with _bounded("check", timeout_s):
-            if not self._manner.command or shutil.which(self._manner.command[0]) is None:
-                command = " ".join(self._manner.command[:1])
+            if not self._program.command or shutil.which(self._program.command[0]) is None:
+                command = " ".join(self._program.command[:1])
                 raise BackendRefused(
                     "backends.process.command",
-                    f"{command!r} is no program that can be run here; give its full path",
+                    f"{command!r} is not an executable program. Set its full path.",
                 )
             self._root.require_writable()
             return Health(ok=True)
 
 
 def _absolute(command: Sequence[str]) -> tuple[str, ...]:
-    """A relative path means relative to us: the program runs in a folder of its own."""
+    """Resolve a relative path now: the program runs in another folder."""
     if command and os.sep in command[0]:
         return (str(Path(command[0]).absolute()), *command[1:])
     return tuple(command)
 
 
-def _require_ended(directory: Directory) -> None:
-    if directory.is_held():
-        raise StillRunning(f"the program in {directory.container_id} does not end")
+def _require_ended(directory: ContainerDirectory) -> None:
+    if directory.is_running():
+        raise StillRunning(f"the program in {directory.container_id} has not ended yet")
 
 
 @contextmanager
-def _no_evidence(call: str) -> Iterator[None]:
-    """What the machine refuses, a full disk for one, says nothing about any container."""
+def _os_errors_as_unavailable(call: str) -> Iterator[None]:
+    """Raise BackendUnavailable for an OSError, which says nothing about any container."""
     try:
         yield
     except OSError as error:
@@ -196,7 +204,7 @@ def _no_evidence(call: str) -> Iterator[None]:
 
 @asynccontextmanager
 async def _bounded(call: str, timeout_s: float) -> AsyncIterator[None]:
-    with _no_evidence(call):
+    with _os_errors_as_unavailable(call):
         try:
             async with asyncio.timeout(timeout_s):
                 yield

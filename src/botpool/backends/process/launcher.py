@@ -1,16 +1,16 @@
-"""Runs one assignment's program in one container directory, and stays as its supervisor.
+"""Runs the program of one assignment in a container directory and supervises it.
 
-The control plane may be killed at any moment, so what must not be lost or done twice is decided
-here, in a process and session of its own. It is forked by an interpreter that is up already, since
-one of its own would take longer than the rest of a start: `python -I -S launcher.py`, which needs
-the standard library only (see `nursery.py`). The order comes as JSON on standard input; one line of
-answer goes to standard output, which is then closed.
+The control plane may be killed at any moment, so each launcher is a separate process in its own
+session. A running interpreter forks launchers, because starting an interpreter takes longer than
+the rest of a start: `python -I -S launcher.py`, which imports only the standard library (see
+`nursery.py`). The job comes as JSON on standard input; one line of answer goes to standard output,
+which is then closed.
 
-The order of the steps is the safety: the launcher takes the lock BEFORE it reads the fence, and
-`stop` writes the fence BEFORE it tests the lock. One of the two always sees the other.
+The launcher takes the lock BEFORE it reads the fence, and `stop` writes the fence BEFORE it tests
+the lock. So at least one of the two always finds the other.
 """
 
-# pathlib would be more memory for every bot:
+# pathlib would take more memory for every bot:
 # ruff: noqa: PTH102, PTH104, PTH108, PTH110, PTH112, PTH123, PTH208
 
 import ctypes
@@ -32,12 +32,12 @@ WORK = "work"
 STARTING, RUNNING, ENDED = "starting", "running", "ended"
 
 KEPT_OUTPUTS = 5
-LOCK_PATIENCE_S = 1.0
-"""A look holds the lock for microseconds to test it: only a longer one means that somebody runs."""
+LOCK_TIMEOUT_S = 1.0
+"""An observation holds the lock for microseconds; a lock held for longer means a run."""
 
 
-class Order:
-    """What the control plane wants to be run."""
+class Job:
+    """The program that the control plane wants to run."""
 
     def __init__(self, text: bytes) -> None:
         fields = json.loads(text)
@@ -50,8 +50,8 @@ class Order:
         self.output_bytes: int = fields["output_bytes"]
 
 
-class Refused(Exception):
-    """This assignment does not run here; the message is the answer to the control plane."""
+class LaunchRefused(Exception):
+    """The assignment must not run here; the message is the answer to the control plane."""
 
 
 def read_text(path: str) -> str | None:
@@ -67,18 +67,18 @@ def output_name(assignment: int) -> str:
 
 
 def outputs(directory: str) -> Iterator[tuple[int, str]]:
-    """The kept output files as (assignment, path)."""
+    """Yield the kept output files as (assignment, path)."""
     for name in os.listdir(directory):
         parts = name.split(".")
         if parts[0] == "output" and len(parts) > 2 and parts[1].isdigit():
             yield int(parts[1]), f"{directory}/{name}"
 
 
-class Record:
-    """`run.json`: which assignment ran here last, in which processes, and how it ended.
+class RecordFile:
+    """`run.json`: the assignment that ran last, its processes and its end.
 
-    The next one is whole beside it before it goes, so that one is always there. A rename onto the
-    old one waits on ext4 until the new one is on the disk, in every start and every stop.
+    The next record is complete before the old one is removed, so one always exists. A rename onto
+    the old file would wait on ext4 until the new one is on the disk.
     """
 
     def __init__(self, directory: str, assignment: int) -> None:
@@ -89,7 +89,7 @@ class Record:
         self._fields |= {"state": state, **fields}
         with suppress(FileNotFoundError):
             if not os.path.exists(self._path):
-                os.rename(self._next, self._path)  # whoever wrote it was killed just then
+                os.rename(self._next, self._path)  # its writer was killed between the two steps
         with open(self._next, "w", encoding="utf-8") as file:
             file.write(json.dumps(self._fields))
         with suppress(FileNotFoundError):
@@ -98,77 +98,77 @@ class Record:
 
 
 def read_record(directory: str) -> str | None:
-    """The record, also between two: the old one gone, and the next without its name yet."""
+    """Read the record, even while it is being replaced."""
     return next(filter(None, (read_text(f"{directory}/{name}") for name in RECORDS * 3)), None)
 
 
 def last_assignment(directory: str) -> int:
-    """The newest assignment that was let run here; 0 when none was."""
+    """Return the newest assignment that ran here, or 0."""
     with suppress(ValueError, KeyError, TypeError):
         return int(json.loads(read_record(directory) or "{}")["assignment"])
     return 0
 
 
 def read_fence(directory: str) -> int:
-    """The fenced number, read under the lock of its writers: they write in place."""
+    """Read the fence under a lock, because its writers write in place."""
     with open(f"{directory}/{FENCE}", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         return int(file.read())
 
 
-def claim(directory: str, assignment: int) -> tuple[int, Record]:
-    """Lock the container for this assignment and record it, or refuse and let the lock go.
+def claim(directory: str, assignment: int) -> tuple[int, RecordFile]:
+    """Lock the container for this assignment and record it, or refuse and release the lock.
 
     The run lasts as long as the lock is held.
     """
     lock = os.open(f"{directory}/{LOCK}", os.O_RDWR | os.O_CLOEXEC)
     try:
-        take(lock, directory, assignment)
+        acquire_lock(lock, directory, assignment)
         fence = read_fence(directory)
         if assignment <= fence:
-            raise Refused(f"superseded assignment {assignment} was stopped (fence {fence})")
-        refuse_if_known(directory, assignment)
-        record = Record(directory, assignment)
+            raise LaunchRefused(f"superseded assignment {assignment} was stopped (fence {fence})")
+        refuse_if_superseded(directory, assignment)
+        record = RecordFile(directory, assignment)
         record.write(STARTING)
     except BaseException:
-        os.close(lock)  # before the answer: a look that follows it must not see this try
+        os.close(lock)  # before the answer, so that no observation after it finds this attempt
         raise
     return lock, record
 
 
-def take(lock: int, directory: str, assignment: int) -> None:
-    give_up_at = time.monotonic() + LOCK_PATIENCE_S
+def acquire_lock(lock: int, directory: str, assignment: int) -> None:
+    give_up_at = time.monotonic() + LOCK_TIMEOUT_S
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            refuse_if_known(directory, assignment)
+            refuse_if_superseded(directory, assignment)
             if time.monotonic() > give_up_at:
-                raise Refused("superseded another assignment's program runs here") from None
+                raise LaunchRefused("superseded another program runs here") from None
             time.sleep(0.005)
 
 
-def refuse_if_known(directory: str, assignment: int) -> None:
+def refuse_if_superseded(directory: str, assignment: int) -> None:
     last = last_assignment(directory)
     if assignment == last:
-        raise Refused("already")
+        raise LaunchRefused("already")
     if assignment < last:
-        raise Refused(f"superseded assignment {last} came after {assignment}")
+        raise LaunchRefused(f"superseded assignment {last} came after {assignment}")
 
 
-def answer(word: str) -> None:
-    """Tell the control plane, if it still lives, and let go of everything that it gave us."""
+def send_answer(text: str) -> None:
+    """Answer the control plane, if it still runs, and close its descriptors."""
     with suppress(OSError):
-        os.write(1, word.encode())
-    nowhere = os.open(os.devnull, os.O_RDWR)
+        os.write(1, text.encode())
+    null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
-        os.dup2(nowhere, standard)
-    os.close(nowhere)
+        os.dup2(null, standard)
+    os.close(null)
 
 
-def make_fresh_work(directory: str) -> str:
-    """An empty working directory: nothing of one meeting leaks into the next."""
+def create_work_directory(directory: str) -> str:
+    """Create an empty working directory, so that no data of one meeting reaches the next."""
     work = f"{directory}/{WORK}"
     if os.path.lexists(work):
         shutil.rmtree(work)
@@ -177,19 +177,19 @@ def make_fresh_work(directory: str) -> str:
 
 
 def prune_outputs(directory: str) -> None:
-    """Make room for the next output: keep the newest few assignments'."""
+    """Keep the output of the newest few assignments, including the next one."""
     kept = sorted({assignment for assignment, _ in outputs(directory)})[1 - KEPT_OUTPUTS :]
     for assignment, path in outputs(directory):
         if assignment not in kept:
             os.unlink(path)
 
 
-class Output:
-    """The newest output, in two files of half the bound each, so that the bound is strict."""
+class OutputFiles:
+    """Keeps the newest output in two files, each with half of the maximum size."""
 
-    def __init__(self, path: str, bound: int) -> None:
+    def __init__(self, path: str, max_bytes: int) -> None:
         self._path = path
-        self.half = max(1, bound // 2)
+        self.half = max(1, max_bytes // 2)
         self._size = 0
         self._file = self._open()
 
@@ -197,7 +197,7 @@ class Output:
         return os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
 
     def write(self, data: bytes) -> None:
-        """A full disk loses output; it must not stop the program by a full pipe."""
+        """Ignore a full disk: the program must not block on a full pipe."""
         with suppress(OSError):
             if self._size + len(data) > self.half:
                 os.rename(self._path, f"{self._path}.1")
@@ -206,14 +206,14 @@ class Output:
             self._size += os.write(self._file, data)
 
 
-def fork_program(order: Order, work: str, lock: int, record: Record) -> tuple[int, int, str]:
-    """Fork and exec the program: its pid, the pipe of its output, and why exec failed, if it did.
+def fork_program(job: Job, work: str, lock: int, record: RecordFile) -> tuple[int, int, str]:
+    """Start the program. Return its pid, the pipe of its output and the error of a failed exec.
 
-    The program inherits the lock, so that the run is seen even if this supervisor is killed.
+    The program inherits the lock, so the container counts as running if this supervisor is killed.
     """
     out_read, out_write = os.pipe()
     failure_read, failure_write = os.pipe()
-    # A SIGTERM must meet either the supervisor before the fork, or the program after it.
+    # SIGTERM must reach either the supervisor before the fork or the program after it.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     pid = os.fork()
     if pid == 0:
@@ -225,10 +225,10 @@ def fork_program(order: Order, work: str, lock: int, record: Record) -> tuple[in
             os.chdir(work)
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-            os.execvpe(order.command[0], order.command, order.environment)  # noqa: S606
+            os.execvpe(job.command[0], job.command, job.environment)  # noqa: S606
         except (OSError, ValueError) as error:
             reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
-            os.write(failure_write, f"cannot run {order.command[0]}: {reason}".encode())
+            os.write(failure_write, f"cannot run {job.command[0]}: {reason}".encode())
         finally:
             os._exit(127)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -241,7 +241,7 @@ def fork_program(order: Order, work: str, lock: int, record: Record) -> tuple[in
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what the program daemonises, so that nothing outlives the program."""
+    """Become the parent of daemons of the program, so that they can be ended with it."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
@@ -251,10 +251,10 @@ def children() -> list[int]:
     return [int(pid) for pid in (text or "").split()]
 
 
-def end_orphans() -> None:
-    """As in a container: when the first process ends, all end.
+def kill_orphans() -> None:
+    """Kill all remaining processes, as a container does when its first process ends.
 
-    BotEnding one hands its own children to us, hence the rounds.
+    Killing a process makes its children ours, hence the loop.
     """
     for _ in range(1_000):
         found = children()
@@ -267,7 +267,7 @@ def end_orphans() -> None:
 
 
 def reap(program: int) -> int | None:
-    """Reap what has ended; the wait status of the program when it is among them."""
+    """Reap ended children. Return the wait status of the program if it is among them."""
     with suppress(ChildProcessError):
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -278,8 +278,8 @@ def reap(program: int) -> int | None:
     return None
 
 
-def pump(program: int, pipe: int, output: Output, wake: int) -> int:
-    """Copy the output until the program ends; its wait status."""
+def copy_output(program: int, pipe: int, output: OutputFiles, wake: int) -> int:
+    """Copy the output until the program ends. Return its wait status."""
     chunk = min(65_536, output.half)
     waiting = [pipe, wake]
     while True:
@@ -294,13 +294,13 @@ def pump(program: int, pipe: int, output: Output, wake: int) -> int:
             status = reap(program)
             if status is not None:
                 break
-    end_orphans()
+    kill_orphans()
     drain(pipe, output, chunk)
     return status
 
 
-def drain(pipe: int, output: Output, chunk: int) -> None:
-    """What was written before the end; bounded, in case that somebody still has the pipe."""
+def drain(pipe: int, output: OutputFiles, chunk: int) -> None:
+    """Copy the rest of the output, with a limit in case another process still writes."""
     os.set_blocking(pipe, False)
     left = 1_048_576
     with suppress(BlockingIOError):
@@ -309,8 +309,8 @@ def drain(pipe: int, output: Output, chunk: int) -> None:
             left -= len(data)
 
 
-def ending(status: int) -> tuple[int, str]:
-    """Exit code as shells and Docker count it, and words for people."""
+def exit_result(status: int) -> tuple[int, str]:
+    """Return the exit code in the convention of shells and Docker, and a description."""
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         return code, f"exited with code {code}"
@@ -322,7 +322,7 @@ def ending(status: int) -> tuple[int, str]:
 
 
 def wake_on_child_end() -> int:
-    """A descriptor that becomes readable when a child ends."""
+    """Return a descriptor that becomes readable when a child ends."""
     read, write = os.pipe()
     os.set_blocking(read, False)
     os.set_blocking(write, False)
@@ -331,68 +331,70 @@ def wake_on_child_end() -> int:
     return read
 
 
-def supervise(order: Order, lock: int, record: Record) -> None:
-    """Wait the start delay, then run the program to its end and write down how it ended."""
-    directory = order.directory
-    # The working directory is made when a program runs: without one, none ever ran here.
+def supervise(job: Job, lock: int, record: RecordFile) -> None:
+    """Wait for the start delay, run the program and record its end."""
+    directory = job.directory
+    # The working directory exists only if a program has run here before.
     ran_before = os.path.isdir(f"{directory}/{WORK}")
-    time.sleep(order.start_s if ran_before else order.first_start_s)
+    time.sleep(job.start_s if ran_before else job.first_start_s)
     try:
-        work = make_fresh_work(directory)
+        work = create_work_directory(directory)
         prune_outputs(directory)
-        output = Output(f"{directory}/{output_name(order.assignment)}", order.output_bytes)
+        output = OutputFiles(f"{directory}/{output_name(job.assignment)}", job.output_bytes)
         wake = wake_on_child_end()
-        program, pipe, failure = fork_program(order, work, lock, record)
+        program, pipe, failure = fork_program(job, work, lock, record)
     except OSError as error:
-        record.write(ENDED, exit_code=None, detail=f"could not be prepared: {error}")
+        record.write(ENDED, exit_code=None, detail=f"the run could not be prepared: {error}")
         return
     adopt_orphans()
-    exit_code, detail = ending(pump(program, pipe, output, wake))
+    exit_code, detail = exit_result(copy_output(program, pipe, output, wake))
     record.write(ENDED, exit_code=exit_code, detail=failure or detail)
 
 
-def run() -> None:
-    """Be the launcher of the order on standard input."""
+def run_job() -> None:
+    """Launch and supervise the job on standard input."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in (signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     try:
-        with open(0, "rb", closefd=False) as told:
-            order = Order(told.read())
-        os.chdir(order.directory)  # where whoever lists processes sees whose it is
-        lock, record = claim(order.directory, order.assignment)
-    except Refused as refusal:
-        return answer(str(refusal))
+        with open(0, "rb", closefd=False) as stdin:
+            job = Job(stdin.read())
+        os.chdir(job.directory)  # so that a list of processes shows the container
+        lock, record = claim(job.directory, job.assignment)
+    except LaunchRefused as refusal:
+        return send_answer(str(refusal))
     except FileNotFoundError:
-        return answer("gone")
+        return send_answer("gone")
     except (OSError, ValueError) as error:
-        return answer(f"failed {error}")
-    answer("started")
+        return send_answer(f"failed {error}")
+    send_answer("started")
     try:
-        supervise(order, lock, record)
+        supervise(job, lock, record)
     finally:
-        # Where orphans cannot be adopted, the group (and we with it) is what can be ended.
+        # Where orphans cannot be adopted, kill the process group, including this process.
         with suppress(ProcessLookupError):
             os.killpg(os.getpid(), signal.SIGKILL)
 
 
 def serve() -> None:
-    """Fork a launcher for each order, until the control plane closes its end or is gone."""
-    orders = socket.socket(fileno=0)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a launcher
+    """Fork a launcher for each job until the control plane closes the socket."""
+    jobs = socket.socket(fileno=0)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # reap launchers automatically
     while True:
-        word, given, _, _ = socket.recv_fds(orders, 1, 2)
-        if not word:
+        message, descriptors, _, _ = socket.recv_fds(jobs, 1, 2)
+        if not message:
             return
         is_launcher = os.fork() == 0
         if is_launcher:
             os.setsid()
-            for standard, descriptor in zip((0, 1, 2), (*given, given[-1]), strict=True):
+            for standard, descriptor in zip(
+                (0, 1, 2), (*descriptors, descriptors[-1]), strict=True
+            ):
                 os.dup2(descriptor, standard)
-        for descriptor in given:
+        for descriptor in descriptors:
             os.close(descriptor)
         if is_launcher:
-            run()
+            run_job()
             return
 
 

@@ -1,4 +1,4 @@
-"""Reads the output of a run: two files of bounded size, the older half in `.1`."""
+"""Reads the output of a run from two files of limited size; the older half is in `.1`."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from botpool.backends.process import launcher
-from botpool.backends.process.directory import Directory
+from botpool.backends.process.container_directory import ContainerDirectory
 from botpool.domain.ids import AssignmentId
 
 CHUNK = 65_536
@@ -15,25 +15,25 @@ POLL_S = 0.1
 
 
 async def read(
-    directory: Directory, assignment_id: AssignmentId, *, tail: int | None, follow: bool
+    directory: ContainerDirectory, assignment_id: AssignmentId, *, tail: int | None, follow: bool
 ) -> AsyncIterator[bytes]:
-    """The kept output, then what is added until the run ends."""
+    """Yield the kept output, then new output until the run ends."""
     path = f"{directory.path}/{launcher.output_name(assignment_id)}"
     older, newer = _open(f"{path}.1"), None
     try:
         newer = _open(path)
         kept = _content(older) + _content(newer)
-        if shown := _last_lines(kept, tail):
-            yield shown
+        if last_lines := _last_lines(kept, tail):
+            yield last_lines
         while follow:
-            # Whether it is over is asked before the last read, so that nothing is missed.
-            over = not is_running(directory, assignment_id)
+            # Test for the end before the last read, so that no output is missed.
+            ended = not is_running(directory, assignment_id)
             for chunk in _chunks(newer):
                 yield chunk
             current = _open(path)
             if current is not None and not _is_same(newer, current):
                 newer, current = current, newer
-            elif over:
+            elif ended:
                 follow = False
             else:
                 await asyncio.sleep(POLL_S)
@@ -43,10 +43,10 @@ async def read(
         _close(newer)
 
 
-def is_running(directory: Directory, assignment_id: AssignmentId) -> bool:
+def is_running(directory: ContainerDirectory, assignment_id: AssignmentId) -> bool:
     with suppress(FileNotFoundError):
-        run = directory.run()
-        return run is not None and run.assignment_id == assignment_id and directory.is_held()
+        run = directory.last_run()
+        return run is not None and run.assignment_id == assignment_id and directory.is_running()
     return False
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from botpool.backends.process.directory import Directory
+from botpool.backends.process.container_directory import ContainerDirectory
 from botpool.cli.demo.child_process import child_process
 from botpool.cli.demo.emulated_coolify import EmulatedCoolify, emulated_coolify, free_port
 from botpool.cli.demo.scenario import FIRST_START_S, LATER_START_S, PLATFORM, SLOTS
@@ -53,7 +53,7 @@ class DemoInstallation:
         return [
             f"a process still runs in {name}"
             for name in sorted(found)
-            if Directory(str(root), ContainerId(name)).is_held()
+            if ContainerDirectory(str(root), ContainerId(name)).is_running()
         ]
 
 

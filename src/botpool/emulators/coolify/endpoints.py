@@ -15,7 +15,7 @@ class Ability(StrEnum):
     DEPLOY = "deploy"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Endpoint:
     method: str
     path: str
@@ -29,37 +29,31 @@ class Endpoint:
         return f"{self.method} {self.path}"
 
 
-def _endpoint(
-    method: str, path: str, ability: Ability | None, *, formerly_get: bool = False
-) -> Endpoint:
-    return Endpoint(method=method, path=path, ability=ability, formerly_get=formerly_get)
-
-
 # The order matters: the first matching endpoint wins.
 ENDPOINTS = (
-    _endpoint("GET", "/health", None),
-    _endpoint("GET", "/version", Ability.READ),
-    _endpoint("POST", "/applications/dockerimage", Ability.WRITE),
-    _endpoint("GET", "/applications", Ability.READ),
-    _endpoint("GET", "/applications/{uuid}", Ability.READ),
-    _endpoint("PATCH", "/applications/{uuid}", Ability.WRITE),
-    _endpoint("DELETE", "/applications/{uuid}", Ability.WRITE),
-    _endpoint("GET", "/applications/{uuid}/logs", Ability.READ),
-    _endpoint("GET", "/applications/{uuid}/envs", Ability.READ),
-    _endpoint("PATCH", "/applications/{uuid}/envs/bulk", Ability.WRITE),
-    _endpoint("POST", "/applications/{uuid}/start", Ability.DEPLOY, formerly_get=True),
-    _endpoint("POST", "/applications/{uuid}/restart", Ability.DEPLOY, formerly_get=True),
-    _endpoint("POST", "/applications/{uuid}/stop", Ability.DEPLOY, formerly_get=True),
-    _endpoint("POST", "/deploy", Ability.DEPLOY, formerly_get=True),
-    _endpoint("GET", "/deployments", Ability.READ),
-    _endpoint("GET", "/deployments/applications/{uuid}", Ability.READ),
-    _endpoint("GET", "/deployments/{uuid}", Ability.READ),
-    _endpoint("POST", "/deployments/{uuid}/cancel", Ability.DEPLOY),
-    _endpoint("GET", "/servers", Ability.READ),
-    _endpoint("GET", "/servers/{uuid}", Ability.READ),
-    _endpoint("GET", "/projects", Ability.READ),
-    _endpoint("GET", "/projects/{uuid}", Ability.READ),
-    _endpoint("GET", "/projects/{uuid}/{environment_name_or_uuid}", Ability.READ),
+    Endpoint("GET", "/health", None),
+    Endpoint("GET", "/version", Ability.READ),
+    Endpoint("POST", "/applications/dockerimage", Ability.WRITE),
+    Endpoint("GET", "/applications", Ability.READ),
+    Endpoint("GET", "/applications/{uuid}", Ability.READ),
+    Endpoint("PATCH", "/applications/{uuid}", Ability.WRITE),
+    Endpoint("DELETE", "/applications/{uuid}", Ability.WRITE),
+    Endpoint("GET", "/applications/{uuid}/logs", Ability.READ),
+    Endpoint("GET", "/applications/{uuid}/envs", Ability.READ),
+    Endpoint("PATCH", "/applications/{uuid}/envs/bulk", Ability.WRITE),
+    Endpoint("POST", "/applications/{uuid}/start", Ability.DEPLOY, formerly_get=True),
+    Endpoint("POST", "/applications/{uuid}/restart", Ability.DEPLOY, formerly_get=True),
+    Endpoint("POST", "/applications/{uuid}/stop", Ability.DEPLOY, formerly_get=True),
+    Endpoint("POST", "/deploy", Ability.DEPLOY, formerly_get=True),
+    Endpoint("GET", "/deployments", Ability.READ),
+    Endpoint("GET", "/deployments/applications/{uuid}", Ability.READ),
+    Endpoint("GET", "/deployments/{uuid}", Ability.READ),
+    Endpoint("POST", "/deployments/{uuid}/cancel", Ability.DEPLOY),
+    Endpoint("GET", "/servers", Ability.READ),
+    Endpoint("GET", "/servers/{uuid}", Ability.READ),
+    Endpoint("GET", "/projects", Ability.READ),
+    Endpoint("GET", "/projects/{uuid}", Ability.READ),
+    Endpoint("GET", "/projects/{uuid}/{environment_name_or_uuid}", Ability.READ),
 )
 _PATTERNS = tuple(
     (re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", endpoint.path)), endpoint)

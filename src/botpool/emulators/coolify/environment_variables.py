@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from botpool.emulators.coolify.records import Application, Variable
 from botpool.emulators.coolify.simulation import Simulation
@@ -36,10 +36,8 @@ class VariableStore:
             if not sent.is_preview and not _find(application, sent.key, is_preview=True):
                 self._create(application, replace(sent, is_preview=True))
             return variable
-        variable.value = sent.value
-        variable.is_literal = sent.is_literal
-        variable.is_multiline = sent.is_multiline
-        variable.is_shown_once = sent.is_shown_once
+        for name, value in asdict(sent).items():
+            setattr(variable, name, value)
         variable.updated_at = self._simulation.now
         return variable
 
@@ -47,12 +45,7 @@ class VariableStore:
         variable = Variable(
             id=next(self._ids),
             uuid=self._simulation.randomness.uuid(),
-            key=sent.key,
-            value=sent.value,
-            is_preview=sent.is_preview,
-            is_literal=sent.is_literal,
-            is_multiline=sent.is_multiline,
-            is_shown_once=sent.is_shown_once,
+            **asdict(sent),
             created_at=self._simulation.now,
             updated_at=self._simulation.now,
         )

@@ -46,8 +46,8 @@ class InstrumentedBackend:
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
         return await self._measure("ensure", self._backend.ensure(spec, timeout_s=timeout_s))
 
-    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
-        return await self._measure("start", self._backend.start(order, timeout_s=timeout_s))
+    async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
+        return await self._measure("start", self._backend.start(request, timeout_s=timeout_s))
 
     async def deployment(
         self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float

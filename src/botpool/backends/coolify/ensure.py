@@ -1,0 +1,113 @@
+"""Ensures that a slot's application exists: finds it by name and tag, or creates it.
+
+Names are not unique in Coolify and a create cannot be repeated safely, so each step reads first: a
+create whose response was lost is found by the next call, and replicas that create at the same time
+all choose the oldest application.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from botpool.backends.coolify.api import Api
+from botpool.backends.coolify.config import CoolifyConfig
+from botpool.backends.coolify.formats import split_image
+from botpool.backends.coolify.ownership import Ownership
+from botpool.backends.coolify.responses import Application
+from botpool.backends.coolify.stop import cancel_deployments
+from botpool.backends.protocol import ContainerSpec
+from botpool.domain.errors import BackendUnavailable, StillRunning
+from botpool.domain.ids import ContainerId
+from botpool.domain.observation import DOWN, ContainerState
+
+REQUESTS = 5
+"""List, deployments, cancel, stop or update; or list, create, list, delete, deployments."""
+
+
+async def ensure(
+    api: Api, ownership: Ownership, config: CoolifyConfig, spec: ContainerSpec
+) -> ContainerId:
+    application = _oldest(await ownership.list(api), spec.name)
+    if application is None:
+        application = await _create(api, ownership, config, spec)
+    await _require_stopped(api, application)
+    fields = _mutable_fields(spec)
+    if _current_fields(application) != fields:
+        await api.update(application.uuid, fields, pool=spec.pool_name)
+    return application.uuid
+
+
+async def _create(
+    api: Api, ownership: Ownership, config: CoolifyConfig, spec: ContainerSpec
+) -> Application:
+    created = await api.create(_new_application(config, spec), pool=spec.pool_name)
+    ownership.add(created)
+    oldest = _oldest(await ownership.list(api), spec.name)
+    if oldest is None:
+        raise BackendUnavailable(f"{spec.name} was created, but Coolify does not list it yet")
+    if oldest.uuid != created:
+        await api.delete(created)
+    return oldest
+
+
+def _oldest(applications: Sequence[Application], name: str) -> Application | None:
+    """Return the oldest application; within a second, the first in the list."""
+    return min(
+        (application for application in applications if application.name == name),
+        key=lambda application: application.created_at,
+        default=None,
+    )
+
+
+async def _require_stopped(api: Api, application: Application) -> None:
+    """Raise unless the application is stopped and has no open deployment; stop it if necessary."""
+    was_starting = await cancel_deployments(api, application.uuid)
+    if not was_starting and application.state in DOWN:
+        return
+    if not was_starting and application.state is ContainerState.UNKNOWN:
+        raise BackendUnavailable(
+            f"cannot determine whether {application.name} runs ({application.status})"
+        )
+    await api.stop(application.uuid)
+    raise StillRunning(f"{application.name} was running and is being stopped")
+
+
+def _mutable_fields(spec: ContainerSpec) -> Mapping[str, str]:
+    image = split_image(spec.image)
+    return {
+        "docker_registry_image_name": image.name,
+        "docker_registry_image_tag": image.tag,
+        "limits_cpus": f"{spec.cpus:g}",
+        "limits_memory": f"{spec.memory_mb}m",
+    }
+
+
+def _current_fields(application: Application) -> Mapping[str, str]:
+    return {
+        "docker_registry_image_name": application.image_name,
+        "docker_registry_image_tag": application.image_tag,
+        "limits_cpus": application.cpus,
+        "limits_memory": application.memory,
+    }
+
+
+def _new_application(config: CoolifyConfig, spec: ContainerSpec) -> Mapping[str, Any]:
+    location = {
+        "project_uuid": config.project_uuid,
+        "server_uuid": config.server_uuid,
+        "environment_name": config.environment_name,
+    }
+    if config.destination_uuid is not None:
+        location["destination_uuid"] = config.destination_uuid
+    return {
+        **location,
+        **_mutable_fields(spec),
+        "name": spec.name,
+        "description": f"Slot of Botpool's pool {spec.pool_name}",
+        "tags": [config.tag],
+        # Coolify requires a port, although nothing listens there.
+        "ports_exposes": "80",
+        "autogenerate_domain": False,
+        "instant_deploy": False,
+        # Otherwise a deployment starts the new container before it stops the old one.
+        "is_consistent_container_name_enabled": True,
+    }

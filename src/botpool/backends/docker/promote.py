@@ -1,0 +1,25 @@
+"""Makes one container the only container of its slot, with the slot's name."""
+
+from contextlib import suppress
+
+from botpool.backends.docker.daemon import ConcurrentChange, Daemon
+from botpool.backends.docker.slot_containers import Container, SlotContainers
+
+
+async def promote(daemon: Daemon, slot: SlotContainers, container: Container) -> bool:
+    """Return True if the container already is alone and has the slot's name.
+
+    Otherwise remove the other containers, rename this one and return False: the caller reads the
+    slot again. Docker refuses to remove a running container.
+    """
+    others = [other for other in slot.containers if other is not container]
+    if not others and container.name == slot.id:
+        return True
+    with suppress(ConcurrentChange):
+        for other in others:
+            await daemon.remove(other)
+        if container.name != slot.id:
+            await daemon.rename(container, slot.id)
+        return False
+    await daemon.wait_for_others(slot.id)
+    return False

@@ -1,0 +1,82 @@
+"""Starts a bot's container: at most one run per assignment, and none for a stopped assignment.
+
+A start creates the bot's container before it reads the fence for the last time; a stop creates its
+fence before it looks for the bot's container. So at least one of the two finds the other. After a
+crash, the same start
+
+- creates the container, if the crash came before its creation;
+- finds the container by its assignment and continues, if the crash came after the creation;
+- finds the container running or ended and leaves it, if Docker had accepted the start.
+"""
+
+from contextlib import suppress
+
+from botpool.backends.docker.daemon import ConcurrentChange, Daemon
+from botpool.backends.docker.promote import promote
+from botpool.backends.docker.pulls import Pulls
+from botpool.backends.docker.slot_containers import (
+    CREATED,
+    Container,
+    ContainerDraft,
+    ContainerKind,
+    SlotContainers,
+)
+from botpool.backends.protocol import StartRequest
+from botpool.domain.errors import StartSuperseded
+
+
+async def start(daemon: Daemon, pulls: Pulls, request: StartRequest) -> None:
+    while True:
+        slot = await daemon.read_slot(request.container_id)
+        own = slot.bot_container(request.assignment_id)
+        try:
+            slot.require_startable(request.assignment_id)
+        except StartSuperseded:
+            if own is not None and own.state == CREATED:
+                with suppress(ConcurrentChange):
+                    await daemon.remove(own)
+            raise
+        try:
+            if own is None:
+                await _create_or_pull(daemon, pulls, slot, request)
+            elif own.state != CREATED:
+                await _remove_duplicates(daemon, slot, own)
+                return
+            elif await promote(daemon, slot, own):
+                await daemon.start(own)
+                return
+        except ConcurrentChange:
+            await daemon.wait_for_others(request.container_id)
+
+
+async def _create_or_pull(
+    daemon: Daemon, pulls: Pulls, slot: SlotContainers, request: StartRequest
+) -> None:
+    spec = slot.newest.spec
+    if await daemon.has_image(spec.image):
+        bot = ContainerDraft(kind=ContainerKind.BOT, assignment_id=request.assignment_id, spec=spec)
+        name = bot.temporary_name(slot.id)
+        await daemon.create(bot, name=name, environment=request.environment)
+        return
+    pending = ContainerDraft(
+        kind=ContainerKind.PENDING, assignment_id=request.assignment_id, spec=spec
+    )
+    is_pending = (
+        slot.newest.kind is ContainerKind.PENDING
+        and slot.newest.assignment_id == request.assignment_id
+    )
+    if not is_pending:
+        await daemon.create(pending, name=pending.temporary_name(slot.id))
+    elif await promote(daemon, slot, slot.newest):
+        await pulls.wait(spec, request.assignment_id, within_s=daemon.remaining_s())
+
+
+async def _remove_duplicates(daemon: Daemon, slot: SlotContainers, own: Container) -> None:
+    """Remove containers that other replicas created for the same assignment."""
+    for container in slot.containers:
+        if (
+            container is not own
+            and container.kind is ContainerKind.BOT
+            and container.assignment_id == own.assignment_id
+        ):
+            await daemon.remove(container)
