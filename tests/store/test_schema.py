@@ -1,7 +1,6 @@
 """The database keeps what it can: moves, constraints, versions. And every statement is in order."""
 
 import re
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -20,7 +19,6 @@ from botpool.domain.states import (
     SlotStatus,
 )
 from botpool.store import statements
-from botpool.store.migrations import check_schema, known_migrations, migrate
 
 QUERIES = Path(statements.__file__).parent / "sql" / "queries"
 NAMES = sorted(path.stem for path in QUERIES.glob("*.sql"))
@@ -306,21 +304,3 @@ def test_no_sql_hides_in_python() -> None:
     hidden = re.compile(r'["\'](SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH|CREATE) ')
     offenders = [path.name for path in sources if hidden.search(path.read_text())]
     assert offenders == []
-
-
-def test_a_database_without_schema_is_told_to_migrate() -> None:
-    with pytest.raises(Exception, match="botpool migrate"):
-        check_schema(None)
-
-
-def test_a_newer_schema_is_refused() -> None:
-    with pytest.raises(Exception, match="newer schema"):
-        check_schema([*known_migrations(), "9999-from-the-future"])
-
-
-def test_migrating_twice_changes_nothing(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor does it import what migrates, which a start would wait for."""
-    monkeypatch.setitem(sys.modules, "yoyo", None)
-    assert migrate(database_url) == []

@@ -1,11 +1,12 @@
-"""The schema's versions: plain SQL, run by yoyo, which keeps what was applied and locks.
+"""Schema migrations: plain SQL files, applied by yoyo under a lock.
 
-A replica serves only on a schema that it knows. Migrations expand first and contract in a later
-release, so that versions N and N+1 run side by side while replicas are exchanged.
+A replica serves only on a schema that it knows. A migration expands the schema first and a later
+release contracts it, so that replicas of versions N and N+1 can run side by side during an upgrade.
 """
 
 from collections.abc import Callable
 from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
 from urllib.parse import urlsplit
 
 import psycopg
@@ -13,11 +14,12 @@ import psycopg
 from botpool.domain.errors import DatabaseUnavailable, SchemaMismatch
 from botpool.store.statements import sent_text
 
-_MIGRATIONS = files("botpool.store") / "sql" / "migrations"
+MIGRATIONS: Traversable = files("botpool.store") / "sql" / "migrations"
 
 
-def known_migrations() -> list[str]:
-    names = (entry.name for entry in _MIGRATIONS.iterdir())
+def known_migrations(folder: Traversable = MIGRATIONS) -> list[str]:
+    """Return the names of the migrations in the folder, in the order in which they apply."""
+    names = (entry.name for entry in folder.iterdir())
     return sorted(
         name.removesuffix(".sql")
         for name in names
@@ -26,14 +28,14 @@ def known_migrations() -> list[str]:
 
 
 def check_schema(applied: list[str] | None) -> None:
-    """Refuse a schema that this version cannot serve. `applied` is None when there is none."""
+    """Raise `SchemaMismatch` unless this version can serve the schema; None means no schema."""
     known = known_migrations()
     missing = [name for name in known if name not in (applied or [])]
     unknown = [name for name in (applied or []) if name not in known]
     if unknown:
         raise SchemaMismatch(
             f"The database has a newer schema ({unknown[-1]}) than this Botpool knows. "
-            "Install the version that made it."
+            "Install the version that applied this migration, or a later one."
         )
     if missing:
         raise SchemaMismatch(
@@ -41,24 +43,29 @@ def check_schema(applied: list[str] | None) -> None:
         )
 
 
-def _untold(_done: int, _of: int) -> None: ...
+def _ignore_progress(_done: int, _total: int) -> None: ...
 
 
-def migrate(url: str, *, on_progress: Callable[[int, int], None] = _untold) -> list[str]:
-    """Bring the schema up to date and name what was applied. Safe to run from many at once."""
+def migrate(
+    url: str,
+    *,
+    on_progress: Callable[[int, int], None] = _ignore_progress,
+    folder: Traversable = MIGRATIONS,
+) -> list[str]:
+    """Apply the pending migrations and return their names. Concurrent calls wait for each other."""
     try:
-        # yoyo reports a refused connection in its own words; ask first, in PostgreSQL's.
-        if _is_up_to_date(url):
+        # Connect with psycopg first: yoyo hides PostgreSQL's reason for a refused connection.
+        if _is_up_to_date(url, folder):
             return []
-        # Imported here: only migrating needs it, and starting should be quick.
+        # Imported here, because only a migration needs yoyo and its import slows down a start.
         from yoyo import get_backend, read_migrations
 
-        backend = get_backend(_for_yoyo(url))
+        backend = get_backend(_yoyo_url(url))
     except psycopg.Error as error:
         raise DatabaseUnavailable(str(error).strip().splitlines()[0]) from error
     try:
-        with as_file(_MIGRATIONS) as folder, backend.lock():
-            pending = backend.to_apply(read_migrations(str(folder)))
+        with as_file(folder) as directory, backend.lock():
+            pending = backend.to_apply(read_migrations(str(directory)))
             for done, migration in enumerate(pending):
                 on_progress(done, len(pending))
                 backend.apply_one(migration)
@@ -67,16 +74,16 @@ def migrate(url: str, *, on_progress: Callable[[int, int], None] = _untold) -> l
         backend.connection.close()
 
 
-def _is_up_to_date(url: str) -> bool:
-    """Has everything been applied? As nearly every start finds it."""
+def _is_up_to_date(url: str, folder: Traversable) -> bool:
+    """Check whether every migration of the folder has been applied."""
     with psycopg.connect(url, connect_timeout=5) as connection:
         try:
             row = connection.execute(sent_text("check_ready")).fetchone()
         except psycopg.errors.UndefinedTable:
             return False
-    return row is not None and set(known_migrations()) <= set(row[0])
+    return row is not None and set(known_migrations(folder)) <= set(row[0])
 
 
-def _for_yoyo(url: str) -> str:
-    """The same address under the name by which yoyo chooses psycopg 3."""
+def _yoyo_url(url: str) -> str:
+    """Return the URL with the scheme that makes yoyo use psycopg 3."""
     return "postgresql+psycopg:" + url.removeprefix(urlsplit(url).scheme + ":")
