@@ -40,7 +40,7 @@ from botpool.store.database import Call, Database, Rows, Transaction
 
 T = TypeVar("T")
 
-BACKEND_CALLS = ("ensure", "start", "look", "stop", "delete")
+BACKEND_CALLS = ("ensure", "start", "observe", "stop", "delete")
 
 DOCKER_REQUESTS = {
     "launch": "start",

@@ -15,7 +15,7 @@ def working(work: str) -> Callable[[Replica], Awaitable[Any]] | None:
     """What loops do; None: the steps that are due."""
     return {
         "step": None,
-        "look": lambda r: r.observer.observe("process"),
+        "observe": lambda r: r.observer.observe("process"),
         "poll": lambda r: r.queue_poller.keep(),
         "recover": lambda r: r.recovery.recover(),
         "clean": lambda r: r.cleanup.clean(all_strays=False),
@@ -54,7 +54,7 @@ async def until_held(living: Living, work: str, held: asyncio.Event) -> list[asy
     if work == "step":
         await replica.reconciler.run_due_steps()
         tasks = list(replica.reconciler.under_way)
-    elif work == "look":
+    elif work == "observe":
         tasks = [asyncio.create_task(replica.observer.observe("process"))]
     else:
         tasks = [asyncio.create_task(replica.recovery.recover())]

@@ -36,17 +36,17 @@ WHICH = st.integers(0, 5)
 """Counted from the latest."""
 REPORTS = ["JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "CALL_ENDED", "DONE", "DONE", "FAILED"]
 LEVERS = ["cordon", "uncordon", "release", "recover", "delete", "delete by force"]
-WORK = ["step", "step", "step", "look", "look", "poll", "recover", "clean", "describe"]
-CALLS = ["ensure", "start", "look", "stop", "delete", "list_owned"]
+WORK = ["step", "step", "step", "observe", "observe", "poll", "recover", "clean", "describe"]
+CALLS = ["ensure", "start", "observe", "stop", "delete", "list_owned"]
 PAUSES = [
     ("step", "start"),
     ("step", "answer of ensure"),
     ("step", "answer of start"),
     ("step", "answer of stop"),
-    ("step", "answer of look"),
-    ("look", "look"),
-    ("look", "answer of look"),
-    ("recover", "answer of look"),
+    ("step", "answer of observe"),
+    ("observe", "observe"),
+    ("observe", "answer of observe"),
+    ("recover", "answer of observe"),
 ]
 """At what a replica may pause, and where its call is then: late, none of these does any harm."""
 MEANWHILE = ["nothing", "deploys", "runs", "is released"]
@@ -209,7 +209,7 @@ class Machine(Life):
     def settle(self) -> None:
         for _ in range(4):
             self.do(None)
-            self.do(working("look"))
+            self.do(working("observe"))
 
     @rule()
     def nobody_lives_for_an_hour(self) -> None:
@@ -267,7 +267,7 @@ class Machine(Life):
         self._admit(MEET, 100, 300)
         self.do(None)
         if as_far_as != "deploys":
-            self.do(working("look"))
+            self.do(working("observe"))
         if as_far_as == "is released":
             self._all_report_done()
 

@@ -20,7 +20,7 @@ from botpool.store.database import Call, Database, Rows, Transaction
 from tests.support.scripted_backend import ScriptedBackend
 
 T = TypeVar("T")
-_CALLS = frozenset({"ensure", "start", "deployment", "look", "stop", "delete", "list_owned"})
+_CALLS = frozenset({"ensure", "start", "deployment", "observe", "stop", "delete", "list_owned"})
 _owners = itertools.count(1)
 
 

@@ -231,7 +231,7 @@ class Line:
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
         return await self._call(
-            "look", lambda: {each: self._platform.observe(each) for each in container_ids}
+            "observe", lambda: {each: self._platform.observe(each) for each in container_ids}
         )
 
     async def stop(
