@@ -234,7 +234,7 @@ def test_used_wrongly(settings: pytest.MonkeyPatch, capsys: Captured) -> None:
 
 def test_the_table_for_people(patient: Patient, settings: pytest.MonkeyPatch) -> None:
     settings.setenv("COLUMNS", "200")
-    patient.break_("UPDATE pools SET max_size = 1 WHERE platform = 'google-meet'")
+    patient.break_("UPDATE pools SET max_size = 1 WHERE pool_name = 'google-meet'")
     assert main(["doctor", f"--data-dir={patient.directory}"]) == 1
     lines = patient.captured.readouterr().out.splitlines()
     assert lines[0].split() == ["CHECK", "RESULT", "FOUND", "WHAT", "TO", "DO"]

@@ -48,7 +48,7 @@ BROKEN: dict[str, tuple[Sequence[str], str]] = {
         "slot pool-google-meet-001, known pool google-meet, known number 101",
     ),
     "pool_maximum": (
-        ("UPDATE pools SET max_size = 1 WHERE platform = 'google-meet'",),
+        ("UPDATE pools SET max_size = 1 WHERE pool_name = 'google-meet'",),
         "pool google-meet, maximum 1, slots 2",
     ),
     "queued_and_queue_row": (("DELETE FROM bot_pool_queue",), f"bot {WAITING}, status QUEUED"),
@@ -82,7 +82,7 @@ BROKEN: dict[str, tuple[Sequence[str], str]] = {
         f"bot {DONE}, was DONE, became FAILED",
     ),
     "queue_is_served": (
-        ("UPDATE pools SET max_size = 1 WHERE platform = 'teams'",),
+        ("UPDATE pools SET max_size = 1 WHERE pool_name = 'teams'",),
         f"next bot {WAITING}, pool teams",
     ),
     "work_has_a_next_step": (
@@ -95,7 +95,7 @@ BROKEN: dict[str, tuple[Sequence[str], str]] = {
         "slot pool-google-meet-002, status error",
     ),
     "leaders_deploy": (
-        (f"UPDATE bot_pool_slots SET leads_image = 'demo', place = 'here' WHERE {BUSY_SLOT}",),
+        (f"UPDATE bot_pool_slots SET leads_image = 'demo', image_host = 'here' WHERE {BUSY_SLOT}",),
         "slot pool-google-meet-001, status busy, image demo",
     ),
     "ended_bot_leaves_its_slot": (
@@ -157,7 +157,7 @@ def test_a_broken_rule_is_found_and_named(patient: Patient, name: str) -> None:
     [
         (
             (
-                "INSERT INTO bot_pool_queue (bot_id, platform, queued_at, timeout_at) "
+                "INSERT INTO bot_pool_queue (bot_id, pool_name, queued_at, timeout_at) "
                 f"VALUES ({RUNNING}, 'google-meet', now(), now())"
             ),
             (
@@ -205,9 +205,9 @@ def test_a_status_that_history_does_not_know(
 
 def test_a_queue_beside_an_idle_slot_is_not_served(patient: Patient) -> None:
     patient.break_(
-        "UPDATE bots SET platform = 'google-meet' WHERE status = 'QUEUED'",
-        "UPDATE bot_pool_queue SET platform = 'google-meet'",
-        "UPDATE pools SET max_size = 2 WHERE platform = 'google-meet'",
+        "UPDATE bots SET pool_name = 'google-meet' WHERE status = 'QUEUED'",
+        "UPDATE bot_pool_queue SET pool_name = 'google-meet'",
+        "UPDATE pools SET max_size = 2 WHERE pool_name = 'google-meet'",
     )
     assert patient.examine().checks("wrong") == {"queue_is_served"}
     patient.break_("UPDATE bot_pool_slots SET cordoned = true")
