@@ -123,7 +123,7 @@ def list_(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, metavar="N", help="At most N bots.")] = 50,
     cursor: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Continue a list; it prints its cursor.")
+        str | None, typer.Option(metavar="TEXT", help="Continue after the page that printed TEXT.")
     ] = None,
 ) -> "RenderableType":
     """List bots, newest first.

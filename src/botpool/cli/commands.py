@@ -69,7 +69,7 @@ _GROUPS = {
         delete=slots.delete,
     ),
     "pool": _group(
-        "Pools: the slots of one platform.",
+        "Pools: slots with one image and one backend.",
         list=pools.list_,
         show=pools.show,
         drain=pools.drain,

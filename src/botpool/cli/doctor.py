@@ -1,7 +1,7 @@
 """`botpool doctor`: checks an installation and says what to do. It changes nothing.
 
-It needs the settings of `serve` or `up`, but neither a server nor an API key, so that it works when
-the server does not answer.
+The command needs the settings of `serve` or `up`, but neither a server nor an API key, so that it
+works when the server does not answer.
 """
 
 import sys
@@ -33,8 +33,8 @@ def doctor(
 ) -> None:
     """Check a running installation: its database, its backends and its invariants.
 
-    It needs the settings of 'serve' or 'up', and only reads. Exit code 0: no problem, perhaps
-    warnings; 1: a problem.
+    The command needs the settings of 'serve' or 'up', and only reads. Exit code 0: no problem,
+    perhaps warnings; 1: a problem.
 
     \b
     botpool doctor --config /etc/botpool.toml
