@@ -27,7 +27,7 @@ from botpool.backends.process import ProcessBackend
 from botpool.domain.ids import AssignmentId
 from botpool.domain.records import PoolSpec
 from botpool.domain.tokens import agent_token
-from botpool.engine.api_keys import Keys
+from botpool.engine.api_keys import ApiKeys
 from botpool.engine.replica import Replica
 from botpool.store.database import Database
 from tests.support.clock import Clock
@@ -239,7 +239,7 @@ class Server:
             database = Database(self.database_url, max_connections=2)
             await database.open()
             try:
-                return (await Keys(database).create(f"{scope} of a test", scope))[1]
+                return (await ApiKeys(database).create(f"{scope} of a test", scope))[1]
             finally:
                 await database.close()
 
