@@ -65,7 +65,7 @@ async def on_a_socket(api: Api) -> AsyncIterator[str]:
         await serving
 
 
-async def test_one_id_from_the_request_to_the_agents_last_call(
+async def test_correlation_id_is_in_every_log_line_and_history_row(
     api: Api, written: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders: list[StartRequest] = []
@@ -136,14 +136,16 @@ async def test_one_id_from_the_request_to_the_agents_last_call(
     assert len(by_agent) == 3
 
 
-async def test_an_id_is_made_where_none_was_sent(api: Api, written: list[dict[str, Any]]) -> None:
+async def test_correlation_id_is_generated_if_absent(
+    api: Api, written: list[dict[str, Any]]
+) -> None:
     bot = (await api.create())["bot"]
     (assigned,) = [line for line in written if line.get("point") == "assign"]
     # Its own, not that of the statement that it shared with others.
     assert assigned["correlation_id"] == bot["correlationId"]
 
 
-async def test_what_goes_wrong_in_a_request_is_logged_under_its_id(
+async def test_request_errors_are_logged_with_the_correlation_id(
     api: Api, written: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: Any) -> Any:
@@ -157,7 +159,7 @@ async def test_what_goes_wrong_in_a_request_is_logged_under_its_id(
 
 
 @pytest.mark.parametrize("sent", ["with space", "x" * 129, "", "ü"])
-async def test_an_id_that_nobody_of_ours_sends_is_not_bound(
+async def test_invalid_correlation_id_is_not_logged(
     api: Api, written: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, sent: str
 ) -> None:
     async def broken(*_: Any) -> Any:

@@ -85,23 +85,25 @@ async def send(api: Api, content: bytes, **headers: str) -> httpx.Response:
         }
     ),
 )
-async def test_an_unreadable_body(api: Api, content: bytes, status: int, words: str) -> None:
+async def test_malformed_body_is_rejected(
+    api: Api, content: bytes, status: int, words: str
+) -> None:
     assert_problem(await send(api, content), status, words)
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", ""])
-async def test_a_body_that_is_not_declared_to_be_json(api: Api, content_type: str) -> None:
+async def test_body_with_another_content_type_is_rejected(api: Api, content_type: str) -> None:
     answer = await send(api, json.dumps(body()).encode(), **{"Content-Type": content_type})
     assert_problem(answer, 415, "Content-Type: application/json")
 
 
-async def test_a_body_without_a_content_type(api: Api) -> None:
+async def test_body_without_a_content_type_is_rejected(api: Api) -> None:
     content = json.dumps(body()).encode()
     answer = await api.client.post("/v1/bots", content=content, headers=api.user)
     assert_problem(answer, 415, "Content-Type: application/json")
 
 
-async def test_many_mistakes_get_a_short_answer(api: Api) -> None:
+async def test_number_of_reported_errors_is_limited(api: Api) -> None:
     fields = {f"{n}{'x' * 500}": n for n in range(1000)}
     answer = await api.post("/v1/bots", fields)
     problem = assert_problem(answer, 422, "meetingUrl: is required (and 1000 more)")
@@ -123,7 +125,7 @@ async def test_many_mistakes_get_a_short_answer(api: Api) -> None:
         ("botData", "{}"),
     ],
 )
-async def test_a_field_of_the_wrong_type(api: Api, field: str, right: str) -> None:
+async def test_field_of_the_wrong_type_is_rejected(api: Api, field: str, right: str) -> None:
     for wrong in (value for kind, value in VALUES.items() if kind not in right):
         answer = await api.post("/v1/bots", body(**{field: wrong}))
         problem = assert_problem(answer, 422, f"{field}: should be")
@@ -150,13 +152,13 @@ async def test_a_field_of_the_wrong_type(api: Api, field: str, right: str) -> No
             "2,049 characters": ({"meetingUrl": LINK.ljust(2049, "x")}, "at most 2048"),
             "unreadable platform": (
                 {"meetingUrl": "https://example.org/a"},
-                "platform cannot be read from this meetingUrl",
+                "pool cannot be derived from this meetingUrl",
             ),
             "lookalike host": (
                 {"meetingUrl": "https://meet.google.com.example.org/a"},
-                "platform cannot be read from this meetingUrl",
+                "pool cannot be derived from this meetingUrl",
             ),
-            "unknown platform": ({"platform": "webex"}, "no pool for 'webex'. Pools here: google"),
+            "unknown platform": ({"platform": "webex"}, "no pool 'webex'. Pools here: google"),
             "platform in capitals": ({"platform": "Zoom"}, "platform: should be lower-case"),
             "empty platform": ({"platform": ""}, "platform: should be lower-case"),
             "empty name": ({"botDisplayName": ""}, "botDisplayName: should have at least 1"),
@@ -181,21 +183,23 @@ async def test_a_field_of_the_wrong_type(api: Api, field: str, right: str) -> No
         }
     ),
 )
-async def test_a_field_out_of_bounds(api: Api, fields: dict[str, Any], words: str) -> None:
+async def test_field_out_of_bounds_is_rejected(
+    api: Api, fields: dict[str, Any], words: str
+) -> None:
     # Written as Python does, with NaN, Infinity and lone surrogates as escapes.
     problem = assert_problem(await send(api, json.dumps(body(**fields)).encode()), 422, words)
     assert len(problem["errors"]) == 1
 
 
 @pytest.mark.parametrize("levels", [65, 300, 900])
-async def test_bot_data_nested_deeper_than_it_could_be_answered(api: Api, levels: int) -> None:
+async def test_too_deeply_nested_bot_data_is_rejected(api: Api, levels: int) -> None:
     nested = b"[" * (levels - 1) + b"]" * (levels - 1)
     content = b'{"meetingUrl": "%s", "botData": {"a": %s}}' % (LINK.encode(), nested)
     assert_problem(await send(api, content), 422, "botData: should be nested at most 64 deep")
 
 
 @pytest.mark.parametrize("place", NULS)
-async def test_nul_in_every_text(api: Api, place: str) -> None:
+async def test_nul_characters_are_rejected(api: Api, place: str) -> None:
     text = NULS[place]
     bot = f"/v1/agent/bots/{RUNNING}"
     agent, admin = api.agent(RUNNING), api.admin
@@ -226,7 +230,7 @@ WRONG_IDS = ["0", "-1", str(2**63), str(2**64), "9" * 5000, "abc", "1.0", "+1", 
 
 
 @pytest.mark.parametrize("wrong", WRONG_IDS, ids=lambda text: text[:20])
-async def test_ids_that_are_none(api: Api, wrong: str) -> None:
+async def test_malformed_ids_are_rejected(api: Api, wrong: str) -> None:
     agent = api.agent(RUNNING)
     calls: list[tuple[str, str, dict[str, str], Any]] = [
         ("GET", "/v1/bots/{}", api.user, None),
@@ -247,7 +251,7 @@ async def test_ids_that_are_none(api: Api, wrong: str) -> None:
         assert_problem(answer, 422, "id: ")
 
 
-async def test_ids_of_nothing(api: Api) -> None:
+async def test_unknown_ids_give_404(api: Api) -> None:
     for method, path, rights, words in [
         ("GET", f"/v1/bots/{MISSING}", api.user, f"no bot {MISSING}"),
         ("DELETE", f"/v1/bots/{MISSING}", api.user, f"no bot {MISSING}"),
@@ -289,13 +293,13 @@ async def test_ids_of_nothing(api: Api) -> None:
         ("/v1/bots/1/logs?follow=maybe", "follow: should be a valid boolean"),
     ],
 )
-async def test_a_query_out_of_bounds(api: Api, path: str, words: str) -> None:
+async def test_query_out_of_bounds_is_rejected(api: Api, path: str, words: str) -> None:
     assert_problem(await api.client.get(path, headers=api.admin), 422, words)
 
 
 @pytest.mark.parametrize("header", ["Idempotency-Key", "X-Correlation-ID"])
 @pytest.mark.parametrize("value", ["", "a b", "a\tb", "x" * 300, "é", "\x7f"])
-async def test_headers_that_cannot_be_kept(api: Api, header: str, value: str) -> None:
+async def test_invalid_headers_are_rejected(api: Api, header: str, value: str) -> None:
     headers: Any = {**api.user, header: value.encode("latin-1")}
     answer = await api.client.post("/v1/bots", json=body(), headers=headers)
     assert_problem(answer, 422, f"{header}: should")
@@ -304,8 +308,8 @@ async def test_headers_that_cannot_be_kept(api: Api, header: str, value: str) ->
 @pytest.mark.parametrize(
     "path", ["/v1", "/v1/", "/v1/bot", "/v1/bots/", "/v2/bots", "//v1/bots", "/v1/bots/1/", "/x%00"]
 )
-async def test_an_address_of_nothing(api: Api, path: str) -> None:
-    assert_problem(await api.client.get(path, headers=api.admin), 404, "nothing at this address")
+async def test_unknown_path_gives_404(api: Api, path: str) -> None:
+    assert_problem(await api.client.get(path, headers=api.admin), 404, "nothing at this path")
 
 
 @pytest.mark.parametrize(
@@ -320,9 +324,11 @@ async def test_an_address_of_nothing(api: Api, path: str) -> None:
         ("POST", "/healthz", "GET"),
     ],
 )
-async def test_a_method_of_nothing(api: Api, method: str, path: str, allowed: str) -> None:
+async def test_unsupported_method_gives_405_with_the_allowed_ones(
+    api: Api, method: str, path: str, allowed: str
+) -> None:
     answer = await api.client.request(method, path, headers=api.admin)
-    assert_problem(answer, 405, f"takes {allowed}, not {method}")
+    assert_problem(answer, 405, f"allows {allowed}, not {method}")
     assert answer.headers["allow"] == allowed
 
 
@@ -365,7 +371,7 @@ async def test_a_method_of_nothing(api: Api, method: str, path: str, allowed: st
         }
     ),
 )
-async def test_a_report_out_of_bounds(api: Api, call: str, sent: Any, words: str) -> None:
+async def test_invalid_agent_report_is_rejected(api: Api, call: str, sent: Any, words: str) -> None:
     path = f"/v1/agent/bots/{RUNNING}/{call}"
     answer = await api.client.post(path, json=sent, headers=api.agent(RUNNING))
     assert_problem(answer, 422, words)
@@ -374,6 +380,6 @@ async def test_a_report_out_of_bounds(api: Api, call: str, sent: Any, words: str
 @pytest.mark.parametrize(
     "query", ["", "containerId=", f"containerId={'x' * 256}"], ids=["none", "empty", "256"]
 )
-async def test_an_agent_that_does_not_say_where_it_is(api: Api, query: str) -> None:
+async def test_agent_without_a_container_id_is_rejected(api: Api, query: str) -> None:
     answer = await api.client.get(f"/v1/agent/slot?{query}", headers=api.agent(RUNNING))
     assert_problem(answer, 422, "containerId: ")

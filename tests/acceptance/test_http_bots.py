@@ -38,7 +38,7 @@ async def ids(api: Api, **query: Any) -> list[int]:
 # GET /v1/bots, /v1/queue
 
 
-async def test_bots_are_listed_newest_first_page_by_page(api: Api) -> None:
+async def test_bots_are_listed_newest_first_in_pages(api: Api) -> None:
     made = [(await api.create(platform="teams"))["bot"]["id"] for _ in range(5)]
     seen, query = [], {"limit": 2}
     while True:
@@ -54,13 +54,13 @@ async def test_bots_are_listed_newest_first_page_by_page(api: Api) -> None:
     assert seen == [newest[0:2], newest[2:4], newest[4:5]]
 
 
-async def test_a_last_page_that_is_full_has_no_next(api: Api) -> None:
+async def test_full_last_page_has_no_next_cursor(api: Api) -> None:
     for _ in range(2):
         await api.create()
     assert (await api.get("/v1/bots", limit=2)).json()["nextCursor"] is None
 
 
-async def test_bots_are_filtered(api: Api) -> None:
+async def test_bots_are_filtered_by_status_and_pool(api: Api) -> None:
     runs = (await api.running())["id"]
     waits = (await api.create(platform="teams"))["bot"]["id"]
     assert await ids(api, status="QUEUED") == [waits]
@@ -69,7 +69,7 @@ async def test_bots_are_filtered(api: Api) -> None:
     assert await ids(api, platform="webex") == []
 
 
-async def test_the_queue(api: Api) -> None:
+async def test_queue_lists_bots_in_order_of_service(api: Api) -> None:
     last = (await api.create(platform="teams", queueTimeoutMs=60_000))["bot"]
     first = (await api.create(platform="teams", priority=1))["bot"]
     queue = (await api.get("/v1/queue", platform="teams")).json()["queue"]
@@ -91,14 +91,14 @@ async def test_the_queue(api: Api) -> None:
 # DELETE /v1/bots/{id}
 
 
-async def test_stopping_a_queued_bot(api: Api) -> None:
+async def test_stopping_a_queued_bot_cancels_it(api: Api) -> None:
     bot = (await api.create(platform="teams"))["bot"]
     answer = await api.delete(f"/v1/bots/{bot['id']}")
     assert (answer.status_code, answer.json()["bot"]["status"]) == (202, "CANCELLED")
     assert (await api.get("/v1/queue")).json() == {"queue": []}
 
 
-async def test_stopping_a_bot_that_deploys(api: Api) -> None:
+async def test_stopping_a_deploying_bot_cancels_it(api: Api) -> None:
     bot = (await api.create())["bot"]
     answer = await api.delete(f"/v1/bots/{bot['id']}")
     assert (answer.status_code, answer.json()["bot"]["status"]) == (202, "CANCELLED")
@@ -106,7 +106,7 @@ async def test_stopping_a_bot_that_deploys(api: Api) -> None:
     assert api.stage.backend.running == []
 
 
-async def test_stopping_a_bot_that_runs(api: Api) -> None:
+async def test_stopping_a_running_bot_asks_it_to_leave(api: Api) -> None:
     bot = await api.running()
     answer = await api.delete(f"/v1/bots/{bot['id']}")
     assert (answer.status_code, answer.json()["bot"]["status"]) == (202, "LEAVING")
@@ -119,7 +119,7 @@ async def test_stopping_a_bot_that_runs(api: Api) -> None:
     assert (await api.bot(bot["id"]))["status"] == "DONE"
 
 
-async def test_a_bot_that_does_not_leave_is_cancelled(api: Api) -> None:
+async def test_bot_that_does_not_leave_is_cancelled(api: Api) -> None:
     bot = await api.running()
     await api.delete(f"/v1/bots/{bot['id']}")
     api.stage.clock.move(31)
@@ -128,7 +128,7 @@ async def test_a_bot_that_does_not_leave_is_cancelled(api: Api) -> None:
     assert api.stage.backend.running == []
 
 
-async def test_stopping_a_bot_that_has_ended(api: Api) -> None:
+async def test_stopping_an_ended_bot_changes_nothing(api: Api) -> None:
     bot = await api.running()
     await api.report(bot["id"], "DONE")
     await api.stage.settle(api.replica)
@@ -140,7 +140,7 @@ async def test_stopping_a_bot_that_has_ended(api: Api) -> None:
 # Logs and history
 
 
-async def test_logs(api: Api) -> None:
+async def test_logs_return_the_container_output(api: Api) -> None:
     bot = await api.running()
     for query in ({}, {"tail": 5}, {"follow": "true"}, {"tail": 0, "follow": "false"}):
         answer = await api.get(f"/v1/bots/{bot['id']}/logs", **query)
@@ -151,7 +151,7 @@ async def test_logs(api: Api) -> None:
     assert (nothing.status_code, nothing.text) == (200, "")
 
 
-async def test_logs_that_cannot_be_read(api: Api) -> None:
+async def test_logs_report_a_backend_failure(api: Api) -> None:
     bot = await api.running()
     down = BackendUnavailable("no route")
     api.stage.backend.fail("logs", down)
@@ -160,11 +160,12 @@ async def test_logs_that_cannot_be_read(api: Api) -> None:
     answer = await api.get(f"/v1/bots/{bot['id']}/logs", follow="true")
     assert answer.status_code == 200
     assert answer.text == (
-        "output of 1\n[no more of it can be read: The backend does not answer: no route]\n"
+        "output of 1\n"
+        "[The backend failed while the output was read: The backend does not answer: no route]\n"
     )
 
 
-async def test_history_is_told_oldest_first(api: Api) -> None:
+async def test_bot_events_are_ordered_oldest_first(api: Api) -> None:
     bot = await api.running()
     await api.report(bot["id"], "IN_CALL")
     await api.report(bot["id"], "FATAL", failureReason="the host said no")
@@ -185,7 +186,7 @@ async def test_history_is_told_oldest_first(api: Api) -> None:
     assert any(event["reason"] == "the host said no" for event in events)
 
 
-async def test_secrets_appear_nowhere(api: Api) -> None:
+async def test_responses_contain_no_secrets(api: Api) -> None:
     bot = await api.running()
     token = api.agent(bot["id"])["Authorization"].removeprefix("Bearer ")
     for path in (
@@ -201,6 +202,8 @@ async def test_secrets_appear_nowhere(api: Api) -> None:
         "/openapi.json",
     ):
         text = (await api.client.get(path, headers=api.admin)).text
-        for secret in (*api.keys.values(), token, token.split(".")[2]):
+        for secret in (*api.api_keys.values(), token, token.split(".")[2]):
             assert secret not in text, path
-    assert not any(secret in str(contents(api.stage.url)) for secret in (*api.keys.values(), token))
+    assert not any(
+        secret in str(contents(api.stage.url)) for secret in (*api.api_keys.values(), token)
+    )

@@ -48,7 +48,7 @@ async def deploying(api: Api, **fields: Any) -> dict[str, Any]:
     return await api.bot(created["bot"]["id"])
 
 
-async def test_who_am_i(api: Api) -> None:
+async def test_agent_gets_its_bot_and_bot_data(api: Api) -> None:
     bot = await api.running(botData={"staySeconds": 3})
     told = await identify(api, bot)
     assert told == {
@@ -60,7 +60,7 @@ async def test_who_am_i(api: Api) -> None:
 
 
 @pytest.mark.parametrize("first_call", ["slot", "heartbeat", "status", "events"])
-async def test_an_agents_first_call_is_evidence_of_running(api: Api, first_call: str) -> None:
+async def test_first_call_of_an_agent_makes_its_slot_busy(api: Api, first_call: str) -> None:
     bot = await deploying(api)
     assert bot["status"] == "DEPLOYING"
     match first_call:
@@ -76,7 +76,7 @@ async def test_an_agents_first_call_is_evidence_of_running(api: Api, first_call:
     assert (await api.bot(bot["id"]))["startedAt"] is not None
 
 
-async def test_the_environment_leads_to_the_bot(api: Api) -> None:
+async def test_container_environment_identifies_the_bot(api: Api) -> None:
     bot = await api.running()
     (container,) = api.stage.backend.containers.values()
     environment = container.environment
@@ -91,7 +91,7 @@ async def test_the_environment_leads_to_the_bot(api: Api) -> None:
     assert (await identify(api, bot | place, rights))["bot"]["id"] == bot["id"]
 
 
-async def test_a_heartbeat_is_seen(api: Api) -> None:
+async def test_heartbeat_is_recorded(api: Api) -> None:
     bot = await api.running()
     assert bot["lastHeartbeatAt"] is None
     assert await heartbeat(api, bot["id"]) == {"shouldLeave": False, "shouldExit": False}
@@ -101,7 +101,7 @@ async def test_a_heartbeat_is_seen(api: Api) -> None:
     assert (await api.bot(bot["id"]))["lastHeartbeatAt"] > first
 
 
-async def test_statuses_move_forward_only(api: Api) -> None:
+async def test_backward_status_reports_are_not_applied(api: Api) -> None:
     bot = await api.running()
     reports = ["IN_WAITING_ROOM", "IN_CALL", "IN_WAITING_ROOM", "JOINING_CALL", "IN_CALL"]
     answers = [(await api.report(bot["id"], status)).json() for status in reports]
@@ -112,7 +112,7 @@ async def test_statuses_move_forward_only(api: Api) -> None:
 
 
 @pytest.mark.parametrize("word", ["FAILED", "FATAL"])
-async def test_a_failure_with_its_reason(api: Api, word: str) -> None:
+async def test_reported_failure_keeps_its_reason(api: Api, word: str) -> None:
     bot = await api.running()
     answer = (await api.report(bot["id"], word, failureReason="rejected by the host")).json()
     assert answer["applied"]
@@ -124,7 +124,7 @@ async def test_a_failure_with_its_reason(api: Api, word: str) -> None:
     assert answer["bot"]["endedAt"].endswith("Z")
 
 
-async def test_the_end_is_final(api: Api) -> None:
+async def test_reports_after_the_end_are_not_applied(api: Api) -> None:
     bot = await api.running()
     await api.report(bot["id"], "DONE")
     with unchanged(api.stage.url):
@@ -134,7 +134,7 @@ async def test_the_end_is_final(api: Api) -> None:
             assert answer.json()["bot"]["status"] == "DONE"
 
 
-async def test_events_of_the_bots_own(api: Api) -> None:
+async def test_agent_events_are_added_to_the_history(api: Api) -> None:
     bot = await api.running()
     largest = {"a": "x" * (8 * 1024 - 8)}
     sent: list[dict[str, Any]] = [
@@ -149,7 +149,7 @@ async def test_events_of_the_bots_own(api: Api) -> None:
     assert own[0]["data"] == largest
 
 
-async def test_a_straggler_is_told_to_exit_and_changes_nothing(api: Api) -> None:
+async def test_agent_of_a_released_slot_gets_should_exit_and_changes_nothing(api: Api) -> None:
     """Its assignment has ended, and its container already serves another bot."""
     first = await api.running(botData={"whose": "first"})
     straggler = api.agent(first["id"])
@@ -171,7 +171,7 @@ async def test_a_straggler_is_told_to_exit_and_changes_nothing(api: Api) -> None
         assert recorded.json() == {"recorded": 0}
 
 
-async def test_an_agent_of_a_cancelled_bot_is_told_to_exit(api: Api) -> None:
+async def test_agent_of_a_cancelled_bot_gets_should_exit(api: Api) -> None:
     bot = await deploying(api)
     await api.delete(f"/v1/bots/{bot['id']}")
     with unchanged(api.stage.url):

@@ -39,7 +39,7 @@ def samples(text: str) -> dict[tuple[str, ...], float]:
     }
 
 
-async def test_what_happened_can_be_scraped(api: Api) -> None:
+async def test_metrics_count_admissions_and_heartbeats(api: Api) -> None:
     bot = await api.running()
     await api.client.post(f"/v1/agent/bots/{bot['id']}/heartbeat", headers=api.agent(bot["id"]))
     await api.create(platform="teams")
@@ -63,18 +63,18 @@ async def test_what_happened_can_be_scraped(api: Api) -> None:
     assert {key: seen.get(key) for key in expected} == expected
 
 
-async def test_by_default_metrics_need_an_operators_key(api: Api) -> None:
+async def test_metrics_need_an_operator_key_by_default(api: Api) -> None:
     assert_problem(await api.client.get("/metrics"), 401, "valid API key")
     assert_problem(await api.client.get("/metrics", headers=api.user), 403, "operator")
     assert (await api.client.get("/metrics", headers=api.admin)).status_code == 200
 
 
-async def test_open_metrics_need_none(api: Api) -> None:
+async def test_open_metrics_need_no_key(api: Api) -> None:
     async with with_settings(api, metrics="open") as anybody:
         assert (await anybody.get("/metrics")).status_code == 200
 
 
-async def test_metrics_that_are_off_are_not_there(api: Api) -> None:
+async def test_metrics_can_be_switched_off(api: Api) -> None:
     async with with_settings(api, metrics="off") as anybody:
         assert_problem(await anybody.get("/metrics", headers=api.admin), 404)
         assert "/metrics" not in (await anybody.get("/openapi.json")).json()["paths"]
@@ -87,6 +87,6 @@ async def test_docs_can_be_switched_off(api: Api) -> None:
             assert_problem(await anybody.get(path), 404)
 
 
-def test_the_settings_say_so_by_default() -> None:
+def test_default_settings_of_metrics_and_docs() -> None:
     server = Settings().server
     assert (server.metrics, server.docs) == ("key", "open")

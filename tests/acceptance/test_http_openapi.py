@@ -106,7 +106,7 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
 
 
 @pytest.mark.timeout(PATIENCE_S + 60)
-def test_no_request_finds_the_document_wrong(
+def test_responses_conform_to_the_openapi_document(
     server: Server, document: dict[str, Any], tmp_path: Path
 ) -> None:
     spare_key, admin = server.new_key("user"), server.new_key("admin")
@@ -164,7 +164,7 @@ def test_every_error_is_documented_as_a_problem(document: dict[str, Any]) -> Non
     assert not {"HTTPValidationError", "ValidationError"} & set(document["components"]["schemas"])
 
 
-def test_every_call_names_the_key_that_it_needs(document: dict[str, Any]) -> None:
+def test_every_operation_documents_its_security(document: dict[str, Any]) -> None:
     schemes = document["components"]["securitySchemes"]
     assert schemes["key"]["type"] == schemes["agentToken"]["type"] == "http"
     assert schemes["key"]["scheme"] == schemes["agentToken"]["scheme"] == "bearer"
@@ -183,7 +183,7 @@ def test_every_call_names_the_key_that_it_needs(document: dict[str, Any]) -> Non
             assert "401" in operation["responses"], (method, path)
 
 
-def test_times_numbers_and_limits_are_described(document: dict[str, Any]) -> None:
+def test_document_has_formats_and_limits(document: dict[str, Any]) -> None:
     shapes = document["components"]["schemas"]
     for name, shape in shapes.items():
         for field, described in shape.get("properties", {}).items():

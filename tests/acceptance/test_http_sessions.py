@@ -17,14 +17,14 @@ async def api(stage: Stage) -> AsyncIterator[Api]:
 
 
 async def cookie_of(api: Api, scope: str) -> dict[str, str]:
-    answer = await api.client.post("/v1/session", headers=bearer(api.keys[scope]))
+    answer = await api.client.post("/v1/session", headers=bearer(api.api_keys[scope]))
     assert answer.status_code == 200, answer.text
     api.client.cookies.clear()  # each request says itself what it carries
     return {"Cookie": f"{COOKIE}={answer.cookies[COOKIE]}"}
 
 
-async def test_a_key_is_taken_in_either_header(api: Api) -> None:
-    key = api.keys["user"]
+async def test_key_is_accepted_in_both_headers(api: Api) -> None:
+    key = api.api_keys["user"]
     for rights in (bearer(key), {"Authorization": f"bearer {key}"}, {"X-API-Key": key}):
         assert (await api.client.get("/v1/bots", headers=rights)).status_code == 200
 
@@ -32,15 +32,15 @@ async def test_a_key_is_taken_in_either_header(api: Api) -> None:
 @pytest.mark.parametrize(
     ("scope", "allowed"), [("user", 1), ("operator", 2), ("admin", 3)], ids=lambda value: str(value)
 )
-async def test_a_scope_includes_those_below(api: Api, scope: str, allowed: int) -> None:
+async def test_scope_includes_lower_scopes(api: Api, scope: str, allowed: int) -> None:
     answers = [
-        (await api.client.get(path, headers=bearer(api.keys[scope]))).status_code
+        (await api.client.get(path, headers=bearer(api.api_keys[scope]))).status_code
         for path in ("/v1/bots", "/v1/slots", "/v1/keys")
     ]
     assert answers == [200] * allowed + [403] * (3 - allowed)
 
 
-async def test_a_key_is_made_shown_once_and_revoked(api: Api) -> None:
+async def test_key_is_created_shown_once_and_revoked(api: Api) -> None:
     answer = await api.client.post("/v1/keys", json={"name": "team"}, headers=api.admin)
     assert answer.status_code == 201
     made, secret = answer.json()["key"], answer.json()["secret"]
@@ -60,12 +60,12 @@ async def test_a_key_is_made_shown_once_and_revoked(api: Api) -> None:
     assert again.json() == revoked.json()
 
 
-async def test_the_sessions_cookie(api: Api) -> None:
+async def test_session_cookie_has_secure_attributes(api: Api) -> None:
     answer = await api.client.post("/v1/session", headers=api.user)
     assert answer.json() == {"name": "user key", "scope": "user"}
     value, *attributes = answer.headers["set-cookie"].split("; ")
     assert value.startswith(f"{COOKIE}=")
-    assert api.keys["user"] not in value
+    assert api.api_keys["user"] not in value
     assert {attribute.lower() for attribute in attributes} == {
         "httponly",
         "samesite=strict",
@@ -76,7 +76,7 @@ async def test_the_sessions_cookie(api: Api) -> None:
     assert "Secure" in secure.headers["set-cookie"].split("; ")
 
 
-async def test_a_session_reads_and_has_its_keys_scope(api: Api) -> None:
+async def test_session_has_the_scope_of_its_key(api: Api) -> None:
     session = await cookie_of(api, "user")
     assert (await api.client.get("/v1/bots", headers=session)).status_code == 200
     assert_problem(await api.client.get("/v1/slots", headers=session), 403)
@@ -95,7 +95,7 @@ async def test_a_session_reads_and_has_its_keys_scope(api: Api) -> None:
     ],
     ids=str,
 )
-async def test_a_session_changes_nothing_from_elsewhere(api: Api, said: dict[str, str]) -> None:
+async def test_session_refuses_changes_from_another_origin(api: Api, said: dict[str, str]) -> None:
     elsewhere = await cookie_of(api, "admin") | said
     with unchanged(api.stage.url):
         for method, path in [("POST", "/v1/bots"), ("DELETE", "/v1/keys/1"), ("POST", "/v1/keys")]:
@@ -112,13 +112,13 @@ async def test_a_session_changes_nothing_from_elsewhere(api: Api, said: dict[str
     ],
     ids=str,
 )
-async def test_a_session_acts_from_its_own_page(api: Api, said: dict[str, str]) -> None:
+async def test_session_allows_changes_from_its_own_origin(api: Api, said: dict[str, str]) -> None:
     session = await cookie_of(api, "user") | said
     answer = await api.client.post("/v1/bots", json={"meetingUrl": LINK}, headers=session)
     assert answer.status_code == 201
 
 
-async def test_a_session_ends(api: Api) -> None:
+async def test_expired_session_gives_401(api: Api) -> None:
     await api.client.post("/v1/session", headers=api.user)
     assert (await api.client.get("/v1/bots")).status_code == 200
     ended = await api.client.delete("/v1/session")

@@ -56,7 +56,7 @@ def of_bot(events: list[Event], bot_id: int) -> list[dict[str, Any]]:
     return [event.data for event in events if event.data["botId"] == bot_id]
 
 
-async def test_ten_streams_tell_the_same_and_nothing_secret(
+async def test_ten_streams_get_the_same_events_without_secrets(
     installed: Installation, server: Server
 ) -> None:
     async def watch(ready: asyncio.Event) -> list[Event]:
@@ -86,7 +86,7 @@ async def test_ten_streams_tell_the_same_and_nothing_secret(
     assert installed.key not in repr(told)
 
 
-async def test_a_key_that_ends_ends_its_stream(installed: Installation, server: Server) -> None:
+async def test_revoked_key_ends_its_stream(installed: Installation, server: Server) -> None:
     key_id, revoked = await new_key(installed, server)
     kept_id, kept = await new_key(installed, server)
     # The dashboard's cookie, with a session that is nearly over.
@@ -108,7 +108,7 @@ async def test_a_key_that_ends_ends_its_stream(installed: Installation, server: 
         assert lasting.comments, "a quiet stream says that it is alive"
 
 
-async def test_a_client_that_does_not_read_is_dropped(
+async def test_client_that_does_not_read_is_disconnected(
     installed: Installation, server: Server
 ) -> None:
     port = int(server.url.rpartition(":")[2])
@@ -127,7 +127,7 @@ async def test_a_client_that_does_not_read_is_dropped(
     assert 0 < told.count(b"event: change") < 4 * 4001
 
 
-async def test_a_stream_goes_on_after_a_restart(installed: Installation, server: Server) -> None:
+async def test_stream_resumes_after_a_restart(installed: Installation, server: Server) -> None:
     async with opened(server.url, bearer(installed.key)) as stream:
         first = await send(installed, server)
         before = await stream.until("change", kind="slot.status", to="idle", botId=first)

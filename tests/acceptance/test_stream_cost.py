@@ -29,7 +29,7 @@ HOUR_S = 15.0
 
 
 @pytest.mark.long
-async def test_ten_dashboards_cost_less_than_a_tenth_of_a_core(
+async def test_ten_dashboards_use_less_than_a_tenth_of_a_core(
     database_url: str, tmp_path: Path
 ) -> None:
     async with installation(database_url, tmp_path) as installed:

@@ -128,7 +128,7 @@ class Api:
     stage: Stage
     replica: Replica
     client: httpx.AsyncClient
-    keys: Mapping[str, str] = field(repr=False)
+    api_keys: Mapping[str, str] = field(repr=False)
 
     @property
     def user(self) -> dict[str, str]:
@@ -188,7 +188,7 @@ async def api_over(stage: Stage, *pools: PoolSpec) -> AsyncIterator[Api]:
     app = create_app(
         replica,
         HttpSettings(
-            platforms=tuple(spec.platform for spec in pools),
+            platforms=tuple(spec.pool_name for spec in pools),
             default_timeout_ms=300_000,
             max_timeout_ms=600_000,
         ),
@@ -197,7 +197,7 @@ async def api_over(stage: Stage, *pools: PoolSpec) -> AsyncIterator[Api]:
     keys = {scope: (await replica.api_keys.create(f"{scope} key", scope))[1] for scope in scopes}
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://botpool.test") as client:
-        yield Api(stage=stage, replica=replica, client=client, keys=keys)
+        yield Api(stage=stage, replica=replica, client=client, api_keys=keys)
 
 
 @asynccontextmanager

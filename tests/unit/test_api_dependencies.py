@@ -20,7 +20,7 @@ def app() -> FastAPI:
     return create_app(cast("Replica", None), settings)
 
 
-def test_no_dependency_and_no_route_takes_a_thread(app: FastAPI) -> None:
+def test_dependencies_and_routes_are_asynchronous(app: FastAPI) -> None:
     """FastAPI calls a plain function in a thread, which costs more than the rest of a request."""
     routes = [route for route in app.routes if isinstance(route, APIRoute)]
     called = [call for route in routes for call in _calls(route.dependant)]
@@ -28,7 +28,7 @@ def test_no_dependency_and_no_route_takes_a_thread(app: FastAPI) -> None:
     assert [call for call in called if not _is_asynchronous(call)] == []
 
 
-def test_no_router_lies_in_another(app: FastAPI) -> None:
+def test_routes_are_registered_once(app: FastAPI) -> None:
     """A route in an included router is made twice, and looked for twice at every request."""
     assert [route for route in app.routes if not isinstance(route, Route)] == []
 

@@ -29,7 +29,7 @@ def change(number: int) -> Change:
     )
 
 
-async def test_streams_share_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_share_serialized_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
     write = stream._event
 

@@ -1,1 +1,1 @@
-"""HTTP: users, agents, operators. Pydantic lives here and nowhere further in."""
+"""The HTTP API for users, containers and operators. No other package defines HTTP models."""

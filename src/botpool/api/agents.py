@@ -1,4 +1,4 @@
-"""For containers: who am I, I live, this happened."""
+"""Routes for the agents inside containers."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ async def identify(
     assignment: AgentAssignment,
     container_id: Annotated[str, Query(alias="containerId", min_length=1, max_length=255)],
 ) -> schemas.AgentSlot:
-    """The agent's own bot. Ask before joining anything; `released` means: exit."""
+    """Get the bot of this agent. Call it before joining; exit if `released` is true."""
     view, released = await replica.agents.identify(assignment, ContainerId(container_id))
     return schemas.AgentSlot(
         bot=schemas.Bot.of(view.bot),
@@ -35,18 +35,18 @@ async def identify(
 
 @routes.post("/bots/{id}/heartbeat", response_model=schemas.Heartbeat, responses=_ERRORS)
 async def heartbeat(replica: Service, assignment: AgentAssignment, bot_id: BotPath) -> Response:
-    """The agent lives. The answer says whether to leave the meeting, and whether to exit."""
+    """Send a heartbeat. The response says whether to leave the meeting and whether to exit."""
     orders = await replica.agents.heartbeat(assignment, BotId(bot_id))
-    answer = schemas.Heartbeat(should_leave=orders.should_leave, should_exit=orders.should_exit)
-    # Written here: the framework would validate it once more, and this is asked most often.
-    return Response(answer.model_dump_json(by_alias=True), media_type="application/json")
+    body = schemas.Heartbeat(should_leave=orders.should_leave, should_exit=orders.should_exit)
+    # Agents call this most often; FastAPI would validate the body a second time.
+    return Response(body.model_dump_json(by_alias=True), media_type="application/json")
 
 
 @routes.post("/bots/{id}/status", responses=_BODY_ERRORS)
 async def report_status(
     replica: Service, assignment: AgentAssignment, bot_id: BotPath, body: schemas.StatusReport
 ) -> schemas.Applied:
-    """Report a forward move. A late or backward one is answered with `applied: false`."""
+    """Report a status. A late or backward report changes nothing and gets `applied: false`."""
     status = BotStatus("FAILED" if body.status == "FATAL" else body.status)
     applied = await replica.agents.report(assignment, BotId(bot_id), status, body.failure_reason)
     found = await replica.admission.find(BotId(bot_id))
@@ -57,7 +57,7 @@ async def report_status(
 async def record_events(
     replica: Service, assignment: AgentAssignment, bot_id: BotPath, body: schemas.AgentEvents
 ) -> schemas.Recorded:
-    """Write events of the bot's own into its history; none once it was released."""
+    """Add events to the bot's history. After the release this records nothing."""
     events = [(event.kind, event.data) for event in body.events]
     recorded = await replica.agents.record(assignment, BotId(bot_id), events)
     return schemas.Recorded(recorded=recorded)

@@ -1,4 +1,4 @@
-"""The HTTP application, made for one replica."""
+"""Creates the HTTP application of one replica."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,27 +9,45 @@ from pydantic import BaseModel
 from botpool import __version__
 from botpool.api import (
     agents,
+    bot_history,
+    create_bot,
     health,
     keys,
-    lives,
+    maintenance,
     metrics,
-    operators,
+    pools,
     problems,
-    refusals,
     schemas,
     sessions,
+    slots,
     stream,
     users,
+    validation_messages,
 )
 from botpool.api.auth import KEY_SCHEMES
-from botpool.api.correlation import BoundCorrelation
+from botpool.api.correlation import CorrelationMiddleware
 from botpool.api.limits import BodyLimit
 from botpool.api.metrics import Access
 from botpool.engine.replica import Replica
 
+_ROUTE_MODULES = (
+    users,
+    bot_history,
+    sessions,
+    agents,
+    pools,
+    slots,
+    maintenance,
+    stream,
+    keys,
+    health,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSettings:
+    """The settings that shape the HTTP interface."""
+
     platforms: tuple[str, ...]
     default_timeout_ms: int
     max_timeout_ms: int
@@ -38,36 +56,36 @@ class HttpSettings:
 
 
 def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
+    """Create the application with the routes, error handlers and middleware of this replica."""
     bot_create = schemas.bot_create_model(
         settings.platforms,
         default_timeout_ms=settings.default_timeout_ms,
         max_timeout_ms=settings.max_timeout_ms,
     )
-    parts = (
-        users.router(bot_create, settings.platforms),
-        *(part.routes for part in (lives, sessions, agents, operators, stream, keys, health)),
+    routers = (
+        create_bot.router(bot_create, settings.platforms),
+        *(module.routes for module in _ROUTE_MODULES),
         metrics.router(settings.metrics),
     )
     app = FastAPI(
         title="Botpool",
         version=__version__,
-        description="Send bots into meetings, from a pool of warm slots.",
-        # One name in the document for each shape, whether it is sent or answered.
+        description="Send bots into video meetings from a pool of warm slots.",
+        # One schema per model in the document, for requests and responses.
         separate_input_output_schemas=False,
         redirect_slashes=False,
-        # FastAPI's own pages load their programs from elsewhere; the dashboard brings one of ours.
+        # FastAPI's documentation pages load scripts from other origins; the dashboard serves /docs.
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json" if settings.docs == "open" else None,
-        # Not included, one router in another: that makes every route a second time, at the first
-        # request, and looks for it twice at every request.
-        routes=[route for part in parts for route in part.routes],
+        # Passed as a list: `include_router` would create every route twice.
+        routes=[route for router in routers for route in router.routes],
     )
     app.state.replica = replica
     problems.install(app)
-    refusals.install(app)
+    validation_messages.install(app)
     app.add_middleware(BodyLimit)
-    app.add_middleware(BoundCorrelation)
+    app.add_middleware(CorrelationMiddleware)
     _document_schemas(app, bot_create)
     return app
 
@@ -78,13 +96,13 @@ def _document_schemas(app: FastAPI, bot_create: type[BaseModel]) -> None:
 
     def openapi() -> dict[str, Any]:
         document = original()
-        shapes = document.setdefault("components", {}).setdefault("schemas", {})
+        schema_by_name = document.setdefault("components", {}).setdefault("schemas", {})
         for model in (problems.Problem, bot_create):
             schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-            shapes.update(schema.pop("$defs", {}))
-            shapes[model.__name__] = schema
+            schema_by_name.update(schema.pop("$defs", {}))
+            schema_by_name[model.__name__] = schema
         for unused in ("HTTPValidationError", "ValidationError"):
-            shapes.pop(unused, None)
+            schema_by_name.pop(unused, None)
         _document_keys(document)
         return document
 
@@ -92,7 +110,7 @@ def _document_schemas(app: FastAPI, bot_create: type[BaseModel]) -> None:
 
 
 def _document_keys(document: dict[str, Any]) -> None:
-    """Where a key may stand instead: the framework knows of one place only."""
+    """Document all ways to send a key; FastAPI knows only one."""
     document["components"]["securitySchemes"] |= {
         name: scheme.model_dump(mode="json", by_alias=True, exclude_none=True)
         for name, scheme in KEY_SCHEMES.items()

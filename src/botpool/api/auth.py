@@ -1,7 +1,7 @@
-"""Who calls: a user by API key or by the dashboard's cookie, an agent by its assignment's token.
+"""Authenticates users by API key or session cookie, and agents by their assignment's token.
 
-Each is one dependency that reads the request itself: a tree of the framework's own, one for every
-place where a key may stand, takes a third of the time of a whole request.
+Each is one dependency that reads the headers itself. FastAPI's own security classes, one for each
+header that can carry a key, would cost much more time per request.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ KEY_SCHEMES: dict[str, Described] = {
     "keyHeader": APIKey.model_validate({"in": "header", "name": "X-API-Key"}),
     "session": APIKey.model_validate({"in": "cookie", "name": COOKIE}),
 }
-"""Where a key may stand, for the document; the framework is told of the first."""
+"""The ways to send a key, for the OpenAPI document. FastAPI itself knows only the first."""
 
 
 def replica_of(request: Request) -> Replica:
@@ -38,7 +38,7 @@ def replica_of(request: Request) -> Replica:
 
 
 async def _service(request: Request) -> Replica:
-    """Asynchronous, though it waits for nothing: the framework calls others in a thread."""
+    """Asynchronous, because FastAPI runs synchronous dependencies in threads."""
     return replica_of(request)
 
 
@@ -46,7 +46,7 @@ Service = Annotated[Replica, Depends(_service)]
 
 
 def session_cookie(key: ApiKey, secret: bytes) -> str:
-    """A session is a key's id and an end, signed. It dies with the key."""
+    """Create a session cookie: a key id and an expiry, signed. It ends when the key is revoked."""
     body = f"{key.id}.{int(time.time()) + SESSION_S}"
     return f"{body}.{_sign(body, secret)}"
 
@@ -66,7 +66,7 @@ async def _from_cookie(request: Request, cookie: str, replica: Replica) -> ApiKe
 
 
 def session_end(request: Request) -> int | None:
-    """When the session ends by which the caller was let in; None for one with a key."""
+    """The time at which the caller's session ends; None if the caller sent a key."""
     ends_at: int | None = getattr(request.state, "session_ends_at", None)
     return ends_at
 
@@ -77,7 +77,7 @@ def _sign(body: str, secret: bytes) -> str:
 
 
 def _same_origin(request: Request) -> bool:
-    """By the browser's own word where it gives one, since a proxy may have changed the host."""
+    """Check the request's origin. Prefers Sec-Fetch-Site, because a proxy may change the host."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"
@@ -100,7 +100,7 @@ def _bearer(request: Request) -> str | None:
 
 
 class Scope(SecurityBase):
-    """Lets callers in whose key has at least this scope."""
+    """A dependency that requires a key with at least this scope."""
 
     model = KEY_SCHEMES["key"]
     scheme_name = "key"
@@ -114,7 +114,7 @@ class Scope(SecurityBase):
             raise HTTPException(
                 401,
                 "Send a valid API key as 'Authorization: Bearer <key>'. "
-                "Make one with 'botpool key create'.",
+                "Create one with 'botpool key create'.",
                 {"WWW-Authenticate": "Bearer"},
             )
         if SCOPES.index(key.scope) < SCOPES.index(self._needed):
@@ -130,7 +130,7 @@ Admin = Annotated[ApiKey, Depends(Scope("admin"))]
 
 
 class AgentToken(SecurityBase):
-    """Lets agents in, and says whose."""
+    """A dependency that requires an agent's token and returns its assignment id."""
 
     model = HTTPBearer(description="The assignment's token.")
     scheme_name = "agentToken"

@@ -18,7 +18,7 @@ def bot_response(
 
     The record comes from the database, so no response model validates it again.
     """
-    body: dict[str, Any] = {"bot": schemas.bot_as_shown(admitted.bot)}
+    body: dict[str, Any] = {"bot": schemas.bot_fields(admitted.bot)}
     if admitted.position is not None:
         body["queuePosition"] = admitted.position
     if admitted.estimated_wait_ms is not None:

@@ -1,7 +1,6 @@
-"""The caller's correlation id, bound to the work that its request causes.
+"""Binds the caller's correlation id to the log lines of its request.
 
-Whatever is logged while a request is served carries the id that came with it: an agent sends its
-bot's. One that no caller of ours would send is ignored here; where it matters the route refuses it.
+An invalid id is ignored here; routes that store the id reject it.
 """
 
 import re
@@ -17,13 +16,16 @@ MAX_LENGTH = 128
 
 
 def correlation_of(headers: Headers) -> str | None:
+    """The correlation id in these headers, or None if it is absent or invalid."""
     sent = headers.get(HEADER)
     if sent is None or len(sent) > MAX_LENGTH or not re.fullmatch(VISIBLE, sent):
         return None
     return sent
 
 
-class BoundCorrelation:
+class CorrelationMiddleware:
+    """Adds the caller's correlation id to everything that is logged during its request."""
+
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 

@@ -40,13 +40,12 @@ class BotHeaders(BaseModel):
     ) = Field(alias="X-Correlation-ID", title="X-Correlation-ID")
 
 
-def add_route(
-    routes: APIRouter, bot_create: type[schemas.BotCreate], platforms: tuple[str, ...]
-) -> None:
-    """Add the route with the request model and the pools of this installation."""
+def router(bot_create: type[schemas.BotCreate], pool_names: tuple[str, ...]) -> APIRouter:
+    """Create the route with the request model and the pools of this installation."""
+    routes = APIRouter(prefix="/v1", tags=["users"])
 
     async def create_bot(request: Request) -> Response:
-        """Send a bot into a meeting. The reply never waits for the backend."""
+        """Send a bot into a meeting. The response does not wait for the backend."""
         sent = await read_json(request)
         key = await _require_user(request)
         body = validate_body(bot_create, sent)
@@ -56,9 +55,8 @@ def add_route(
             idempotency = IdempotencyKey(
                 api_key_id=key.id, key=headers.idempotency_key, body_hash=_hash_body(body)
             )
-        return await _admit(
-            request, _to_bot_request(body, headers.correlation_id, platforms), idempotency
-        )
+        bot_request = _to_bot_request(body, headers.correlation_id, pool_names)
+        return await _admit(request, bot_request, idempotency)
 
     schema = {"$ref": f"#/components/schemas/{bot_create.__name__}"}
     routes.add_api_route(
@@ -68,7 +66,10 @@ def add_route(
         status_code=201,
         response_model=schemas.BotAnswer,
         responses={
-            200: {"model": schemas.BotAnswer, "description": "The same request again: its bot."},
+            200: {
+                "model": schemas.BotAnswer,
+                "description": "A repeated request: the bot of the first one.",
+            },
             **described(400, 401, 403, 409, 413, 415, 422, 503),
         },
         openapi_extra={
@@ -77,6 +78,7 @@ def add_route(
             "security": [{_require_user.scheme_name: []}],
         },
     )
+    return routes
 
 
 async def _admit(
@@ -94,10 +96,10 @@ async def _admit(
 
 
 def _to_bot_request(
-    body: schemas.BotCreate, correlation_id: str | None, platforms: tuple[str, ...]
+    body: schemas.BotCreate, correlation_id: str | None, pool_names: tuple[str, ...]
 ) -> BotRequest:
     return BotRequest(
-        pool_name=_choose_pool(body, platforms),
+        pool_name=_choose_pool(body, pool_names),
         meeting_url=body.meeting_url,
         bot_display_name=body.bot_display_name,
         bot_data=body.bot_data,
@@ -112,15 +114,15 @@ def _new_correlation_id() -> str:
     return f"{random.getrandbits(128):032x}"
 
 
-def _choose_pool(body: schemas.BotCreate, platforms: tuple[str, ...]) -> PoolName:
-    platform = body.platform or pool_name_of(body.meeting_url)
-    if platform is None:
+def _choose_pool(body: schemas.BotCreate, pool_names: tuple[str, ...]) -> PoolName:
+    name = body.platform or pool_name_of(body.meeting_url)
+    if name is None:
         raise UnknownPool(
-            "The platform cannot be read from this meetingUrl: name it in 'platform'.", platforms
+            "The pool cannot be derived from this meetingUrl. Name it in 'platform'.", pool_names
         )
-    if platform not in platforms:
-        raise UnknownPool(f"There is no pool for '{platform}'.", platforms)
-    return PoolName(platform)
+    if name not in pool_names:
+        raise UnknownPool(f"There is no pool '{name}'.", pool_names)
+    return PoolName(name)
 
 
 def _hash_body(body: schemas.BotCreate) -> bytes:

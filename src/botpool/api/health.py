@@ -1,4 +1,4 @@
-"""For balancers and supervisors: does the process live, can it serve."""
+"""Routes for load balancers and supervisors."""
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
@@ -11,20 +11,22 @@ routes = APIRouter(tags=["health"])
 
 @routes.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """The process answers."""
+    """Check that the process answers."""
     return {"status": "ok"}
 
 
 @routes.get(
     "/readyz",
     response_model=schemas.Ready,
-    responses={503: {"model": schemas.Ready, "description": "Trouble with database or schema."}},
+    responses={
+        503: {"model": schemas.Ready, "description": "The database or its schema is not usable."}
+    },
 )
 async def readyz(replica: Service) -> Response:
-    """503 only for trouble with the database or its schema.
+    """Check that the replica can serve. Only database or schema failures give 503.
 
-    A backend's trouble is told in the body with 200: otherwise every replica would leave its
-    balancer at once, and the agents' heartbeats with them.
+    Backend failures are reported with 200. Otherwise every replica would leave its load balancer at
+    once, and agents could send no heartbeats.
     """
     state = await replica.readiness.state()
     body = schemas.Ready.model_validate(state).model_dump(mode="json", by_alias=True)

@@ -1,4 +1,4 @@
-"""For monitoring: the metrics, to whomever the setting lets see them."""
+"""The route for Prometheus metrics."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ Access = Literal["open", "key", "off"]
 
 
 def router(access: Access) -> APIRouter:
-    """The route of `server.metrics`: open to all, with an operator's key, or none at all."""
+    """Create the route for `server.metrics`: without a key, with an operator's key, or no route."""
     routes = APIRouter(tags=["health"])
     if access == "off":
         return routes
@@ -26,7 +26,7 @@ def router(access: Access) -> APIRouter:
         responses=described(401, 403, 503) if needs_key else {},
     )
     async def metrics(replica: Service) -> Response:
-        """Prometheus metrics of this replica. Figures of pools may be five seconds old."""
+        """Get the Prometheus metrics of this replica. Pool figures are at most five seconds old."""
         return Response(await replica.metrics_export.text(), headers={"Content-Type": CONTENT_TYPE})
 
     return routes

@@ -1,28 +1,34 @@
-"""Parameters that several routes share."""
+"""Path and query parameters that several routes use."""
 
 import re
 from typing import Annotated
 
-from fastapi import Path, Query
+from fastapi import Header, Path, Query
 from pydantic import BeforeValidator
 
-from botpool.api.patterns import PLATFORM
+from botpool.api.correlation import HEADER, MAX_LENGTH
+from botpool.api.patterns import PLATFORM, VISIBLE
 
 _MAX_ID = 2**63 - 1
 
 
-def _is_written_plainly(value: object) -> object:
-    """Digits, and nothing else that pydantic reads as a number: ` 1`, `+1`, `1.0`, `1_0`."""
+def _require_decimal_digits(value: object) -> object:
+    """Reject other text that pydantic reads as an integer: ` 1`, `+1`, `1.0`, `1_0`."""
     if isinstance(value, str) and not re.fullmatch("-?[0-9]+", value, re.ASCII):
         raise ValueError("should be a whole number")
     return value
 
 
-WrittenPlainly = BeforeValidator(_is_written_plainly)
-"""Stands after the bounds, which would otherwise be missing from the document."""
+DecimalDigits = BeforeValidator(_require_decimal_digits)
+"""Must come after the bounds, which are otherwise missing from the OpenAPI document."""
 
-BotPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), WrittenPlainly]
-SlotPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), WrittenPlainly]
-KeyPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), WrittenPlainly]
+BotPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
+SlotPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
+KeyPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
 PoolPath = Annotated[str, Path(alias="platform", pattern=PLATFORM)]
-PlatformQuery = Annotated[str | None, Query(pattern=PLATFORM)]
+PlatformQuery = Annotated[
+    str | None, Query(pattern=PLATFORM, description="Only this pool, by its name.")
+]
+CorrelationHeader = Annotated[
+    str | None, Header(alias=HEADER, max_length=MAX_LENGTH, pattern=VISIBLE)
+]

@@ -1,4 +1,4 @@
-"""What texts may consist of, and how a refusal says it: nobody should have to read a pattern."""
+"""Regular expressions for text fields, with a description of each for error messages."""
 
 PLATFORM = r"^[a-z0-9][a-z0-9-]{0,39}$"
 PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
@@ -8,12 +8,12 @@ LINK = r"^[hH][tT][tT][pP][sS]?://[^\x00-\x20\x7f-\xa0]+$"
 EVENT_KIND = r"^[a-zA-Z0-9._-]+$"
 CURSOR = r"^[0-9]{1,18}$"
 
-WORDS = {
+DESCRIPTIONS = {
     PLATFORM: "should be lower-case letters, digits and hyphens, at most 40",
     PRINTABLE: "should have no control characters",
     NO_NUL: "should have no NUL characters",
     VISIBLE: "should be visible ASCII characters without spaces",
     LINK: "should be an http or https address without spaces or control characters",
     EVENT_KIND: "should be letters, digits, dots, hyphens and underscores",
-    CURSOR: "should be the nextCursor of an earlier answer",
+    CURSOR: "should be the nextCursor of an earlier response",
 }

@@ -1,4 +1,4 @@
-"""Every error as `application/problem+json`. One table maps our errors to HTTP."""
+"""Error responses as `application/problem+json`. One table maps domain errors to statuses."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,23 +15,28 @@ _log = structlog.get_logger()
 _MEDIA_TYPE = "application/problem+json"
 
 _TITLES = {
-    400: "The request could not be read",
-    401: "A key is needed",
+    400: "Malformed request",
+    401: "Authentication required",
     403: "Not allowed with this key",
     404: "Not found",
-    405: "No such method here",
-    409: "In conflict with what is",
-    413: "The request is too large",
-    415: "The request is not JSON",
-    422: "The request is not valid",
-    431: "The request's headers are too large",
-    500: "Something went wrong on our side",
-    503: "Not possible right now",
+    405: "Method not allowed",
+    409: "Conflict",
+    413: "Request too large",
+    415: "Request is not JSON",
+    422: "Invalid request",
+    431: "Request headers too large",
+    500: "Internal error",
+    503: "Temporarily unavailable",
 }
 
 _HEADERS = {
     401: {"WWW-Authenticate": {"schema": {"type": "string"}}},
-    503: {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer"}}},
+    503: {
+        "Retry-After": {
+            "description": "Seconds to wait before a retry.",
+            "schema": {"type": "integer"},
+        }
+    },
 }
 
 _STATUS: Mapping[type[BaseException], int] = {
@@ -53,7 +58,7 @@ class FieldError(BaseModel):
 
 
 class Problem(BaseModel):
-    """What went wrong, in the form of RFC 9457."""
+    """An error response as defined by RFC 9457."""
 
     type: str = "about:blank"
     title: str
@@ -69,6 +74,7 @@ def problem(
     field_errors: Sequence[FieldError] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
+    """Create an error response."""
     body = Problem(
         title=_TITLES.get(status, "Error"),
         status=status,
@@ -84,7 +90,7 @@ def problem(
 
 
 def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The documentation of a route's errors: what `responses=` wants."""
+    """Document error statuses for the `responses` argument of a route."""
     content = {_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
         status: {
@@ -97,11 +103,11 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def install(app: FastAPI) -> None:
-    app.add_exception_handler(errors.BotpoolError, _ours)
-    app.add_exception_handler(Exception, _unexpected)
+    app.add_exception_handler(errors.BotpoolError, _on_botpool_error)
+    app.add_exception_handler(Exception, _on_unexpected_error)
 
 
-async def _ours(_: Request, error: Exception) -> JSONResponse:
+async def _on_botpool_error(_: Request, error: Exception) -> JSONResponse:
     status = next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 500)
     if status == 500:
         _log.error("request.failed", exc_info=error)
@@ -114,10 +120,12 @@ async def _ours(_: Request, error: Exception) -> JSONResponse:
     return problem(status, str(error), field_errors=field_errors, headers=headers)
 
 
-async def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    # Outside the middleware that binds it.
+async def _on_unexpected_error(request: Request, error: Exception) -> JSONResponse:
+    # This handler runs outside the middleware that binds the correlation id.
     correlation_id = correlation_of(request.headers)
     _log.error(
         "request.failed", path=request.url.path, correlation_id=correlation_id, exc_info=error
     )
-    return problem(500, "The error was logged. Ask again, or ask the operator for the log.")
+    return problem(
+        500, "Botpool logged the error. Retry the request, or ask the operator for the log."
+    )

@@ -1,4 +1,4 @@
-"""The shapes of requests and answers: camelCase, times in UTC with `Z`."""
+"""The models of requests and responses. JSON is camelCase, times are UTC with `Z`."""
 
 from datetime import datetime
 from operator import attrgetter
@@ -14,7 +14,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from botpool.api.free_json import storable_up_to
+from botpool.api.opaque_json import storable_up_to
 from botpool.api.patterns import EVENT_KIND, LINK, NO_NUL, PLATFORM, PRINTABLE
 from botpool.domain.meeting_links import host_of
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
@@ -35,10 +35,10 @@ class Model(BaseModel):
 
     @classmethod
     def of(cls, record: object) -> Self:
-        """The shape of a record, whose attributes are named as the fields.
+        """Create the model from a record whose attributes have the names of the fields.
 
-        By those names only: looking for each under its other name first, which no record has, takes
-        longer than all else that makes an answer.
+        Validation by field name only: a lookup by alias would fail for every field and cost more
+        time than the rest of the response.
         """
         return cls.model_validate(record, by_alias=False, by_name=True)
 
@@ -50,13 +50,16 @@ def _is_link(url: str) -> str:
 
 
 class BotCreate(Model):
-    """A request for a bot. `bot_create_model` adds what depends on the settings."""
+    """A request for a bot. `bot_create_model` adds the fields that depend on settings."""
 
     meeting_url: Annotated[
         str,
         StringConstraints(min_length=8, max_length=2048, pattern=LINK),
         AfterValidator(_is_link),
-        Field(description="The meeting's link.", examples=["https://meet.google.com/abc-defg-hij"]),
+        Field(
+            description="The link of the meeting.",
+            examples=["https://meet.google.com/abc-defg-hij"],
+        ),
     ]
     bot_display_name: Annotated[
         str, StringConstraints(min_length=1, max_length=100, pattern=PRINTABLE)
@@ -68,7 +71,7 @@ class BotCreate(Model):
     bot_data: Annotated[
         dict[str, Any],
         storable_up_to(_MAX_BOT_DATA),
-        Field(description="Any JSON object up to 64 KiB, handed to the container."),
+        Field(description="Any JSON object up to 64 KiB, passed to the container."),
     ] = {}
     queue_timeout_ms: int
 
@@ -76,11 +79,11 @@ class BotCreate(Model):
 def bot_create_model(
     platforms: tuple[str, ...], *, default_timeout_ms: int, max_timeout_ms: int
 ) -> type[BotCreate]:
-    """The request model of an installation, whose pools and queue limits are in its settings."""
+    """Create the request model with the pools and queue limits of this installation."""
     platform = Field(
         None,
         pattern=PLATFORM,
-        description="Default: read from the link's host.",
+        description="The pool name. Default: derived from the host of the meeting link.",
         json_schema_extra={"enum": [*platforms, None]},
     )
     limit = Field(
@@ -88,7 +91,7 @@ def bot_create_model(
         strict=True,
         ge=0,
         le=max_timeout_ms,
-        description="How long to wait for a slot; 0: not at all.",
+        description="Maximum time in the queue. 0: do not queue.",
     )
     return create_model(
         "BotCreate",
@@ -123,8 +126,8 @@ _BOT_NAMES = tuple(field.alias for field in Bot.model_fields.values())
 _BOT_VALUES = attrgetter(*Bot.model_fields)
 
 
-def bot_as_shown(record: object) -> dict[str | None, Any]:
-    """A record of a bot under the names of its shape, ready to be written."""
+def bot_fields(record: object) -> dict[str | None, Any]:
+    """The fields of a bot by their JSON names, without validation."""
     return dict(zip(_BOT_NAMES, _BOT_VALUES(record), strict=True))
 
 
@@ -154,7 +157,7 @@ class SlotEvent(Event):
 
 
 class Change(Event):
-    """One event of the stream."""
+    """The data of a `change` event of the stream."""
 
     pool_name: Annotated[str | None, Field(alias="platform")]
     bot_id: int | None
@@ -163,7 +166,7 @@ class Change(Event):
 
 
 class Notice(Model):
-    """What the stream says about itself."""
+    """The data of a `reset` or `denied` event of the stream."""
 
     reason: str
 
@@ -179,7 +182,9 @@ class SlotHistory(Model):
 class TimelineBar(Model):
     phase: Phase
     began_at: Annotated[datetime, Field(alias="from")]
-    ended_at: Annotated[datetime | None, Field(alias="to", description="Null while it lasts.")]
+    ended_at: Annotated[
+        datetime | None, Field(alias="to", description="Null while the phase lasts.")
+    ]
 
 
 class Timeline(Model):
@@ -244,7 +249,7 @@ class SlotAnswer(Model):
 
 
 class RecoveredAnswer(Model):
-    """What a recovery pass did."""
+    """The slots that a recovery pass handled."""
 
     recovered: int
     failed: int
@@ -253,7 +258,7 @@ class RecoveredAnswer(Model):
 
 
 class CleanedAnswer(Model):
-    """What a cleanup did."""
+    """The rows and containers that a cleanup handled."""
 
     released: int
     expired: int
@@ -290,13 +295,13 @@ class PoolSample(Model):
     at: datetime
     arrivals: int
     queue_depth: Annotated[
-        int | None, Field(description="The longest that was seen; null: nobody was there to look.")
+        int | None, Field(description="Maximum in that minute; null if no replica ran.")
     ]
     slots: Annotated[
-        dict[SlotStatus, int] | None, Field(description="By status, as they were last seen.")
+        dict[SlotStatus, int] | None, Field(description="By status, at the last sample.")
     ]
     time_to_running_p50_ms: Annotated[
-        int | None, Field(description="Of those that began to run in that minute.")
+        int | None, Field(description="For bots that started to run in that minute.")
     ]
     time_to_running_p95_ms: int | None
 
@@ -325,7 +330,7 @@ class Key(Model):
 
 class NewKey(Model):
     key: Key
-    secret: Annotated[str, Field(description="The key itself. It is shown this once.")]
+    secret: Annotated[str, Field(description="The key itself. Botpool does not show it again.")]
 
 
 class Keys(Model):
@@ -354,15 +359,17 @@ class StatusReport(Model):
         Literal[
             "JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "CALL_ENDED", "DONE", "FAILED", "FATAL"
         ],
-        Field(description="FATAL is another word for FAILED."),
+        Field(description="`FATAL` is a synonym of `FAILED`."),
     ]
     failure_reason: Annotated[
-        str | None, Field(max_length=2000, pattern=NO_NUL, description="Why it FAILED.")
+        str | None, Field(max_length=2000, pattern=NO_NUL, description="The reason for `FAILED`.")
     ] = None
 
 
 class Applied(Model):
-    applied: Annotated[bool, Field(description="False: late or backward, and nothing changed.")]
+    applied: Annotated[
+        bool, Field(description="False if the report was late or backward; nothing changed.")
+    ]
     bot: Bot
 
 
@@ -382,5 +389,7 @@ class Recorded(Model):
 class Ready(Model):
     ready: bool
     problem: str | None
-    listening: Annotated[bool, Field(description="False: other replicas are heard by polling.")]
+    listening: Annotated[
+        bool, Field(description="False if LISTEN does not work; the replica then polls.")
+    ]
     backends: dict[str, BackendHealth]

@@ -1,4 +1,4 @@
-"""The dashboard's session: a key exchanged for a cookie that scripts cannot read."""
+"""Routes for the dashboard's session cookie."""
 
 from fastapi import APIRouter, Request, Response
 
@@ -13,7 +13,7 @@ routes = APIRouter(prefix="/v1", tags=["users"])
 async def open_session(
     replica: Service, key: User, request: Request, response: Response
 ) -> schemas.Session:
-    """Exchange a key for the dashboard's cookie."""
+    """Sign in to the dashboard: exchange an API key for a session cookie."""
     response.set_cookie(
         COOKIE,
         session_cookie(key, replica.identity.secret),
@@ -27,5 +27,5 @@ async def open_session(
 
 @routes.delete("/session", status_code=204)
 async def close_session(response: Response) -> None:
-    """End the dashboard's session in this browser."""
+    """Sign out: delete the session cookie of this browser."""
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")

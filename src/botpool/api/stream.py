@@ -1,8 +1,8 @@
-"""The stream of changes as Server-Sent Events.
+"""The route for the stream of changes (Server-Sent Events).
 
-Every event carries its place in the stream as its id, so that whoever was cut off goes on where it
-was, at any replica. A comment every few seconds tells that the silence is real. While the stream is
-open its key is asked for again and again: a revoked one ends it, with a word about why.
+Each event's id is a cursor, with which a client resumes at any replica. A comment every few seconds
+shows that the connection works. The stream checks its key regularly and ends when the key is
+revoked.
 """
 
 import time
@@ -22,12 +22,12 @@ from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.engine.stream.subscriptions import Batch, News, Subscription
 
-_ALIVE_S = 5.0
+_KEEP_ALIVE_S = 5.0
 _RETRY_MS = 1000
 _MAX_ID = 1024
 _HEADERS = {
     "Cache-Control": "no-store",
-    # nginx would keep it all until its buffer is full.
+    # Without this, nginx buffers the stream.
     "X-Accel-Buffering": "no",
 }
 _CONTENT: dict[str, Any] = {
@@ -38,7 +38,7 @@ _CONTENT: dict[str, Any] = {
             'data: {"at": "2026-01-05T10:00:00.120000Z", "kind": "slot.status", '
             '"platform": "google-meet", "botId": 7, "slotId": 3, '
             '"slotName": "pool-google-meet-003", "from": "deploying", "to": "busy", '
-            '"reason": "seen running", "correlationId": "6f1c", "data": null}\n\n'
+            '"reason": "observed running", "correlationId": "6f1c", "data": null}\n\n'
         ),
     }
 }
@@ -60,36 +60,36 @@ async def stream_events(
         Header(
             alias="Last-Event-ID",
             max_length=_MAX_ID,
-            description="The id of the last event that was read: the stream goes on after it.",
+            description="The id of the last event received; the stream continues after it.",
         ),
     ] = None,
 ) -> StreamingResponse:
-    """Every change as it happens, as Server-Sent Events.
+    """Stream every change as Server-Sent Events.
 
-    `change` is a row of history. `reset`, with a `reason`: what follows does not continue what came
-    before, so load the present state again. `denied`, with a `reason`: the key or the session is no
-    longer valid, and the stream ends. Comments in between say that the stream is alive.
+    A `change` event is a row of history. A `reset` event means that changes are missing: load the
+    current state again. A `denied` event means that the key or session is no longer valid; the
+    stream then ends. `reset` and `denied` carry a `reason`. Comments keep the connection alive.
     """
     ends_at = session_end(request)
 
-    async def may_go_on() -> bool:
+    async def is_authorized() -> bool:
         if ends_at is not None and ends_at < time.time():
             return False
         return await replica.api_keys.find_by_id(key.id) is not None
 
     subscription = await replica.changes.subscribe(last_event_id or None)
-    return _EventStream(subscription, may_go_on)
+    return _EventStream(subscription, is_authorized)
 
 
 class _EventStream(StreamingResponse):
-    """Lets go of its subscription however it ends."""
+    """Closes the subscription when the response ends."""
 
     def __init__(
-        self, subscription: Subscription, may_go_on: Callable[[], Awaitable[bool]]
+        self, subscription: Subscription, is_authorized: Callable[[], Awaitable[bool]]
     ) -> None:
         self._subscription = subscription
         super().__init__(
-            _events(subscription, may_go_on), media_type="text/event-stream", headers=_HEADERS
+            _events(subscription, is_authorized), media_type="text/event-stream", headers=_HEADERS
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,36 +100,36 @@ class _EventStream(StreamingResponse):
 
 
 async def _events(
-    subscription: Subscription, may_go_on: Callable[[], Awaitable[bool]]
+    subscription: Subscription, is_authorized: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
-    # With a place at once: also a stream that ends before its first event can be gone on with.
-    yield f"retry: {_RETRY_MS}\n{_place(subscription)}\n".encode()
-    asked_at = time.monotonic()
+    # The first line has a cursor, so that a client can resume a stream without events.
+    yield f"retry: {_RETRY_MS}\n{_id_line(subscription)}\n".encode()
+    checked_at = time.monotonic()
     while True:
-        news = await subscription.take(within_s=_ALIVE_S)
+        news = await subscription.take(within_s=_KEEP_ALIVE_S)
         if news is not None:
-            yield _wire(news)
+            yield _serialize(news)
         elif subscription.over:
             return
-        if time.monotonic() - asked_at >= _ALIVE_S:
-            asked_at = time.monotonic()
+        if time.monotonic() - checked_at >= _KEEP_ALIVE_S:
+            checked_at = time.monotonic()
             try:
-                if not await may_go_on():
+                if not await is_authorized():
                     yield _event("denied", schemas.Notice(reason="The key is no longer valid."))
                     return
             except DatabaseUnavailable:
                 return
         if news is None:
-            yield f": alive\n{_place(subscription)}\n".encode()
+            yield f": alive\n{_id_line(subscription)}\n".encode()
 
 
-def _place(subscription: Subscription) -> str:
+def _id_line(subscription: Subscription) -> str:
     return f"id: {subscription.position}\n" if subscription.position else ""
 
 
 @lru_cache(maxsize=8)
-def _wire(news: News) -> bytes:
-    """As it is sent. Streams share their batches, so each is written once for all of them."""
+def _serialize(news: News) -> bytes:
+    """Serialize events. Streams share batches, so the cache serializes each batch once."""
     if isinstance(news, Batch):
         return b"".join(
             _event("change", schemas.Change.model_validate(each), news.cursor(each))
@@ -139,6 +139,6 @@ def _wire(news: News) -> bytes:
 
 
 def _event(kind: str, body: BaseModel, cursor: Cursor | None = None) -> bytes:
-    place = f"id: {cursor}\n" if cursor is not None else ""
-    # JSON without line breaks: a line break would end the data.
-    return f"{place}event: {kind}\ndata: {body.model_dump_json(by_alias=True)}\n\n".encode()
+    id_line = f"id: {cursor}\n" if cursor is not None else ""
+    # The JSON has no line breaks; a line break would end the data field.
+    return f"{id_line}event: {kind}\ndata: {body.model_dump_json(by_alias=True)}\n\n".encode()

@@ -38,7 +38,7 @@ async def api(standing: Api) -> AsyncIterator[Api]:
         yield standing
 
 
-async def test_a_token_opens_its_own_bot_only(api: Api) -> None:
+async def test_agent_token_gives_access_to_its_own_bot_only(api: Api) -> None:
     stranger = api.agent(RUNNING)
     theirs = (await api.bot(OTHERS))["containerId"]
     for container in (theirs, "nowhere", "\0"):
@@ -108,7 +108,7 @@ async def request(api: Api, method: str, path: str, rights: dict[str, Any]) -> h
     return await api.client.request(method, path, json=sent, headers=rights)
 
 
-async def test_without_a_key_nothing_is_to_be_had(api: Api) -> None:
+async def test_every_route_needs_a_key(api: Api) -> None:
     for method, path in (*user_calls(), *operator_calls(), *admin_calls()):
         answer = await request(api, method, path, {})
         assert_problem(answer, 401, "Authorization: Bearer <key>")
@@ -117,7 +117,7 @@ async def test_without_a_key_nothing_is_to_be_had(api: Api) -> None:
         assert_problem(await request(api, method, path, {}), 401, "BOTPOOL_TOKEN")
 
 
-async def test_scopes(api: Api) -> None:
+async def test_routes_check_the_scope_of_the_key(api: Api) -> None:
     for method, path in (*operator_calls(), *admin_calls()):
         answer = await request(api, method, path, api.user)
         assert_problem(answer, 403, "yours has 'user'")
@@ -126,7 +126,7 @@ async def test_scopes(api: Api) -> None:
         assert_problem(answer, 403, "needs a key with scope 'admin'; yours has 'operator'")
 
 
-async def test_keys_are_no_tokens_and_tokens_are_no_keys(api: Api) -> None:
+async def test_keys_and_tokens_are_not_interchangeable(api: Api) -> None:
     for method, path in agent_calls():
         assert_problem(await request(api, method, path, api.admin), 401, "BOTPOOL_TOKEN")
     for method, path in (*user_calls(), *operator_calls(), *admin_calls()):
@@ -134,7 +134,7 @@ async def test_keys_are_no_tokens_and_tokens_are_no_keys(api: Api) -> None:
 
 
 def wrong_credentials(api: Api) -> Iterator[dict[str, Any]]:
-    key = api.keys["admin"]
+    key = api.api_keys["admin"]
     for text in ("", "x", key[:-1], key + "x", key.swapcase(), "é", "x" * 60_000):
         yield {"Authorization": f"Bearer {text}".encode()}
         yield {"X-API-Key": text.encode()}
@@ -145,12 +145,12 @@ def wrong_credentials(api: Api) -> Iterator[dict[str, Any]]:
         yield {"Cookie": f"botpool_session={cookie}".encode()}
 
 
-async def test_wrong_keys(api: Api) -> None:
+async def test_wrong_keys_give_401(api: Api) -> None:
     for wrong in wrong_credentials(api):
         assert_problem(await request(api, "GET", "/v1/bots", wrong), 401, "valid API key")
 
 
-async def test_a_revoked_key_is_worth_nothing(standing: Api) -> None:
+async def test_revoked_key_gives_401(standing: Api) -> None:
     made = (
         await standing.client.post("/v1/keys", json={"name": "x"}, headers=standing.admin)
     ).json()
@@ -164,7 +164,7 @@ async def test_a_revoked_key_is_worth_nothing(standing: Api) -> None:
             assert_problem(await request(standing, "GET", "/v1/bots", rights), 401, "valid API key")
 
 
-async def test_forged_tokens(api: Api) -> None:
+async def test_forged_agent_tokens_give_401(api: Api) -> None:
     secret = api.replica.identity.secret
     token = api.agent(RUNNING)["Authorization"].removeprefix("Bearer ")
     prefix, number, signature = token.split(".")

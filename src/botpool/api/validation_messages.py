@@ -1,7 +1,6 @@
-"""Why a request was refused, in words for whoever sent it.
+"""Turns framework errors into problem responses with messages in terms of JSON.
 
-FastAPI and pydantic speak of dictionaries, patterns and parsing; a caller knows JSON. What is said
-back is bounded: a request of a million unknown fields gets no answer of a million complaints.
+The number and length of messages are limited, whatever the size of the request.
 """
 
 from collections.abc import Mapping
@@ -13,7 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from botpool.api.patterns import WORDS
+from botpool.api.patterns import DESCRIPTIONS
 from botpool.api.problems import FieldError, problem
 
 _MAX_ERRORS = 20
@@ -32,43 +31,44 @@ _MESSAGES = {
 
 
 def install(app: FastAPI) -> None:
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
 
 
-async def _invalid(_: Request, error: Exception) -> JSONResponse:
+async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     found = error.errors()
     first = found[0]
     if first["type"] == "json_invalid":
         where = f"{first['ctx']['error']} at character {first['loc'][-1]}"
         return problem(400, f"The body is not valid JSON: {where}.")
-    # The framework parses a body only when it is declared to be JSON.
+    # FastAPI parses a body only when its content type is JSON.
     if first["loc"] == ("body",) and isinstance(first["input"], bytes):
         return problem(415, "Send the body as JSON, with 'Content-Type: application/json'.")
-    shown = [_field_error(item) for item in found[:_MAX_ERRORS]]
+    field_errors = [_field_error(item) for item in found[:_MAX_ERRORS]]
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return problem(422, f"{shown[0].field}: {shown[0].message}{more}", field_errors=shown)
+    detail = f"{field_errors[0].field}: {field_errors[0].message}{more}"
+    return problem(422, detail, field_errors=field_errors)
 
 
-async def _refused(request: Request, error: Exception) -> JSONResponse:
-    """What the framework refuses by itself, and what dependencies refuse."""
+async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
+    """Handle errors that the framework or a dependency raises."""
     assert isinstance(error, HTTPException)
     detail, headers = str(error.detail), dict(error.headers or {})
     if error.status_code == 405:
-        # Several routes may share an address; the framework names the methods of one only.
-        headers["Allow"] = ", ".join(_methods_at(request))
-        detail = f"This address takes {headers['Allow']}, not {request.method}."
+        # Several routes may share a path; the framework lists the methods of only one.
+        headers["Allow"] = ", ".join(_allowed_methods(request))
+        detail = f"This path allows {headers['Allow']}, not {request.method}."
     elif error.status_code == 404:
-        detail = "There is nothing at this address."
+        detail = "There is nothing at this path."
     elif error.status_code == 400 and error.__cause__ is not None:
-        detail = _unreadable(error.__cause__)
+        detail = _unreadable_body(error.__cause__)
     return problem(error.status_code, detail, headers=headers)
 
 
 def _field_error(item: Mapping[str, Any]) -> FieldError:
     name = ".".join(str(part) for part in item["loc"][1:]) or "body"
-    message = _MESSAGES.get(item["type"]) or WORDS.get(item.get("ctx", {}).get("pattern"))
+    message = _MESSAGES.get(item["type"]) or DESCRIPTIONS.get(item.get("ctx", {}).get("pattern"))
     if message is None:
         message = str(item["msg"])
         for prefix in ("Value error, ", "Input ", "String ", "List "):
@@ -76,7 +76,7 @@ def _field_error(item: Mapping[str, Any]) -> FieldError:
     return FieldError(field=name[:_MAX_NAME], message=message)
 
 
-def _unreadable(cause: BaseException) -> str:
+def _unreadable_body(cause: BaseException) -> str:
     match cause:
         case UnicodeDecodeError():
             return "The body is not UTF-8."
@@ -85,10 +85,10 @@ def _unreadable(cause: BaseException) -> str:
         case ValueError():
             return "The body has a number with too many digits."
         case _:
-            return "The body could not be read to its end."
+            return "The body could not be read completely."
 
 
-def _methods_at(request: Request) -> list[str]:
+def _allowed_methods(request: Request) -> list[str]:
     return [
         method
         for method in _METHODS

@@ -24,7 +24,7 @@ async def run_to_its_end(api: Api, stage: Stage, bot_id: int) -> None:
     await stage.settle(api.replica)
 
 
-async def test_the_last_minutes_of_a_pool(stage: Stage, clock: Clock) -> None:
+async def test_pool_activity_by_minute(stage: Stage, clock: Clock) -> None:
     clock.freeze("2026-01-05T10:00:30Z")
     async with api_over(stage, pool(1), pool(1, TEAMS)) as api:
         await api.create()
@@ -63,7 +63,7 @@ async def test_the_last_minutes_of_a_pool(stage: Stage, clock: Clock) -> None:
     assert again["minutes"][0]["slots"] == {"busy": 1}
 
 
-async def test_minutes_are_forgotten(stage: Stage, clock: Clock) -> None:
+async def test_old_pool_samples_are_deleted(stage: Stage, clock: Clock) -> None:
     replica = await stage.replica(pool(1), pool(1, TEAMS))
     await replica.pool_samples.note()
     clock.move(49 * 3600)
@@ -71,7 +71,7 @@ async def test_minutes_are_forgotten(stage: Stage, clock: Clock) -> None:
     assert len(stage.rows("SELECT * FROM pool_samples")) == 2
 
 
-async def test_figures_count_what_began_to_run(stage: Stage) -> None:
+async def test_pool_figures_count_started_bots(stage: Stage) -> None:
     async with api_over(stage, pool(2)) as api:
         await api.create()
         before = (await asked(api, "/v1/pools/google-meet"))["pool"]
@@ -83,7 +83,7 @@ async def test_figures_count_what_began_to_run(stage: Stage) -> None:
     assert after["timeToRunningP50Ms"] >= 0
 
 
-async def test_who_was_in_a_slot(stage: Stage) -> None:
+async def test_slot_assignments_are_ordered_newest_first(stage: Stage) -> None:
     async with api_over(stage, pool(1)) as api:
         stage.backend.state_after_start = ContainerState.ERROR
         await api.create()
@@ -119,7 +119,7 @@ async def test_who_was_in_a_slot(stage: Stage) -> None:
     assert all(bar["from"] < bar["to"] for bar in (*failed, *done))
 
 
-async def test_what_befell_a_slot(stage: Stage) -> None:
+async def test_slot_history_is_ordered_newest_first(stage: Stage) -> None:
     """With its bots and without one, in the order in which it happened, and the newest of it."""
     async with api_over(stage, pool(1)) as api:
         for failing in (True, False):
@@ -144,7 +144,7 @@ async def found_by(api: Api, search: str) -> list[int]:
     return [bot["id"] for bot in (await asked(api, "/v1/bots", search=search))["bots"]]
 
 
-async def test_a_search(stage: Stage) -> None:
+async def test_search_finds_bots_by_text_and_number(stage: Stage) -> None:
     async with api_over(stage, pool(0)) as api:
         for n, fields in enumerate(
             [
@@ -187,7 +187,7 @@ WRONG = {
 }
 
 
-async def test_bad_input(stage: Stage) -> None:
+async def test_invalid_parameters_are_rejected(stage: Stage) -> None:
     async with api_over(stage, pool(0)) as api:
         for path, word in WRONG.items():
             assert_problem(await api.client.get(path, headers=api.operator), 422, word)

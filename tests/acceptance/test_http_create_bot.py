@@ -29,7 +29,7 @@ async def api(stage: Stage) -> AsyncIterator[Api]:
 # POST /v1/bots
 
 
-async def test_the_answer_to_a_request(api: Api) -> None:
+async def test_response_describes_the_new_bot(api: Api) -> None:
     answer = await api.post("/v1/bots", {"meetingUrl": LINK})
     assert answer.status_code == 201
     assert set(answer.json()) == {"bot"}
@@ -56,14 +56,14 @@ async def test_the_answer_to_a_request(api: Api) -> None:
     assert (await api.get(f"/v1/bots/{bot['id']}")).json() == answer.json()
 
 
-async def test_the_reply_does_not_wait_for_the_platform(api: Api) -> None:
+async def test_response_does_not_wait_for_the_backend(api: Api) -> None:
     await api.create()
     assert api.stage.backend.calls == []
     (slot,) = (await api.client.get("/v1/slots", headers=api.operator)).json()["slots"]
     assert (slot["status"], slot["phase"]) == ("deploying", "creating")
 
 
-async def test_an_answer_while_queued(api: Api) -> None:
+async def test_response_of_a_queued_bot_has_position_and_estimate(api: Api) -> None:
     measured = await api.running()
     api.stage.clock.move(600)
     await api.report(measured["id"], "DONE")
@@ -87,11 +87,11 @@ async def test_an_answer_while_queued(api: Api) -> None:
     assert set(cancelled) == {"bot"}
 
 
-async def test_what_was_never_measured_is_not_estimated(api: Api) -> None:
+async def test_estimate_is_absent_without_measurements(api: Api) -> None:
     assert set(await api.create(platform="teams")) == {"bot", "queuePosition"}
 
 
-async def test_the_largest_of_everything_is_taken(api: Api) -> None:
+async def test_largest_allowed_values_are_accepted(api: Api) -> None:
     data = {"a": "x" * (64 * 1024 - len('{"a":""}'))}
     created = await api.create(
         meetingUrl=LINK.ljust(2048, "x"),
@@ -110,7 +110,7 @@ async def test_the_largest_of_everything_is_taken(api: Api) -> None:
     assert told.json()["botData"] == data
 
 
-async def test_data_comes_back_as_it_was_sent(api: Api) -> None:
+async def test_bot_data_is_returned_unchanged(api: Api) -> None:
     nested: Any = "end"
     for _ in range(63):
         nested = [nested]
@@ -131,16 +131,16 @@ async def test_data_comes_back_as_it_was_sent(api: Api) -> None:
         ("https://teams.live.com/meet/1", "teams"),
     ],
 )
-async def test_the_platform_is_read_from_the_link(api: Api, link: str, platform: str) -> None:
+async def test_pool_is_derived_from_the_meeting_link(api: Api, link: str, platform: str) -> None:
     assert (await api.create(meetingUrl=link))["bot"]["platform"] == platform
 
 
-async def test_a_named_platform_wins_over_the_link(api: Api) -> None:
+async def test_named_pool_takes_precedence_over_the_link(api: Api) -> None:
     created = await api.create(meetingUrl="https://example.org/room", platform="teams")
     assert created["bot"]["platform"] == "teams"
 
 
-async def test_lower_priority_goes_first(api: Api) -> None:
+async def test_lower_priority_is_served_first(api: Api) -> None:
     late = await api.create(platform="teams", priority=101)
     usual = await api.create(platform="teams")
     urgent = await api.create(platform="teams", priority=-5)
@@ -153,7 +153,7 @@ async def test_lower_priority_goes_first(api: Api) -> None:
     assert (await api.bot(urgent["bot"]["id"]))["status"] == "DEPLOYING"
 
 
-async def test_who_does_not_queue_is_refused_and_not_recorded(api: Api) -> None:
+async def test_bot_that_must_not_queue_gets_503_and_is_not_recorded(api: Api) -> None:
     with unchanged(api.stage.url):
         answer = await api.post(
             "/v1/bots", {"meetingUrl": LINK, "platform": "teams", "queueTimeoutMs": 0}
@@ -164,7 +164,7 @@ async def test_who_does_not_queue_is_refused_and_not_recorded(api: Api) -> None:
     assert taken["bot"]["status"] == "DEPLOYING"
 
 
-async def test_a_drained_pool_refuses_with_the_reason(api: Api) -> None:
+async def test_drained_pool_refuses_bots_with_the_reason(api: Api) -> None:
     await api.client.post("/v1/pools/google-meet/drain", headers=api.operator)
     with unchanged(api.stage.url):
         answer = await api.post("/v1/bots", {"meetingUrl": LINK})
@@ -172,7 +172,7 @@ async def test_a_drained_pool_refuses_with_the_reason(api: Api) -> None:
     assert int(answer.headers["retry-after"]) > 0
 
 
-async def test_a_request_that_comes_again(api: Api) -> None:
+async def test_repeated_idempotency_key_returns_the_same_bot(api: Api) -> None:
     mark = {"Idempotency-Key": "order-66"}
     sent = {"meetingUrl": LINK, "botData": {"a": 1, "b": 2}}
     first = await api.post("/v1/bots", sent, **mark)
@@ -191,7 +191,7 @@ async def test_a_request_that_comes_again(api: Api) -> None:
     assert_problem(other, 409, "Idempotency-Key was used for another request")
 
 
-async def test_a_request_that_comes_again_while_the_first_is_under_way(api: Api) -> None:
+async def test_repeated_idempotency_key_waits_for_the_first_request(api: Api) -> None:
     sent = [
         api.post("/v1/bots", {"meetingUrl": LINK}, **{"Idempotency-Key": "k"}) for _ in range(8)
     ]
@@ -200,7 +200,7 @@ async def test_a_request_that_comes_again_while_the_first_is_under_way(api: Api)
     assert len((await api.get("/v1/bots")).json()["bots"]) == 1
 
 
-async def test_an_idempotency_key_belongs_to_its_api_key(api: Api) -> None:
+async def test_idempotency_keys_of_two_api_keys_are_independent(api: Api) -> None:
     mark = {"Idempotency-Key": "k"}
     first = await api.post("/v1/bots", {"meetingUrl": LINK}, **mark)
     second = await api.client.post("/v1/bots", json={"meetingUrl": LINK}, headers=api.admin | mark)
@@ -208,7 +208,7 @@ async def test_an_idempotency_key_belongs_to_its_api_key(api: Api) -> None:
     assert second.json()["bot"]["id"] != first.json()["bot"]["id"]
 
 
-async def test_a_refusal_leaves_its_key_free(api: Api) -> None:
+async def test_refused_request_does_not_use_its_idempotency_key(api: Api) -> None:
     mark = {"Idempotency-Key": "k"}
     sent = {"meetingUrl": LINK, "platform": "teams", "queueTimeoutMs": 0}
     assert (await api.post("/v1/bots", sent, **mark)).status_code == 503
@@ -216,7 +216,7 @@ async def test_a_refusal_leaves_its_key_free(api: Api) -> None:
     assert (await api.post("/v1/bots", sent, **mark)).status_code == 201
 
 
-async def test_the_callers_correlation_id_is_taken(api: Api) -> None:
+async def test_correlation_id_of_the_caller_is_used(api: Api) -> None:
     answer = await api.post("/v1/bots", {"meetingUrl": LINK}, **{"X-Correlation-ID": "call-7/a"})
     assert answer.json()["bot"]["correlationId"] == "call-7/a"
     assert answer.headers["X-Correlation-ID"] == "call-7/a"

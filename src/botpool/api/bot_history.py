@@ -1,4 +1,4 @@
-"""What became of a bot: its history, its life in phases, the output of its container."""
+"""Routes for the past of a bot: events, timeline and container output."""
 
 from typing import Annotated
 
@@ -7,8 +7,8 @@ from fastapi.responses import StreamingResponse
 
 from botpool.api import schemas
 from botpool.api.auth import Service, User
-from botpool.api.output import begun
-from botpool.api.parameters import BotPath, WrittenPlainly
+from botpool.api.log_stream import start_log_stream
+from botpool.api.parameters import BotPath, DecimalDigits
 from botpool.api.problems import described
 from botpool.domain.ids import BotId
 
@@ -26,23 +26,27 @@ async def bot_logs(
     replica: Service,
     _: User,
     bot_id: BotPath,
-    tail: Annotated[int | None, Query(ge=0, le=100_000), WrittenPlainly] = None,
-    follow: bool = False,
+    tail: Annotated[
+        int | None,
+        Query(ge=0, le=100_000, description="Number of last lines; default: all."),
+        DecimalDigits,
+    ] = None,
+    follow: Annotated[bool, Query(description="Stream until the container ends.")] = False,
 ) -> Response:
-    """Output of the bot's container; `follow` streams until it ends."""
+    """Get the output of the bot's container as text."""
     lines = await replica.queries.bot_logs(BotId(bot_id), tail=tail, follow=follow)
-    return StreamingResponse(await begun(lines), media_type="text/plain; charset=utf-8")
+    return StreamingResponse(await start_log_stream(lines), media_type="text/plain; charset=utf-8")
 
 
 @routes.get("/events", responses=_ERRORS)
 async def bot_events(replica: Service, _: User, bot_id: BotPath) -> schemas.Events:
-    """A bot's history, oldest first."""
+    """Get the bot's history, oldest first."""
     rows = await replica.queries.bot_history(BotId(bot_id))
     return schemas.Events(events=[schemas.Event.model_validate(row) for row in rows])
 
 
 @routes.get("/timeline", responses=_ERRORS)
 async def bot_timeline(replica: Service, _: User, bot_id: BotPath) -> schemas.Timeline:
-    """A bot's life in phases, oldest first. Each try has its own."""
+    """Get the phases of the bot, oldest first. Every deployment attempt has its own phases."""
     bars = await replica.queries.bot_timeline(BotId(bot_id))
     return schemas.Timeline(phases=[schemas.TimelineBar.model_validate(bar) for bar in bars])

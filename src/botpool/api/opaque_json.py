@@ -1,4 +1,4 @@
-"""JSON whose contents are the sender's affair: taken only if it can be kept and given back."""
+"""Validates that caller-supplied JSON can be stored and returned."""
 
 import json
 import re
@@ -6,15 +6,16 @@ from typing import Any
 
 from pydantic import AfterValidator
 
-_MAX_DEPTH = 64  # pydantic writes some 250 levels: what was taken deeper could not be answered
+# Pydantic cannot serialize much deeper values, so deeper ones could not be returned.
+_MAX_DEPTH = 64
 _TOO_DEEP = f"should be nested at most {_MAX_DEPTH} deep"
 
-# After an even number of backslashes; after an odd one it is the plain text `\u0000`.
+# After an even number of backslashes; after an odd number this is the plain text `\u0000`.
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def storable_up_to(limit: int) -> AfterValidator:
-    """Validates an object of at most so many bytes, counted as compact UTF-8."""
+    """Validate an object of at most `limit` bytes, measured as compact UTF-8."""
     return AfterValidator(lambda data: _require_storable(data, limit))
 
 
@@ -38,5 +39,5 @@ def _require_storable(data: dict[str, Any], limit: int) -> dict[str, Any]:
 def _is_deeper(value: Any, depth: int) -> bool:
     if not isinstance(value, dict | list):
         return False
-    inner = value.values() if isinstance(value, dict) else value
-    return depth == 0 or any(_is_deeper(item, depth - 1) for item in inner)
+    items = value.values() if isinstance(value, dict) else value
+    return depth == 0 or any(_is_deeper(item, depth - 1) for item in items)

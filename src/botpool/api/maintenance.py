@@ -1,0 +1,21 @@
+"""Routes for operators: run the recovery pass and the cleanup."""
+
+from fastapi import APIRouter
+
+from botpool.api import schemas
+from botpool.api.auth import Operator, Service
+from botpool.api.problems import described
+
+routes = APIRouter(prefix="/v1/maintenance", tags=["operators"])
+
+
+@routes.post("/recover", responses=described(401, 403, 503))
+async def recover(replica: Service, _: Operator) -> schemas.RecoveredAnswer:
+    """Run the recovery pass now and return its counts."""
+    return schemas.RecoveredAnswer.model_validate(await replica.recovery.recover())
+
+
+@routes.post("/cleanup", responses=described(401, 403, 422, 503))
+async def cleanup(replica: Service, _: Operator, force: bool = False) -> schemas.CleanedAnswer:
+    """Run the cleanup now. `force` deletes stray containers even if there are many of them."""
+    return schemas.CleanedAnswer.model_validate(await replica.cleanup.clean(all_strays=force))

@@ -1,0 +1,96 @@
+"""Routes for operators: pools."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from botpool.api import schemas
+from botpool.api.auth import Operator, Service
+from botpool.api.parameters import CorrelationHeader, DecimalDigits, PoolPath
+from botpool.api.problems import described
+from botpool.domain.ids import PoolName
+from botpool.domain.records import Pool
+from botpool.domain.states import SlotStatus
+from botpool.engine.replica import Replica
+
+_ERRORS = described(401, 403, 404, 422, 503)
+_MAX_MINUTES = 24 * 60
+
+routes = APIRouter(prefix="/v1", tags=["operators"])
+
+
+@routes.get("/pools", responses=described(401, 403, 503))
+async def list_pools(replica: Service, _: Operator) -> schemas.Pools:
+    """List all pools with their figures."""
+    pools = await replica.queries.pools()
+    return schemas.Pools(pools=[await _pool_schema(replica, pool) for pool in pools])
+
+
+@routes.get("/pools/{platform}", responses=_ERRORS)
+async def get_pool(replica: Service, _: Operator, platform: PoolPath) -> schemas.PoolAnswer:
+    """Get one pool with its figures."""
+    return await _pool_answer(replica, platform)
+
+
+@routes.get("/pools/{platform}/activity", responses=_ERRORS)
+async def pool_activity(
+    replica: Service,
+    _: Operator,
+    platform: PoolPath,
+    minutes: Annotated[int, Query(ge=1, le=_MAX_MINUTES), DecimalDigits] = 60,
+) -> schemas.Activity:
+    """Get the pool's last minutes, oldest first. The last entry is the current minute so far."""
+    found = await replica.queries.pool_samples(PoolName(platform), minutes)
+    return schemas.Activity(minutes=[schemas.PoolSample.model_validate(each) for each in found])
+
+
+@routes.post("/pools/{platform}/drain", status_code=202, responses=_ERRORS)
+async def drain_pool(
+    replica: Service, key: Operator, platform: PoolPath, correlation_id: CorrelationHeader = None
+) -> schemas.PoolAnswer:
+    """Cordon all slots of the pool and refuse new bots with 503. Running bots continue."""
+    await replica.pools.drain(
+        PoolName(platform),
+        drained=True,
+        reason=f"drained by {key.name}",
+        correlation_id=correlation_id,
+    )
+    return await _pool_answer(replica, platform)
+
+
+@routes.post("/pools/{platform}/undrain", status_code=202, responses=_ERRORS)
+async def undrain_pool(
+    replica: Service, key: Operator, platform: PoolPath, correlation_id: CorrelationHeader = None
+) -> schemas.PoolAnswer:
+    """Uncordon all slots of a drained pool and admit bots again."""
+    await replica.pools.drain(
+        PoolName(platform),
+        drained=False,
+        reason=f"undrained by {key.name}",
+        correlation_id=correlation_id,
+    )
+    return await _pool_answer(replica, platform)
+
+
+async def _pool_answer(replica: Replica, platform: str) -> schemas.PoolAnswer:
+    (pool,) = await replica.queries.pools(PoolName(platform))
+    return schemas.PoolAnswer(pool=await _pool_schema(replica, pool))
+
+
+async def _pool_schema(replica: Replica, pool: Pool) -> schemas.Pool:
+    health = await replica.readiness.backend_health(pool.backend)
+    return schemas.Pool(
+        pool_name=pool.pool_name,
+        backend=pool.backend,
+        backend_health=schemas.BackendHealth.model_validate(health),
+        image=pool.image,
+        size=pool.size,
+        max_size=pool.max_size,
+        slots_by_status={SlotStatus(name): n for name, n in pool.slots_by_status.items()},
+        queue_depth=pool.queue_depth,
+        oldest_wait_ms=pool.oldest_wait_ms,
+        warm_hit_ratio=pool.warm_ratio,
+        time_to_running_p50_ms=pool.time_to_running_p50_ms,
+        time_to_running_p95_ms=pool.time_to_running_p95_ms,
+        drained=pool.drained_at is not None,
+    )

@@ -1,0 +1,121 @@
+"""Routes for operators: slots."""
+
+from fastapi import APIRouter
+
+from botpool.api import schemas
+from botpool.api.auth import Operator, Service
+from botpool.api.parameters import CorrelationHeader, PlatformQuery, SlotPath
+from botpool.api.problems import described
+from botpool.domain.errors import SlotInUse
+from botpool.domain.ids import SlotId
+from botpool.domain.states import SlotStatus
+from botpool.engine.replica import Replica
+
+_ERRORS = described(401, 403, 404, 422, 503)
+
+routes = APIRouter(prefix="/v1", tags=["operators"])
+
+
+@routes.get("/slots", responses=described(401, 403, 422, 503))
+async def list_slots(
+    replica: Service, _: Operator, platform: PlatformQuery = None, status: SlotStatus | None = None
+) -> schemas.Slots:
+    """List slots, ordered by pool and number."""
+    slots = await replica.queries.slots(pool_name=platform, status=status)
+    return schemas.Slots(slots=[schemas.Slot.model_validate(slot) for slot in slots])
+
+
+@routes.get("/slots/{id}", responses=_ERRORS)
+async def get_slot(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.SlotAnswer:
+    """Get one slot."""
+    return await _slot_answer(replica, slot_id)
+
+
+@routes.get("/slots/{id}/history", responses=_ERRORS)
+async def slot_history(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.SlotHistory:
+    """Get the slot's history, newest first, even after the slot was deleted."""
+    rows = await replica.queries.slot_history(SlotId(slot_id))
+    return schemas.SlotHistory(events=[schemas.SlotEvent.model_validate(row) for row in rows])
+
+
+@routes.get("/slots/{id}/assignments", responses=_ERRORS)
+async def slot_assignments(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.Assignments:
+    """Get the last 200 assignments of the slot, newest first."""
+    found = await replica.queries.slot_assignments(SlotId(slot_id))
+    return schemas.Assignments(
+        assignments=[schemas.Assignment.model_validate(each) for each in found]
+    )
+
+
+@routes.post("/slots/{id}/cordon", status_code=202, responses=_ERRORS)
+async def cordon_slot(
+    replica: Service, key: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
+) -> schemas.SlotAnswer:
+    """Cordon a slot: it finishes its bot and takes no other."""
+    await replica.pools.cordon(
+        SlotId(slot_id),
+        cordoned=True,
+        reason=f"cordoned by {key.name}",
+        correlation_id=correlation_id,
+    )
+    return await _slot_answer(replica, slot_id)
+
+
+@routes.post("/slots/{id}/uncordon", status_code=202, responses=_ERRORS)
+async def uncordon_slot(
+    replica: Service, key: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
+) -> schemas.SlotAnswer:
+    """Uncordon a slot: it takes bots again."""
+    await replica.pools.cordon(
+        SlotId(slot_id),
+        cordoned=False,
+        reason=f"uncordoned by {key.name}",
+        correlation_id=correlation_id,
+    )
+    return await _slot_answer(replica, slot_id)
+
+
+@routes.post("/slots/{id}/release", status_code=202, responses=_ERRORS)
+async def release_slot(replica: Service, key: Operator, slot_id: SlotPath) -> schemas.SlotAnswer:
+    """Release a slot: its bot fails with the code `operator`, and its container is stopped."""
+    await replica.slot_commands.release(SlotId(slot_id), reason=f"released by {key.name}")
+    return await _slot_answer(replica, slot_id)
+
+
+@routes.post("/slots/{id}/recover", status_code=202, responses=_ERRORS)
+async def recover_slot(
+    replica: Service, key: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
+) -> schemas.SlotAnswer:
+    """Reset a slot now. A deploying bot is retried; a running bot fails."""
+    await replica.slot_commands.recover(
+        SlotId(slot_id), reason=f"recovered by {key.name}", correlation_id=correlation_id
+    )
+    return await _slot_answer(replica, slot_id)
+
+
+@routes.delete("/slots/{id}", status_code=202, responses={**_ERRORS, **described(409)})
+async def delete_slot(
+    replica: Service,
+    key: Operator,
+    slot_id: SlotPath,
+    correlation_id: CorrelationHeader = None,
+    force: bool = False,
+) -> schemas.SlotAnswer:
+    """Delete a slot and its container. A slot with a bot needs `force`; the bot then fails."""
+    slot = await _slot_answer(replica, slot_id)
+    reason = f"deleted by {key.name}"
+    if force:
+        await replica.slot_commands.delete(
+            SlotId(slot_id), reason=reason, correlation_id=correlation_id
+        )
+        return slot
+    if not await replica.pools.remove(
+        SlotId(slot_id), reason=reason, correlation_id=correlation_id
+    ):
+        raise SlotInUse(slot_id)
+    return schemas.SlotAnswer(slot=slot.slot.model_copy(update={"status": SlotStatus.DELETING}))
+
+
+async def _slot_answer(replica: Replica, slot_id: int) -> schemas.SlotAnswer:
+    slot = await replica.queries.slot(SlotId(slot_id))
+    return schemas.SlotAnswer(slot=schemas.Slot.model_validate(slot))
