@@ -92,4 +92,4 @@ async def set_scene(url: str, directory: Path) -> None:
 
 
 def spec(name: str) -> ContainerSpec:
-    return ContainerSpec(name=name, platform="google-meet", image="demo")
+    return ContainerSpec(name=name, pool_name="google-meet", image="demo")

@@ -207,7 +207,7 @@ def test_a_backend_that_cannot_work(patient: Patient) -> None:
     shutil.rmtree(patient.directory / "containers")
     report = patient.examine()
     assert report.checks("wrong") == {"backend"}
-    assert "cannot be read" in report.findings["backend"]["found"]
+    assert "cannot read" in report.findings["backend"]["found"]
     assert not (patient.directory / "containers").exists(), "nothing was made"
 
 
