@@ -70,7 +70,7 @@ def test_api_reference_page_uses_only_its_own_server(
     expect(call).to_contain_text("meetingUrl")
     page.locator("#contents a[href='#get-v1-pools']").click()
     expect(
-        page.locator("article").filter(has_text="Every pool with its figures.")
+        page.locator("article").filter(has_text="List all pools with their figures.")
     ).to_be_in_viewport()
 
 

@@ -44,7 +44,7 @@ QUEUED = replace(FAILED, status=BotStatus.QUEUED, failure_code=None, ended_at=No
     ],
 )
 def test_response_matches_the_documented_schema(admitted: AdmittedBot, absent: set[str]) -> None:
-    promised = schemas.BotAnswer(
+    promised = schemas.BotResponse(
         bot=schemas.Bot.of(admitted.bot),
         queue_position=admitted.position,
         estimated_wait_ms=admitted.estimated_wait_ms,

@@ -33,11 +33,19 @@ class BotHeaders(BaseModel):
 
     idempotency_key: (
         Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=VISIBLE)] | None
-    ) = Field(alias="Idempotency-Key", title="Idempotency-Key")
+    ) = Field(
+        alias="Idempotency-Key",
+        title="Idempotency-Key",
+        description="A repeated request with the same key and body returns the first bot.",
+    )
     correlation_id: (
         Annotated[str, StringConstraints(min_length=1, max_length=MAX_LENGTH, pattern=VISIBLE)]
         | None
-    ) = Field(alias="X-Correlation-ID", title="X-Correlation-ID")
+    ) = Field(
+        alias="X-Correlation-ID",
+        title="X-Correlation-ID",
+        description="The bot's correlation id. Default: generated.",
+    )
 
 
 def router(bot_create: type[schemas.BotCreate], pool_names: tuple[str, ...]) -> APIRouter:
@@ -64,10 +72,10 @@ def router(bot_create: type[schemas.BotCreate], pool_names: tuple[str, ...]) -> 
         create_bot,
         methods=["POST"],
         status_code=201,
-        response_model=schemas.BotAnswer,
+        response_model=schemas.BotResponse,
         responses={
             200: {
-                "model": schemas.BotAnswer,
+                "model": schemas.BotResponse,
                 "description": "A repeated request: the bot of the first one.",
             },
             **described(400, 401, 403, 409, 413, 415, 422, 503),

@@ -6,7 +6,7 @@ from fastapi.responses import JSONResponse, Response
 from botpool.api import schemas
 from botpool.api.auth import Service
 
-routes = APIRouter(tags=["health"])
+routes = APIRouter(tags=["monitoring"])
 
 
 @routes.get("/healthz")

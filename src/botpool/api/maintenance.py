@@ -10,12 +10,12 @@ routes = APIRouter(prefix="/v1/maintenance", tags=["operators"])
 
 
 @routes.post("/recover", responses=described(401, 403, 503))
-async def recover(replica: Service, _: Operator) -> schemas.RecoveredAnswer:
+async def recover(replica: Service, _: Operator) -> schemas.RecoveryCounts:
     """Run the recovery pass now and return its counts."""
-    return schemas.RecoveredAnswer.model_validate(await replica.recovery.recover())
+    return schemas.RecoveryCounts.model_validate(await replica.recovery.recover())
 
 
 @routes.post("/cleanup", responses=described(401, 403, 422, 503))
-async def cleanup(replica: Service, _: Operator, force: bool = False) -> schemas.CleanedAnswer:
+async def cleanup(replica: Service, _: Operator, force: bool = False) -> schemas.CleanupCounts:
     """Run the cleanup now. `force` deletes stray containers even if there are many of them."""
-    return schemas.CleanedAnswer.model_validate(await replica.cleanup.clean(all_strays=force))
+    return schemas.CleanupCounts.model_validate(await replica.cleanup.clean(all_strays=force))

@@ -14,7 +14,7 @@ Access = Literal["open", "key", "off"]
 
 def router(access: Access) -> APIRouter:
     """Create the route for `server.metrics`: without a key, with an operator's key, or no route."""
-    routes = APIRouter(tags=["health"])
+    routes = APIRouter(tags=["monitoring"])
     if access == "off":
         return routes
     needs_key = access == "key"

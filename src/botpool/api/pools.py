@@ -27,9 +27,9 @@ async def list_pools(replica: Service, _: Operator) -> schemas.Pools:
 
 
 @routes.get("/pools/{platform}", responses=_ERRORS)
-async def get_pool(replica: Service, _: Operator, platform: PoolPath) -> schemas.PoolAnswer:
+async def get_pool(replica: Service, _: Operator, platform: PoolPath) -> schemas.PoolResponse:
     """Get one pool with its figures."""
-    return await _pool_answer(replica, platform)
+    return await _pool_response(replica, platform)
 
 
 @routes.get("/pools/{platform}/activity", responses=_ERRORS)
@@ -47,7 +47,7 @@ async def pool_activity(
 @routes.post("/pools/{platform}/drain", status_code=202, responses=_ERRORS)
 async def drain_pool(
     replica: Service, key: Operator, platform: PoolPath, correlation_id: CorrelationHeader = None
-) -> schemas.PoolAnswer:
+) -> schemas.PoolResponse:
     """Cordon all slots of the pool and refuse new bots with 503. Running bots continue."""
     await replica.pools.drain(
         PoolName(platform),
@@ -55,13 +55,13 @@ async def drain_pool(
         reason=f"drained by {key.name}",
         correlation_id=correlation_id,
     )
-    return await _pool_answer(replica, platform)
+    return await _pool_response(replica, platform)
 
 
 @routes.post("/pools/{platform}/undrain", status_code=202, responses=_ERRORS)
 async def undrain_pool(
     replica: Service, key: Operator, platform: PoolPath, correlation_id: CorrelationHeader = None
-) -> schemas.PoolAnswer:
+) -> schemas.PoolResponse:
     """Uncordon all slots of a drained pool and admit bots again."""
     await replica.pools.drain(
         PoolName(platform),
@@ -69,12 +69,12 @@ async def undrain_pool(
         reason=f"undrained by {key.name}",
         correlation_id=correlation_id,
     )
-    return await _pool_answer(replica, platform)
+    return await _pool_response(replica, platform)
 
 
-async def _pool_answer(replica: Replica, platform: str) -> schemas.PoolAnswer:
+async def _pool_response(replica: Replica, platform: str) -> schemas.PoolResponse:
     (pool,) = await replica.queries.pools(PoolName(platform))
-    return schemas.PoolAnswer(pool=await _pool_schema(replica, pool))
+    return schemas.PoolResponse(pool=await _pool_schema(replica, pool))
 
 
 async def _pool_schema(replica: Replica, pool: Pool) -> schemas.Pool:

@@ -24,7 +24,7 @@ _MAX_BOT_DATA = 64 * 1024
 _MAX_EVENT_DATA = 8 * 1024
 _INT32 = 2**31 - 1
 
-PoolNameField = Annotated[str, Field(alias="platform")]
+PoolNameField = Annotated[str, Field(alias="platform", description="The pool name.")]
 """The pool name, which the HTTP interface calls `platform`."""
 
 
@@ -102,22 +102,24 @@ def bot_create_model(
 
 
 class Bot(Model):
+    """A bot. Times are null until the event happens."""
+
     id: int
-    correlation_id: str
+    correlation_id: Annotated[str, Field(description="In every log line and event of the bot.")]
     pool_name: PoolNameField
     meeting_url: str
     bot_display_name: str
     status: BotStatus
     priority: int
-    slot_name: str | None
+    slot_name: Annotated[str | None, Field(description="The last slot; kept after the end.")]
     container_id: str | None
-    attempts: int
+    attempts: Annotated[int, Field(description="Deployments so far.")]
     failure_reason: str | None
-    failure_code: FailureCode | None
+    failure_code: Annotated[FailureCode | None, Field(description="Set if FAILED.")]
     created_at: datetime
     queued_at: datetime | None
     assigned_at: datetime | None
-    started_at: datetime | None
+    started_at: Annotated[datetime | None, Field(description="When the container ran.")]
     last_heartbeat_at: datetime | None
     ended_at: datetime | None
 
@@ -131,7 +133,7 @@ def bot_fields(record: object) -> dict[str | None, Any]:
     return dict(zip(_BOT_NAMES, _BOT_VALUES(record), strict=True))
 
 
-class BotAnswer(Model):
+class BotResponse(Model):
     bot: Bot
     queue_position: Annotated[int | None, Field(ge=1, description="Only while QUEUED.")] = None
     estimated_wait_ms: Annotated[int | None, Field(ge=0, description="Only while QUEUED.")] = None
@@ -143,8 +145,10 @@ class BotPage(Model):
 
 
 class Event(Model):
+    """One row of history."""
+
     at: datetime
-    kind: str
+    kind: Annotated[str, Field(description="`bot.status`, `slot.phase`, `agent.…` and others.")]
     from_state: Annotated[str | None, Field(alias="from")]
     to_state: Annotated[str | None, Field(alias="to")]
     slot_name: str | None
@@ -210,14 +214,16 @@ class Slot(Model):
     name: str
     pool_name: PoolNameField
     status: SlotStatus
-    phase: SlotPhase | None
+    phase: Annotated[SlotPhase | None, Field(description="Set while deploying.")]
     assigned_bot_id: int | None
     container_id: str | None
     image: str
     last_assigned_at: datetime | None
     last_released_at: datetime | None
     last_used_at: datetime | None
-    resets: Annotated[int, Field(alias="recoveryAttempts")]
+    resets: Annotated[
+        int, Field(alias="recoveryAttempts", description="Failed resets since the slot was busy.")
+    ]
     skipped_recoveries: int
     error_message: str | None
     cordoned: bool
@@ -229,6 +235,8 @@ class Slots(Model):
 
 
 class Assignment(Model):
+    """One bot in one slot, once."""
+
     assignment_id: int
     bot_id: int
     bot_status: BotStatus
@@ -244,11 +252,11 @@ class Assignments(Model):
     assignments: list[Assignment]
 
 
-class SlotAnswer(Model):
+class SlotResponse(Model):
     slot: Slot
 
 
-class RecoveredAnswer(Model):
+class RecoveryCounts(Model):
     """The slots that a recovery pass handled."""
 
     recovered: int
@@ -257,7 +265,7 @@ class RecoveredAnswer(Model):
     skipped: int
 
 
-class CleanedAnswer(Model):
+class CleanupCounts(Model):
     """The rows and containers that a cleanup handled."""
 
     released: int
@@ -276,15 +284,20 @@ class Pool(Model):
     backend: str
     backend_health: BackendHealth
     image: str
-    size: int
+    size: Annotated[int, Field(description="Slots that exist.")]
     max_size: int
     slots_by_status: dict[SlotStatus, int]
     queue_depth: int
     oldest_wait_ms: int | None
-    warm_hit_ratio: float | None
-    time_to_running_p50_ms: int | None
+    warm_hit_ratio: Annotated[
+        float | None,
+        Field(description="Share of the last 1,000 bots whose slot already had a container."),
+    ]
+    time_to_running_p50_ms: Annotated[
+        int | None, Field(description="From assignment to a running container.")
+    ]
     time_to_running_p95_ms: int | None
-    drained: bool
+    drained: Annotated[bool, Field(description="The pool refuses new bots.")]
 
 
 class Pools(Model):
@@ -310,7 +323,7 @@ class Activity(Model):
     minutes: list[PoolSample]
 
 
-class PoolAnswer(Model):
+class PoolResponse(Model):
     pool: Pool
 
 
@@ -323,7 +336,7 @@ class Key(Model):
     id: int
     name: str
     scope: str
-    prefix: str
+    prefix: Annotated[str, Field(description="The first characters of the key.")]
     created_at: datetime
     revoked_at: datetime | None
 
@@ -345,7 +358,7 @@ class Session(Model):
 class AgentSlot(Model):
     bot: Bot
     bot_data: dict[str, Any]
-    released: bool
+    released: Annotated[bool, Field(description="True if the assignment has ended: exit.")]
     heartbeat_interval_ms: int
 
 

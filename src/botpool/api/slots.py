@@ -26,9 +26,9 @@ async def list_slots(
 
 
 @routes.get("/slots/{id}", responses=_ERRORS)
-async def get_slot(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.SlotAnswer:
+async def get_slot(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.SlotResponse:
     """Get one slot."""
-    return await _slot_answer(replica, slot_id)
+    return await _slot_response(replica, slot_id)
 
 
 @routes.get("/slots/{id}/history", responses=_ERRORS)
@@ -50,7 +50,7 @@ async def slot_assignments(replica: Service, _: Operator, slot_id: SlotPath) -> 
 @routes.post("/slots/{id}/cordon", status_code=202, responses=_ERRORS)
 async def cordon_slot(
     replica: Service, key: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
-) -> schemas.SlotAnswer:
+) -> schemas.SlotResponse:
     """Cordon a slot: it finishes its bot and takes no other."""
     await replica.pools.cordon(
         SlotId(slot_id),
@@ -58,13 +58,13 @@ async def cordon_slot(
         reason=f"cordoned by {key.name}",
         correlation_id=correlation_id,
     )
-    return await _slot_answer(replica, slot_id)
+    return await _slot_response(replica, slot_id)
 
 
 @routes.post("/slots/{id}/uncordon", status_code=202, responses=_ERRORS)
 async def uncordon_slot(
     replica: Service, key: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
-) -> schemas.SlotAnswer:
+) -> schemas.SlotResponse:
     """Uncordon a slot: it takes bots again."""
     await replica.pools.cordon(
         SlotId(slot_id),
@@ -72,25 +72,25 @@ async def uncordon_slot(
         reason=f"uncordoned by {key.name}",
         correlation_id=correlation_id,
     )
-    return await _slot_answer(replica, slot_id)
+    return await _slot_response(replica, slot_id)
 
 
 @routes.post("/slots/{id}/release", status_code=202, responses=_ERRORS)
-async def release_slot(replica: Service, key: Operator, slot_id: SlotPath) -> schemas.SlotAnswer:
+async def release_slot(replica: Service, key: Operator, slot_id: SlotPath) -> schemas.SlotResponse:
     """Release a slot: its bot fails with the code `operator`, and its container is stopped."""
     await replica.slot_commands.release(SlotId(slot_id), reason=f"released by {key.name}")
-    return await _slot_answer(replica, slot_id)
+    return await _slot_response(replica, slot_id)
 
 
 @routes.post("/slots/{id}/recover", status_code=202, responses=_ERRORS)
 async def recover_slot(
     replica: Service, key: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
-) -> schemas.SlotAnswer:
+) -> schemas.SlotResponse:
     """Reset a slot now. A deploying bot is retried; a running bot fails."""
     await replica.slot_commands.recover(
         SlotId(slot_id), reason=f"recovered by {key.name}", correlation_id=correlation_id
     )
-    return await _slot_answer(replica, slot_id)
+    return await _slot_response(replica, slot_id)
 
 
 @routes.delete("/slots/{id}", status_code=202, responses={**_ERRORS, **described(409)})
@@ -100,9 +100,9 @@ async def delete_slot(
     slot_id: SlotPath,
     correlation_id: CorrelationHeader = None,
     force: bool = False,
-) -> schemas.SlotAnswer:
+) -> schemas.SlotResponse:
     """Delete a slot and its container. A slot with a bot needs `force`; the bot then fails."""
-    slot = await _slot_answer(replica, slot_id)
+    slot = await _slot_response(replica, slot_id)
     reason = f"deleted by {key.name}"
     if force:
         await replica.slot_commands.delete(
@@ -113,9 +113,9 @@ async def delete_slot(
         SlotId(slot_id), reason=reason, correlation_id=correlation_id
     ):
         raise SlotInUse(slot_id)
-    return schemas.SlotAnswer(slot=slot.slot.model_copy(update={"status": SlotStatus.DELETING}))
+    return schemas.SlotResponse(slot=slot.slot.model_copy(update={"status": SlotStatus.DELETING}))
 
 
-async def _slot_answer(replica: Replica, slot_id: int) -> schemas.SlotAnswer:
+async def _slot_response(replica: Replica, slot_id: int) -> schemas.SlotResponse:
     slot = await replica.queries.slot(SlotId(slot_id))
-    return schemas.SlotAnswer(slot=schemas.Slot.model_validate(slot))
+    return schemas.SlotResponse(slot=schemas.Slot.model_validate(slot))

@@ -62,7 +62,7 @@ async def list_bots(
     )
 
 
-@routes.get("/bots/{id}", response_model=schemas.BotAnswer, responses=_ERRORS)
+@routes.get("/bots/{id}", response_model=schemas.BotResponse, responses=_ERRORS)
 async def get_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
     """Get a bot in its current state, with its queue position while it is queued."""
     return bot_response(await replica.admission.find(BotId(bot_id)), status=200)
@@ -71,9 +71,9 @@ async def get_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
 @routes.delete(
     "/bots/{id}",
     status_code=202,
-    response_model=schemas.BotAnswer,
+    response_model=schemas.BotResponse,
     responses={
-        200: {"model": schemas.BotAnswer, "description": "The bot had already ended."},
+        200: {"model": schemas.BotResponse, "description": "The bot had already ended."},
         **_ERRORS,
     },
 )

@@ -41,6 +41,18 @@ class SlotPhase(StrEnum):
 
 
 class FailureCode(StrEnum):
+    """Why a bot failed.
+
+    - `queue_timeout`: no slot became free before the bot's deadline
+    - `deploy_failed`: the container did not start, and no attempt remains
+    - `heartbeat_lost`: the bot ran, then its heartbeats stopped
+    - `container_exited`: the container exited before the bot reported its end
+    - `max_duration`: the bot reached `bots.max_duration_s`
+    - `meeting_failed`: the agent reported a failure, such as a refusal by the host
+    - `operator`: an operator released, recovered or deleted the slot
+    - `internal`: an unexpected error in Botpool, which is in its log
+    """
+
     QUEUE_TIMEOUT = "queue_timeout"
     DEPLOY_FAILED = "deploy_failed"
     HEARTBEAT_LOST = "heartbeat_lost"

@@ -18,7 +18,7 @@ PAIRS = [
     (records.Slot, schemas.Slot),
     (records.Pool, schemas.Pool),
     (records.BackendHealth, schemas.BackendHealth),
-    (records.RecoveryResult, schemas.RecoveredAnswer),
+    (records.RecoveryResult, schemas.RecoveryCounts),
 ]
 CLIENT_ONLY = {"queue_position", "estimated_wait_ms", "cursor"}
 BODIES = [
