@@ -1,4 +1,4 @@
-"""The docs say what the code does: drawings, written pages, links."""
+"""The documentation agrees with the code: diagrams, generated pages, links."""
 
 import re
 import runpy
@@ -23,28 +23,28 @@ def drawn(index: int) -> set[tuple[str, str]]:
     }
 
 
-def test_the_slots_drawing_is_its_table() -> None:
+def test_slot_diagram_shows_every_transition() -> None:
     assert drawn(0) == {(old, new) for old, targets in SLOT_TRANSITIONS.items() for new in targets}
 
 
-def test_the_bots_drawing_and_its_text_are_its_table() -> None:
-    told = {(old, "DONE") for old in RUNNING} | {
+def test_bot_diagram_and_text_show_every_transition() -> None:
+    described = {(old, "DONE") for old in RUNNING} | {
         (old, end) for old in BOT_TRANSITIONS if old not in FINAL for end in ("FAILED", "CANCELLED")
     }
     table = {(old, new) for old, targets in BOT_TRANSITIONS.items() for new in targets}
-    assert drawn(1) | told == table
+    assert drawn(1) | described == table
 
 
 @pytest.mark.parametrize(
     "name",
     ["api-reference", "cli-reference", "doctor-table", "recovery-table", "settings-reference"],
 )
-def test_a_written_page_is_what_the_code_is(name: str) -> None:
+def test_generated_page_is_up_to_date(name: str) -> None:
     written = runpy.run_path(str(ROOT / "scripts" / name))
     assert written["PAGE"].read_text() == written["page"](), f"run scripts/{name}"
 
 
-def test_the_site_is_built_without_a_broken_link_and_asks_nobody(tmp_path: Path) -> None:
+def test_site_builds_without_broken_links_or_outside_requests(tmp_path: Path) -> None:
     sphinx = [sys.executable, "-m", "sphinx", "-q", "-n", "-W", "--keep-going", "-b", "html"]
     built = subprocess.run(
         [*sphinx, "-d", tmp_path / "trees", ROOT / "docs", tmp_path / "site"],
@@ -56,7 +56,7 @@ def test_the_site_is_built_without_a_broken_link_and_asks_nobody(tmp_path: Path)
         assert not re.findall(r'(?:src|<link[^>]*href)="(?:https?:)?//[^"]*', page.read_text())
 
 
-def test_the_readme_links_to_what_is_there() -> None:
+def test_readme_links_exist() -> None:
     links = re.findall(r"]\(((?!http)[^)#]+)", (ROOT / "README.md").read_text())
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []

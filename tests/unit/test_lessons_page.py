@@ -1,4 +1,4 @@
-"""The page of lessons names tests that exist: a proof that was renamed away is none."""
+"""Every test that docs/explanation/lessons.md names exists."""
 
 import ast
 import re
@@ -10,17 +10,17 @@ PAGE = TESTS.parent / "docs" / "explanation" / "lessons.md"
 LESSONS = 35
 
 NAMED = re.compile(r"`((?:\w+/)*test_\w+\.py)::(?:(Test\w+)::)?(test_\w+)`")
-HONEST = re.compile(r"[\w ,-]+: (?:does not apply|no test yet)")
+EXCEPTION = re.compile(r"[\w ,-]+: (?:does not apply|no test yet)")
 
 
 def rows() -> list[tuple[int, str]]:
-    """Each lesson's number, and what is said to show it."""
+    """Return the number and the test column of each row."""
     cells = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in PAGE.read_text().splitlines()
         if re.match(r"\| \d", line)
     ]
-    assert all(len(row) == 4 and all(row) for row in cells), "number, there, here, shown by"
+    assert all(len(row) == 4 and all(row) for row in cells), "number, fault, prevention, tests"
     return [(int(row[0]), row[3]) for row in cells]
 
 
@@ -38,7 +38,7 @@ def functions(body: list[ast.stmt]) -> set[str]:
 
 
 def methods(module: Path, name: str) -> set[str]:
-    """The class's own and those it inherits, also from a module of the tests that it imports."""
+    """Return the methods of a class, including those inherited from an imported test module."""
     for node in parsed(module).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
@@ -68,19 +68,19 @@ def test_every_proof_is_a_test_that_exists() -> None:
     assert gone == []
 
 
-def test_where_there_is_none_it_says_so() -> None:
+def test_every_proof_is_a_test_or_an_explicit_exception() -> None:
     odd = [
         (number, proof)
         for number, proof in proofs()
-        if not (NAMED.fullmatch(proof) or HONEST.fullmatch(proof))
+        if not (NAMED.fullmatch(proof) or EXCEPTION.fullmatch(proof))
     ]
     assert odd == []
 
 
-def test_what_is_not_there_is_missed() -> None:
+def test_exists_finds_inherited_tests_and_rejects_unknown_names() -> None:
     coolify = "backends/test_coolify.py"
-    assert exists(coolify, "TestCoolifyBackend", "test_a_look_confirms_the_stop"), "inherited"
-    assert not exists(coolify, "TestCoolifyBackend", "test_a_look_confirms_the_start")
-    assert not exists(coolify, "TestNothing", "test_a_look_confirms_the_stop")
-    assert not exists(coolify, None, "test_a_look_confirms_the_stop"), "without its class"
-    assert not exists("backends/test_nothing.py", None, "test_a_look_confirms_the_stop")
+    assert exists(coolify, "TestCoolifyBackend", "test_observation_confirms_stop"), "inherited"
+    assert not exists(coolify, "TestCoolifyBackend", "test_observation_confirms_start")
+    assert not exists(coolify, "TestNothing", "test_observation_confirms_stop")
+    assert not exists(coolify, None, "test_observation_confirms_stop"), "without its class"
+    assert not exists("backends/test_nothing.py", None, "test_observation_confirms_stop")
