@@ -9,9 +9,9 @@ of the time that is meant: `after:start`, `within:free_slots`, `before:ensure#2`
 - `after`: it is done, or committed, and the engine has not heard of it. A statement that changed
   nothing (gave no row) is not counted.
 
-Run as a program this is a nursery: importing the product takes longer than all that a test does
-with it, so it imports once and forks a control plane for each order on its standard input. It
-answers with the pid, and when that process has ended with its exit code.
+Run as a program, this module is a fork server: it imports the product once and forks a control
+plane for each order on its standard input. It answers with the pid and, when that process has
+ended, with its exit code.
 """
 
 import json

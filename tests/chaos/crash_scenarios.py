@@ -32,7 +32,7 @@ def crash_and_recover(scene: Scene, point: str, play: Scenario, *, down_s: float
     # It may die before it answers. The client does not know then whether it was heard.
     with suppress(httpx.TransportError):
         play(scene)
-    assert scene.nursery.ended() == -signal.SIGKILL, "it died of something else"
+    assert scene.fork_server.ended() == -signal.SIGKILL, "it died of something else"
     scene.clock.move(down_s)
     scene.start()
     play(scene)

@@ -33,7 +33,7 @@ PATIENCE_S = 120.0
 PLATFORM = "google-meet"
 
 
-class Nursery:
+class ForkServer:
     """The program `crash_points.py`: one control plane at a time, each a process of its own."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Testimony:
 
 @dataclass(slots=True, kw_only=True)
 class Scene:
-    nursery: Nursery
+    fork_server: ForkServer
     database_url: str
     database: psycopg.Connection
     clock: Clock
@@ -103,7 +103,7 @@ class Scene:
     @classmethod
     @contextmanager
     def opened(
-        cls, nursery: Nursery, database_url: str, folder: Path, settings: Mapping[str, Any]
+        cls, fork_server: ForkServer, database_url: str, folder: Path, settings: Mapping[str, Any]
     ) -> Iterator[Self]:
         with socket.socket() as reserved:
             # Bound and not listening: no other program gets the port between two control planes.
@@ -121,7 +121,7 @@ class Scene:
             ):
                 _adopt(database, key)
                 yield cls(
-                    nursery=nursery,
+                    fork_server=fork_server,
                     database_url=database_url,
                     database=database,
                     clock=Clock(database_url),
@@ -133,7 +133,7 @@ class Scene:
 
     def start(self, *, crash: str | None = None) -> None:
         (self.folder / WITNESSES).touch()
-        self.nursery.deliver(
+        self.fork_server.deliver(
             {
                 "point": crash,
                 "log": str(self.folder / "log"),
@@ -161,7 +161,7 @@ class Scene:
         }
 
     def manner(self) -> Mapping[str, Any]:
-        """What else the nursery must know."""
+        """What else the fork_server must know."""
         return {}
 
     def _answers(self) -> bool:

@@ -24,16 +24,16 @@ from tests.chaos.crash_scenarios import (
     stop_in_the_queue,
     stop_while_starting,
 )
-from tests.chaos.crash_scene import Nursery, Scene
+from tests.chaos.crash_scene import ForkServer, Scene
 
 Settings: TypeAlias = Mapping[str, Any]
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    nursery = Nursery()
-    yield nursery
-    nursery.close()
+def fork_server() -> Iterator[ForkServer]:
+    fork_server = ForkServer()
+    yield fork_server
+    fork_server.close()
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def settings() -> Settings:
 
 @pytest.fixture
 def scene(
-    nursery: Nursery, database_url: str, tmp_path: Path, settings: Settings
+    fork_server: ForkServer, database_url: str, tmp_path: Path, settings: Settings
 ) -> Iterator[Scene]:
-    with Scene.opened(nursery, database_url, tmp_path, settings) as scene:
+    with Scene.opened(fork_server, database_url, tmp_path, settings) as scene:
         yield scene
         try:
-            assert nursery.ended(signal.SIGTERM) == 0
+            assert fork_server.ended(signal.SIGTERM) == 0
         finally:
             print((tmp_path / "log").read_text())  # noqa: T201 - shown when the test fails
             left = scene.processes()

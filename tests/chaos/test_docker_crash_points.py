@@ -16,7 +16,7 @@ from tests.chaos.crash_scenarios import (
     one_behind_the_other,
     stop_in_the_call,
 )
-from tests.chaos.crash_scene import Nursery, Scene
+from tests.chaos.crash_scene import ForkServer, Scene
 from tests.chaos.docker_scene import CALL_TIMEOUT_S, INSTALLATION, DockerScene, witnesses
 from tests.support.bot_image import PYTHON, archive
 from tests.support.dockerd import Dockerd
@@ -55,10 +55,10 @@ LONG = [
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    nursery = Nursery()
-    yield nursery
-    nursery.close()
+def fork_server() -> Iterator[ForkServer]:
+    fork_server = ForkServer()
+    yield fork_server
+    fork_server.close()
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def settings() -> Settings:
 
 @pytest.fixture
 def scene(
-    nursery: Nursery,
+    fork_server: ForkServer,
     dockerd: Dockerd,
     image: str,
     database_url: str,
@@ -84,12 +84,12 @@ def scene(
 ) -> Iterator[Scene]:
     with (
         witnesses(tmp_path) as witness_url,
-        Scene.opened(nursery, database_url, tmp_path, settings) as scene,
+        Scene.opened(fork_server, database_url, tmp_path, settings) as scene,
     ):
         shared = {field.name: getattr(scene, field.name) for field in fields(Scene)}
         yield DockerScene(**shared, dockerd=dockerd, image=image, witness_url=witness_url)
         try:
-            assert nursery.ended(signal.SIGTERM) == 0
+            assert fork_server.ended(signal.SIGTERM) == 0
         finally:
             print((tmp_path / "log").read_text())  # noqa: T201 - shown when the test fails
             dockerd.remove_containers(installation=INSTALLATION)

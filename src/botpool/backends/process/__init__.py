@@ -1,9 +1,10 @@
 """The process backend: containers are local processes, for trials, the demo and tests.
 
 It keeps all rules of the Protocol, even when the control plane is killed. `launcher.py` runs and
-supervises one program, and `nursery.py` forks launchers. `container_directory.py` is one container
-on disk, `container_root.py` the folder of all containers. `run_lock.py` tells whether a container
-runs, `terminate.py` ends a run, `exit_watcher.py` notices exits and `logs.py` reads output.
+supervises one program, and `fork_server.py` forks launchers. `container_directory.py` is one
+container on disk, `container_root.py` the folder of all containers. `run_lock.py` tells whether a
+container runs, `terminate.py` ends a run, `exit_watcher.py` notices exits and `logs.py` reads
+output.
 """
 
 from botpool.backends.process.backend import ProcessBackend

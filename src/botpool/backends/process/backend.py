@@ -11,6 +11,7 @@ from botpool.backends.process import logs
 from botpool.backends.process.container_directory import DELETED_FENCE, ContainerDirectory
 from botpool.backends.process.container_root import ContainerRoot
 from botpool.backends.process.exit_watcher import ExitWatcher
+from botpool.backends.process.fork_server import ForkServer
 from botpool.backends.process.launch import (
     ProgramSettings,
     check_answer,
@@ -18,7 +19,6 @@ from botpool.backends.process.launch import (
     launch,
     read_answer,
 )
-from botpool.backends.process.nursery import Nursery
 from botpool.backends.process.terminate import terminate_run
 from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
 from botpool.domain.errors import BackendRefused, BackendUnavailable, StillRunning
@@ -57,7 +57,7 @@ class ProcessBackend:
         )
         self._stop_grace_s = stop_grace_s
         self._exit_watcher = ExitWatcher()
-        self._nursery = Nursery(inherited_environment())
+        self._fork_server = ForkServer(inherited_environment())
 
     async def open(self) -> None:
         with _os_errors_as_unavailable("open"):
@@ -67,7 +67,7 @@ class ProcessBackend:
 
     async def close(self) -> None:
         await self._exit_watcher.close()
-        await asyncio.to_thread(self._nursery.close)
+        await asyncio.to_thread(self._fork_server.close)
 
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
         async with _bounded("ensure", timeout_s):
@@ -81,7 +81,7 @@ class ProcessBackend:
     async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         async with _bounded("start", timeout_s):
             directory = self._root.get(request.container_id)
-            answer = launch(directory, request, self._program, self._nursery)
+            answer = launch(directory, request, self._program, self._fork_server)
             check_answer(await read_answer(answer), directory, request.assignment_id)
             self._exit_watcher.add(directory)
             return None

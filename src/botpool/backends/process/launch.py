@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 
 from botpool.backends.process.container_directory import ContainerDirectory
-from botpool.backends.process.nursery import Nursery
+from botpool.backends.process.fork_server import ForkServer
 from botpool.backends.protocol import StartRequest
 from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded
 from botpool.domain.ids import AssignmentId
@@ -30,7 +30,7 @@ def launch(
     directory: ContainerDirectory,
     request: StartRequest,
     settings: ProgramSettings,
-    nursery: Nursery,
+    fork_server: ForkServer,
 ) -> int:
     """Start a launcher in its own session and return the descriptor of its answer.
 
@@ -49,7 +49,7 @@ def launch(
     with tempfile.TemporaryFile(dir=directory.path) as file:
         file.write(json.dumps(job).encode())
         file.seek(0)
-        return nursery.fork(file.fileno())
+        return fork_server.fork(file.fileno())
 
 
 def inherited_environment() -> dict[str, str]:

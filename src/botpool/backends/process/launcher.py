@@ -3,8 +3,8 @@
 The control plane may be killed at any moment, so each launcher is a separate process in its own
 session. A running interpreter forks launchers, because starting an interpreter takes longer than
 the rest of a start: `python -I -S launcher.py`, which imports only the standard library (see
-`nursery.py`). The job comes as JSON on standard input; one line of answer goes to standard output,
-which is then closed.
+`fork_server.py`). The job comes as JSON on standard input; one line of answer goes to standard
+output, which is then closed.
 
 The launcher takes the lock BEFORE it reads the fence, and `stop` writes the fence BEFORE it tests
 the lock. So at least one of the two always finds the other.

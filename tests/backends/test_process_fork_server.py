@@ -1,4 +1,4 @@
-"""The interpreter that forks launchers: who outlives it, and whom it outlives."""
+"""The fork server of the process backend: its start, its end and its launchers."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from botpool.backends.process.container_directory import ContainerDirectory
-from botpool.backends.process.nursery import Nursery
+from botpool.backends.process.fork_server import ForkServer
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.observation import ContainerState
 from tests.backends.conformance import FIRST, SECOND, ensure, stop
@@ -26,8 +26,8 @@ from tests.backends.harness import (
 from tests.backends.process_harness import ProcessHarness
 
 
-def nurseries() -> list[psutil.Process]:
-    """Of this test's control planes: programs and launchers are no children of ours."""
+def fork_servers() -> list[psutil.Process]:
+    """Return the fork servers of this test; programs and launchers are not its children."""
     return [
         child
         for child in psutil.Process().children()
@@ -35,64 +35,64 @@ def nurseries() -> list[psutil.Process]:
     ]
 
 
-async def test_launchers_come_from_one_interpreter(process_harness: ProcessHarness) -> None:
+async def test_one_fork_server_starts_all_launchers(process_harness: ProcessHarness) -> None:
     backend = await process_harness.open_backend()
-    assert not nurseries(), "created when it is needed"
+    assert not fork_servers(), "created when it is needed"
     container_id = await start_and_wait(process_harness, backend, FIRST)
-    (nursery,) = nurseries()
+    (fork_server,) = fork_servers()
     await stop(backend, container_id, FIRST)
     await start_and_wait(process_harness, backend, SECOND)
-    assert nurseries() == [nursery]
+    assert fork_servers() == [fork_server]
 
 
-async def test_runs_outlive_it_and_the_next_start_makes_another(
+async def test_runs_outlive_a_killed_fork_server_and_the_next_start_opens_another(
     process_harness: ProcessHarness,
 ) -> None:
     backend = await process_harness.open_backend()
     container_id = await start_and_wait(process_harness, backend, FIRST)
-    (killed,) = nurseries()
+    (killed,) = fork_servers()
     killed.kill()
     await eventually(lambda: not killed.is_running() or killed.status() == psutil.STATUS_ZOMBIE)
     assert (await observe(backend, container_id)).state is ContainerState.RUNNING
     await stop(backend, container_id, FIRST)
     assert (await observe(backend, container_id)).exit_code == 143
     await start_and_wait(process_harness, backend, SECOND)
-    (nursery,) = nurseries()
-    assert nursery != killed
+    (fork_server,) = fork_servers()
+    assert fork_server != killed
 
 
-async def test_a_start_that_it_takes_to_its_grave_is_no_evidence(
+async def test_start_is_repeatable_after_the_fork_server_was_killed(
     process_harness: ProcessHarness,
 ) -> None:
     backend = await process_harness.open_backend()
     container_id = await start_and_wait(process_harness, backend, FIRST)
     await stop(backend, container_id, FIRST)
-    (nursery,) = nurseries()
-    nursery.suspend()
+    (fork_server,) = fork_servers()
+    fork_server.suspend()
     request = start_request(process_harness, container_id, SECOND)
     starting = asyncio.create_task(backend.start(request, timeout_s=TIMEOUT_S))
     await asyncio.sleep(0.05)
-    nursery.kill()
+    fork_server.kill()
     with pytest.raises(BackendUnavailable):
         await starting
     await backend.start(request, timeout_s=TIMEOUT_S)
     await wait_for_state(backend, container_id, ContainerState.RUNNING)
 
 
-async def test_it_ends_with_its_control_plane_and_leaves_runs_alone(
+async def test_fork_server_ends_with_its_control_plane_and_runs_continue(
     process_harness: ProcessHarness,
 ) -> None:
     backend = await process_harness.open_backend()
     container_id = await start_and_wait(process_harness, backend, FIRST)
-    (nursery,) = nurseries()
+    (fork_server,) = fork_servers()
     await backend.close()
-    assert not nursery.is_running()
+    assert not fork_server.is_running()
     successor = await process_harness.open_backend()
     assert (await observe(successor, container_id)).state is ContainerState.RUNNING
 
 
-async def test_a_launcher_has_nothing_of_it(process_harness: ProcessHarness) -> None:
-    """Neither its socket, which would outlive it, nor its session; and its folder tells whose."""
+async def test_launcher_inherits_no_socket_and_no_session(process_harness: ProcessHarness) -> None:
+    """The working directory of a launcher is the directory of its container."""
     backend = await process_harness.open_backend()
     container_id = await start_and_wait(process_harness, backend, FIRST)
     run = ContainerDirectory(str(process_harness.root), container_id).last_run()
@@ -103,7 +103,7 @@ async def test_a_launcher_has_nothing_of_it(process_harness: ProcessHarness) -> 
     assert psutil.Process(run.pid).cwd() == str(process_harness.directory(container_id))
 
 
-async def test_many_starts_at_once(process_harness: ProcessHarness) -> None:
+async def test_concurrent_starts_all_run(process_harness: ProcessHarness) -> None:
     backend = await process_harness.open_backend()
     names = [f"pool-teams-{number:03}" for number in range(1, 41)]
     created = [await ensure(backend, replace(SPEC, name=name)) for name in names]
@@ -117,18 +117,18 @@ async def test_many_starts_at_once(process_harness: ProcessHarness) -> None:
         await wait_until_down(backend, each)
 
 
-async def test_one_that_takes_no_orders_holds_up_nobody(tmp_path: Path) -> None:
-    """A suspended one, as in a frozen cgroup. Whoever starts bots gets an error at once."""
-    nursery = Nursery({})
+async def test_suspended_fork_server_does_not_block_the_event_loop(tmp_path: Path) -> None:
+    """A frozen cgroup suspends the fork server; a start then fails at once."""
+    fork_server = ForkServer({})
     order = tmp_path / "order"
     order.write_text("{}")
     with order.open("rb") as file:
-        os.close(nursery.fork(file.fileno()))
-        (process,) = nurseries()
+        os.close(fork_server.fork(file.fileno()))
+        (process,) = fork_servers()
         process.suspend()
         with pytest.raises(BlockingIOError):
             for _ in range(10_000):
-                os.close(nursery.fork(file.fileno()))
+                os.close(fork_server.fork(file.fileno()))
     process.resume()
-    await asyncio.to_thread(nursery.close)
-    assert not nurseries()
+    await asyncio.to_thread(fork_server.close)
+    assert not fork_servers()
