@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from botpool.domain.recovery import Patient
+from botpool.domain.recovery import RecoveryCase
 from tests.model.machine import Machine
 from tests.model.theatre import Theatre
 
@@ -57,6 +57,6 @@ def test_whatever_is_done_in_whatever_order(
 @pytest.mark.timeout(3600)
 def test_silence_without_its_limit_ends_a_life(database_url: str) -> None:
     """A bug put in by hand: the lives can find something."""
-    bug = mock.patch.object(Patient, "is_silent", new=True)
+    bug = mock.patch.object(RecoveryCase, "is_silent", new=True)
     with bug, pytest.raises(AssertionError):
         live(database_url, MANY, fixed=True, phases=(Phase.generate,))

@@ -116,7 +116,7 @@ class Cast:
 
     async def operate(self) -> None:
         await asyncio.sleep(self.chance.uniform(2.0, 20.0))
-        slots = await self._insist(lambda r: r.reading.slots(pool_name=None, status=None))
+        slots = await self._insist(lambda r: r.queries.slots(pool_name=None, status=None))
         pool_name = self.installation.pools[0].pool_name
         pull = self.chance.choice(("release", "recover", "cordon", "delete", "drain", "pass"))
         slot = SlotId(self.chance.choice(slots).id) if slots else None
