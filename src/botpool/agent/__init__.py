@@ -1,7 +1,7 @@
-"""The client inside a bot's container: who am I, heartbeats, status reports, leaving.
+"""The client inside a bot's container: identity, heartbeats, status reports, leave requests.
 
-It needs the standard library only and nothing of the rest of Botpool: copy this folder into any
-image with Python 3.11. A whole bot:
+This package needs only the standard library and imports nothing else of Botpool: copy the folder
+into any image with Python 3.11 or later. A complete bot:
 
     import asyncio
     from botpool.agent import Agent, Released
@@ -18,12 +18,12 @@ image with Python 3.11. A whole bot:
     try:
         asyncio.run(main())
     except Released:
-        print("The slot was taken back before the bot joined.")
+        print("The slot was released before the bot joined.")
 
-Leaving the block reports DONE, or FAILED with the text of the exception that left it. An outage of
-the control plane is waited out at the start and never disturbs the meeting afterwards. Errors that
-nobody can wait out (a wrong token, a missing variable) are an `AgentError` at the start. The
-heartbeat shares the bot's event loop: give a driver that blocks a thread of its own.
+Leaving the block reports DONE, or FAILED with the text of the exception. At the start the agent
+waits for an unreachable control plane; later outages never disturb the meeting. A wrong token or a
+missing variable raises an `AgentError` at the start. The heartbeat shares the bot's event loop, so
+run a driver that blocks in a thread of its own.
 """
 
 from .bot import Bot

@@ -1,4 +1,4 @@
-"""Waiting for the control plane without a thousand agents coming back in step."""
+"""Retries with exponential backoff and jitter, so that agents do not return all at once."""
 
 import asyncio
 import random
@@ -13,11 +13,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
+    """The delays between retries."""
+
     first_s: float = 0.5
     cap_s: float = 30.0
 
     def delays_s(self) -> Iterator[float]:
-        """Doubling up to the cap; each delay is cut by up to half."""
+        """Yield delays that double up to the cap, each reduced by up to half."""
         delay = self.first_s
         while True:
             yield spread(delay, 0.5, 1.0)
@@ -29,7 +31,7 @@ def spread(seconds: float, low: float, high: float) -> float:
 
 
 async def until_answered(call: Callable[[], Awaitable[T]], backoff: Backoff) -> T:
-    """Repeat an idempotent call until the control plane answers, be it with a refusal."""
+    """Repeat an idempotent call until the control plane answers, also with a refusal."""
     for delay in backoff.delays_s():
         try:
             return await call()

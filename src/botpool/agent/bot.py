@@ -1,4 +1,4 @@
-"""The bot that this container runs, as the control plane tells it."""
+"""The bot that this container runs, as the control plane describes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class Bot:
     platform: str
     correlation_id: str
     raw: Mapping[str, Any] = field(repr=False, compare=False)
-    """The whole answer, for fields that this client does not know."""
+    """The complete JSON, for fields that this client does not know."""
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Self:
@@ -31,7 +31,7 @@ class Bot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The answer to "who am I?"."""
+    """The answer to the identity request."""
 
     bot: Bot
     bot_data: dict[str, Any]
@@ -49,6 +49,6 @@ class Identity:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise AgentError(
-                "The control plane's answer to “who am I” is not understood "
-                f"({type(error).__name__}: {error}). Do its version and this agent's fit?"
+                "The control plane's answer to the identity request is malformed "
+                f"({type(error).__name__}: {error}). Check that its version fits this agent's."
             ) from error

@@ -1,4 +1,4 @@
-"""The agent: one container's side of the agent API, as an asynchronous context."""
+"""The agent: the container's side of the agent API, as an asynchronous context manager."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from .bot import Bot, Identity
 from .environment import Environment
 from .errors import Released
 from .heartbeat import keep_heartbeat
-from .orders import LeaveCallback, Orders
+from .instructions import Instructions, LeaveCallback
 from .outbox import Outbox
 from .status import FAILURES, FINAL, Status, end_of
 from .transport import Transport
@@ -25,11 +25,12 @@ REASON_LENGTH = 1000
 
 
 class Agent:
-    """Entering asks who this container is, for as long as it takes to get an answer.
+    """Runs one bot's assignment: identity, heartbeats, reports and the end.
 
-    Raises `Released` when the assignment is over already, so that the body, and with it the
-    meeting, is never entered; and another `AgentError` for what waiting cannot mend. Leaving
-    reports DONE or FAILED unless the bot did, and nothing once the slot was released.
+    Entering the context requests the container's identity and retries until the control plane
+    answers. It raises `Released` when the assignment has already ended, so that the bot never
+    joins, and another `AgentError` when a retry cannot help. Leaving the context reports DONE or
+    FAILED unless the bot has reported its end; after a release it reports nothing.
     """
 
     def __init__(
@@ -44,12 +45,12 @@ class Agent:
         backoff: Backoff | None = None,
     ) -> None:
         self.final_report_limit_s = final_report_limit_s
-        """How long leaving the context may wait for reports to be answered."""
+        """How long leaving the context waits for the delivery of reports."""
         self._transport = Transport(url, token, correlation_id=correlation_id, timeout_s=timeout_s)
         self._container_id = container_id
         self._token = token
         self._backoff = backoff or Backoff()
-        self._orders = Orders()
+        self._instructions = Instructions()
         self._identity: Identity | None = None
         self._outbox: Outbox | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -57,7 +58,7 @@ class Agent:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ, **options: Any) -> Self:
-        """The agent of this container; `options` are those of `Agent`."""
+        """Create the agent of this container; `options` are those of `Agent`."""
         found = Environment.read(environ)
         return cls(
             url=found.url,
@@ -73,38 +74,38 @@ class Agent:
 
     @property
     def bot_data(self) -> dict[str, Any]:
-        """The `botData` of whoever asked for the bot."""
+        """The `botData` of the request for the bot."""
         return self._known.bot_data
 
     @property
     def released(self) -> bool:
-        return self._orders.exit_requested.is_set()
+        return self._instructions.exit_requested.is_set()
 
     @property
     def leave_requested(self) -> asyncio.Event:
-        """Leave the meeting, report CALL_ENDED, and leave the context."""
-        return self._orders.leave_requested
+        """Set when the bot must leave the meeting, report CALL_ENDED and leave the context."""
+        return self._instructions.leave_requested
 
     @property
     def exit_requested(self) -> asyncio.Event:
-        """The slot was released: stop at once. Sets `leave_requested` too."""
-        return self._orders.exit_requested
+        """Set when the slot was released and the bot must stop at once."""
+        return self._instructions.exit_requested
 
     def on_leave(self, callback: LeaveCallback) -> None:
         """Call `callback` (plain or async) once when the bot must leave.
 
-        An async one that still runs when the context is left is cancelled.
+        An async callback that still runs when the context is left is cancelled.
         """
-        self._orders.on_leave(callback)
+        self._instructions.on_leave(callback)
 
     def leave(self) -> None:
-        """Ask the bot to leave from inside, as a handler of SIGTERM does."""
-        self._orders.leave()
+        """Request the leave from inside the container, for example in a SIGTERM handler."""
+        self._instructions.leave()
 
     async def report(self, status: str, *, reason: str | None = None) -> None:
-        """Report a status; FAILED with a reason that people can read.
+        """Report a status; FAILED takes a readable reason.
 
-        Returns at once: delivery goes on behind it, in order, through any outage.
+        Returns at once. Delivery continues in the background, in order, and survives outages.
         """
         known = Status(status)
         if reason is not None and known not in FAILURES:
@@ -112,19 +113,19 @@ class Agent:
         self._report(known, reason)
 
     async def event(self, kind: str, data: Mapping[str, Any] | None = None) -> None:
-        """Put something into the bot's history; delivered like a status, at least once."""
-        self._mail.put_event(kind, data or {})
+        """Add an event to the bot's history; delivered like a status, at least once."""
+        self._pending_reports.put_event(kind, data or {})
 
     async def events(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Several events, each `{"kind": ..., "data": {...}}`."""
+        """Add several events, each `{"kind": ..., "data": {...}}`."""
         for event in events:
             await self.event(event["kind"], event.get("data"))
 
     async def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait until all reports were answered; False if that took longer than the timeout."""
+        """Wait until all reports are delivered; return False on timeout."""
         try:
             async with asyncio.timeout(timeout_s):
-                await self._mail.drained()
+                await self._pending_reports.drained()
         except TimeoutError:
             return False
         return True
@@ -137,11 +138,11 @@ class Agent:
         self._identity = identity
         self._transport.correlation_id = identity.bot.correlation_id
         if identity.released:
-            self._orders.exit()
+            self._instructions.exit()
             raise Released(bot_id)
         self._outbox = Outbox(self._transport, bot_id, self._backoff)
         heartbeat = keep_heartbeat(
-            self._transport, bot_id, identity.heartbeat_interval_s, self._obey
+            self._transport, bot_id, identity.heartbeat_interval_s, self._apply
         )
         self._tasks = [asyncio.create_task(heartbeat), asyncio.create_task(self._outbox.run())]
         return self
@@ -155,26 +156,28 @@ class Agent:
         try:
             if not self._end_reported and not isinstance(error, Released):
                 self._report(*end_of(error))
-            # The heartbeat goes on meanwhile: a bot that waits to say DONE is not a lost one.
+            # Heartbeats continue meanwhile, so that Botpool does not count the bot as lost.
             if not await self.flush(self.final_report_limit_s):
-                log.warning("Gave up on %d reports at the end.", len(self._mail))
+                log.warning(
+                    "Dropped %d reports that could not be delivered.", len(self._pending_reports)
+                )
         finally:
             for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks, self._orders.close(), return_exceptions=True)
+            await asyncio.gather(*self._tasks, self._instructions.close(), return_exceptions=True)
 
     def _report(self, status: Status, reason: str | None) -> None:
         if reason is not None:
             reason = reason.replace(self._token, "***")[:REASON_LENGTH]
-        self._mail.put_status(status, reason)
+        self._pending_reports.put_status(status, reason)
         self._end_reported = self._end_reported or status in FINAL
 
-    def _obey(self, answer: Mapping[str, Any]) -> None:
+    def _apply(self, answer: Mapping[str, Any]) -> None:
         if answer.get("shouldExit"):
-            self._mail.close()
-            self._orders.exit()
+            self._pending_reports.close()
+            self._instructions.exit()
         elif answer.get("shouldLeave"):
-            self._orders.leave()
+            self._instructions.leave()
 
     @property
     def _known(self) -> Identity:
@@ -182,6 +185,6 @@ class Agent:
         return self._identity
 
     @property
-    def _mail(self) -> Outbox:
+    def _pending_reports(self) -> Outbox:
         assert self._outbox is not None, "the agent is used as `async with`"
         return self._outbox

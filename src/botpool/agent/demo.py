@@ -1,7 +1,7 @@
-"""The demo bot: a real client of the agent API that is in no meeting.
+"""The demo bot: a real client of the agent API that joins no meeting.
 
-It runs in the pools of local processes, in the demo and in the tests, a hundred at a time on a
-laptop. `botData` tells it how to behave: see `Plan`. What it prints is its container's output.
+It runs in pools of local processes, in `botpool demo` and in the tests. `botData` controls its
+behaviour (see `Plan`), and its standard output is the container's output.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Self
 from . import Agent, AgentError, Released
 
 STOP_LIMIT_S = 1.0
-"""After SIGTERM: time for the last reports, well before a platform kills the process."""
+"""Time for the last reports after SIGTERM, well before a backend kills the process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +24,11 @@ class Plan:
     join_seconds: float
     stay_seconds: float
     crash: bool
-    """Dies without a word after joining."""
+    """Exits without a report after joining."""
     silent: bool
     """Joins, then hangs without heartbeats."""
     reject: bool
-    """Is refused by the host."""
+    """Reports that the host refused the bot."""
 
     @classmethod
     def read(cls, bot_data: Mapping[str, Any]) -> Self:
@@ -56,16 +56,16 @@ def _flag(bot_data: Mapping[str, Any], key: str) -> bool:
 
 
 async def attend(agent: Agent, plan: Plan) -> None:
-    """Be in the meeting, from joining it to its end."""
-    say(f"joining {agent.bot.meeting_url} as {agent.bot.bot_display_name}")
+    """Simulate the meeting, from joining to its end."""
+    log_line(f"joining {agent.bot.meeting_url} as {agent.bot.bot_display_name}")
     await agent.report("JOINING_CALL")
-    await stay(agent, plan.join_seconds)
+    await wait_in_meeting(agent, plan.join_seconds)
     if plan.reject:
-        say("refused by the host")
+        log_line("refused by the host")
         await agent.report("FAILED", reason="The host refused the bot.")
         return
     if not agent.leave_requested.is_set():
-        say("in call")
+        log_line("in call")
         await agent.report("IN_CALL")
         if plan.crash or plan.silent:
             await agent.flush()
@@ -73,19 +73,19 @@ async def attend(agent: Agent, plan: Plan) -> None:
             os._exit(1)
         if plan.silent:
             hang()
-        await stay(agent, plan.stay_seconds)
-    say("leaving")
+        await wait_in_meeting(agent, plan.stay_seconds)
+    log_line("leaving")
     await agent.report("CALL_ENDED")
 
 
-async def stay(agent: Agent, seconds: float) -> None:
-    """Wait, unless the bot is asked to leave."""
+async def wait_in_meeting(agent: Agent, seconds: float) -> None:
+    """Wait for the given time, or until the bot is asked to leave."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(agent.leave_requested.wait(), seconds)
 
 
 def hang() -> NoReturn:
-    """Block the event loop, and with it the heartbeat, as a stuck driver does, until killed."""
+    """Block the event loop and the heartbeat until killed, like a stuck driver."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     while True:
@@ -99,15 +99,15 @@ async def run() -> None:
         try:
             plan = Plan.read(agent.bot_data)
         except ValueError as error:
-            say(str(error))
+            log_line(str(error))
             await agent.report("FAILED", reason=str(error))
         else:
             await attend(agent, plan)
-    say("released, nothing to report" if agent.released else "done")
+    log_line("released, nothing to report" if agent.released else "done")
 
 
 def stop_on_sigterm(agent: Agent) -> None:
-    """Leave on SIGTERM; whatever still waits for the control plane after that is cut short."""
+    """Leave on SIGTERM and limit the time for the remaining calls to the control plane."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
@@ -120,20 +120,20 @@ def stop_on_sigterm(agent: Agent) -> None:
     loop.add_signal_handler(signal.SIGTERM, stop)
 
 
-def say(line: str) -> None:
-    print(line, flush=True)  # noqa: T201 - the output of a container is for people
+def log_line(line: str) -> None:
+    print(line, flush=True)  # noqa: T201 - container output
 
 
 def main() -> int:
     try:
         asyncio.run(run())
     except Released as released:
-        say(str(released))
+        log_line(str(released))
     except AgentError as error:
-        say(str(error))
+        log_line(str(error))
         return 1
     except asyncio.CancelledError:
-        say("stopped")
+        log_line("stopped")
     return 0
 
 

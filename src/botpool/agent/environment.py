@@ -1,4 +1,4 @@
-"""What a backend writes into a container's environment, new for each assignment."""
+"""The environment variables that Botpool sets in a container, new for each assignment."""
 
 import json
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ def _required(environ: Mapping[str, str], variable: str) -> str:
 
 
 def _correlation_id(bot_data: str) -> str | None:
-    """The id under which the first call is logged; BOT_DATA may be missing, or not ours."""
+    """Return the correlation id for the first call; BOT_DATA may be missing or foreign."""
     try:
         return str(json.loads(bot_data)["correlationId"])
     except (ValueError, KeyError, TypeError):

@@ -1,13 +1,13 @@
-"""What can go wrong between a container and the control plane.
+"""Errors between a container and the control plane.
 
-No message here ever holds the token: messages end up in container output and failure reasons.
+Messages never contain the token, because they appear in container output and failure reasons.
 """
 
 from dataclasses import dataclass
 
 
 class AgentError(Exception):
-    """The base of everything that the agent raises on purpose."""
+    """Base of the agent's errors."""
 
 
 @dataclass(eq=False)
@@ -23,7 +23,7 @@ class Misconfigured(AgentError):
 
 @dataclass(eq=False)
 class Refused(AgentError):
-    """The control plane answered no. Asking again cannot help."""
+    """The control plane refused the call; a retry cannot help."""
 
     status: int
     detail: str
@@ -34,7 +34,7 @@ class Refused(AgentError):
 
 @dataclass(eq=False)
 class Unavailable(AgentError):
-    """No answer of the control plane itself: wait and ask again, conclude nothing."""
+    """The control plane did not answer: retry, and conclude nothing."""
 
     problem: str
     retry_after_s: float = 0.0
@@ -45,9 +45,9 @@ class Unavailable(AgentError):
 
 @dataclass(eq=False)
 class Released(AgentError):
-    """This container's assignment is over: the bot must not join, and has nothing to report."""
+    """The container's assignment has ended: the bot must not join and reports nothing."""
 
     bot_id: int
 
     def __str__(self) -> str:
-        return f"The slot of bot {self.bot_id} was released: this container must not run it."
+        return f"The slot of bot {self.bot_id} was released; this container must not run the bot."

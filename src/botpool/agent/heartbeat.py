@@ -1,4 +1,4 @@
-"""The heartbeat: tells the control plane that the bot lives, and brings its orders back."""
+"""The heartbeat: reports that the bot is alive and receives its instructions."""
 
 import asyncio
 import logging
@@ -13,12 +13,12 @@ log = logging.getLogger(__name__)
 
 
 async def keep_heartbeat(
-    transport: Transport, bot_id: int, interval_s: float, obey: Callable[[Mapping[str, Any]], None]
+    transport: Transport, bot_id: int, interval_s: float, apply: Callable[[Mapping[str, Any]], None]
 ) -> None:
-    """Beat until the control plane says exit.
+    """Send heartbeats until the control plane instructs the bot to exit.
 
-    No failure ends it: the meeting goes on while the control plane is away, and the next beat
-    after an outage is all that it needs to know.
+    A failure never ends the heartbeat: the meeting continues while the control plane is
+    unreachable, and the next heartbeat after an outage suffices.
     """
     while True:
         wait_s = spread(interval_s, 0.9, 1.1)
@@ -27,9 +27,9 @@ async def keep_heartbeat(
         except Unavailable as outage:
             wait_s = max(wait_s, outage.retry_after_s)
         except Refused as refusal:
-            log.warning("A heartbeat was refused; the bot goes on. %s", refusal)
+            log.warning("A heartbeat was refused; the bot continues. %s", refusal)
         else:
-            obey(answer)
+            apply(answer)
             if answer.get("shouldExit"):
                 return
         await asyncio.sleep(wait_s)

@@ -1,7 +1,8 @@
-"""Status reports and events on their way to the control plane, in the order they were made.
+"""The queue of status reports and events for the control plane.
 
-A bot never waits for the network: reports are put here, one sender delivers them, and each stays
-at the head until it was answered. So an outage loses nothing, and DONE never overtakes IN_CALL.
+The bot never waits for the network. One sender delivers the reports in order and keeps each at the
+head until the control plane has answered, so an outage loses nothing and DONE never overtakes
+IN_CALL.
 """
 
 import asyncio
@@ -23,17 +24,19 @@ log = logging.getLogger(__name__)
 EVENTS_PER_CALL = 100
 EVENT_BYTES = 8 * 1024
 WAITING_EVENTS = 1000
-"""In a long outage events beyond this are dropped; status reports never are."""
+"""The limit of queued events; during a long outage further events are dropped, statuses never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Message:
     resource: str
     text: str
-    """JSON, made when it was put: what the bot changes afterwards is not sent."""
+    """JSON, serialised when the report was made, so that later changes are not sent."""
 
 
 class Outbox:
+    """Delivers reports in order, with retries."""
+
     def __init__(self, transport: Transport, bot_id: int, backoff: Backoff) -> None:
         self._transport = transport
         self._path = f"/v1/agent/bots/{bot_id}"
@@ -57,7 +60,7 @@ class Outbox:
         if len(text.encode()) > EVENT_BYTES:
             raise ValueError(f"event {kind!r} is larger than {EVENT_BYTES} bytes")
         if self._waiting_events >= WAITING_EVENTS:
-            log.warning("Event %s dropped: %d events wait already.", kind, WAITING_EVENTS)
+            log.warning("Event %s dropped: %d events are already queued.", kind, WAITING_EVENTS)
             return
         self._waiting_events += 1
         self._put(_Message(resource="events", text=text))
@@ -69,23 +72,23 @@ class Outbox:
             self._filled.set()
 
     def close(self) -> None:
-        """Drop what waits and take nothing more: the assignment is over, nobody would listen."""
+        """Drop queued reports and accept no more: the assignment is over."""
         self._closed.set()
         self._drained.set()
 
     async def drained(self) -> None:
-        """Wait until everything was answered, or dropped."""
+        """Wait until every report is delivered or dropped."""
         await self._drained.wait()
 
     async def run(self) -> None:
-        """Deliver, one call at a time, until it is closed."""
-        sender = asyncio.create_task(self._deliver_for_ever())
+        """Deliver reports, one call at a time, until closed."""
+        sender = asyncio.create_task(self._deliver_forever())
         try:
             await self._closed.wait()
         finally:
             sender.cancel()
 
-    async def _deliver_for_ever(self) -> None:
+    async def _deliver_forever(self) -> None:
         while True:
             await self._filled.wait()
             batch = self._next_batch()
@@ -98,7 +101,7 @@ class Outbox:
                 self._drained.set()
 
     def _next_batch(self) -> list[_Message]:
-        """The status at the head alone, or all events up to the next status."""
+        """Return the status at the head alone, or all events up to the next status."""
         if self._waiting[0].resource == "status":
             return [self._waiting[0]]
         events = takewhile(lambda message: message.resource == "events", self._waiting)
@@ -112,8 +115,8 @@ class Outbox:
         try:
             await until_answered(call, self._backoff)
         except Refused as refusal:
-            # The meeting matters more than the report: the bot goes on.
-            log.warning("A report was dropped (%s). %s", resource, refusal)
+            # A refused report must not end the meeting.
+            log.warning("Dropped a report (%s). %s", resource, refusal)
 
 
 def _to_json(value: Mapping[str, Any]) -> str:

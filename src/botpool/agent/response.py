@@ -1,8 +1,8 @@
-"""One HTTP/1.1 answer, read from a stream.
+"""A reader for one HTTP/1.1 response.
 
-The standard library's HTTP clients block a thread for each call, and a blocked thread cannot be
-cancelled: a bot that is told to stop would wait for a dead control plane first. Since every
-connection carries one exchange and is then closed, reading the answer is all that HTTP needs here.
+The standard library's HTTP clients block a thread per call, and a blocked thread cannot be
+cancelled: a bot asked to stop would first wait for an unreachable control plane. Every connection
+carries one request, so reading one response is all the HTTP that the agent needs.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 BODY_LIMIT = 4 * 1024 * 1024
-"""Far above the largest answer (botData of 64 KiB): a stray server must not fill our memory."""
+"""Far above the largest response (botData of 64 KiB); protects the bot's memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Response:
         return media_type == "application/json" or media_type.endswith("+json")
 
     def json_object(self) -> dict[str, Any] | None:
-        """The body as a JSON object; None if it is something else."""
+        """Return the body as a JSON object, or None if it is something else."""
         try:
             value = json.loads(self.body)
         except ValueError:
@@ -37,7 +37,7 @@ class Response:
 
 
 async def read_response(reader: asyncio.StreamReader) -> Response:
-    """Read the final answer. Raises ValueError, EOFError or LimitOverrunError for a broken one."""
+    """Read the final response; raises ValueError, EOFError or LimitOverrunError if malformed."""
     status, headers = await _read_head(reader)
     while 100 <= status < 200:
         status, headers = await _read_head(reader)
@@ -74,7 +74,7 @@ async def _read_body(
 
 
 async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
-    """Join the chunks. Trailers stay unread: the connection is closed after this answer."""
+    """Join the chunks. Trailers stay unread, because the connection is closed afterwards."""
     body = bytearray()
     while size := int((await reader.readline()).partition(b";")[0], 16):
         _within_limit(len(body) + size)

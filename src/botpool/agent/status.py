@@ -1,4 +1,4 @@
-"""What an agent may report, and what the end of its body says about the bot."""
+"""The statuses that an agent may report, and the final status after an exception."""
 
 import asyncio
 from enum import StrEnum
@@ -12,7 +12,7 @@ class Status(StrEnum):
     DONE = "DONE"
     FAILED = "FAILED"
     FATAL = "FATAL"
-    """Another word for FAILED."""
+    """A synonym for FAILED."""
 
 
 FAILURES = frozenset({Status.FAILED, Status.FATAL})
@@ -20,7 +20,7 @@ FINAL = FAILURES | {Status.DONE}
 
 
 def end_of(error: BaseException | None) -> tuple[Status, str | None]:
-    """The final status, and its reason, of a bot whose body was left with `error`."""
+    """Return the final status and reason of a bot whose block ended with `error`."""
     match error:
         case None | SystemExit(code=None | 0):
             return Status.DONE, None

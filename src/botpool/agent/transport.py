@@ -1,8 +1,8 @@
-"""Calls to the control plane: one connection each, closed afterwards.
+"""HTTP calls to the control plane, each on its own short connection.
 
-A thousand agents that kept their connections would hold a thousand sockets of the control plane
-for one short call every ten seconds each, and would meet every proxy's idle timeout. An agent has
-two connections at most: a heartbeat and a report.
+Kept connections of a thousand agents would hold a thousand sockets of the control plane for one
+short call every ten seconds each, and would run into the idle timeouts of proxies. An agent has at
+most two connections: a heartbeat and a report.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ LONGEST_RETRY_AFTER_S = 120.0
 
 
 class Transport:
-    """Sends requests, tells a refusal from an outage, and logs where an outage begins and ends."""
+    """Sends requests, separates refusals from outages, and logs the start and end of an outage."""
 
     def __init__(
         self, url: str, token: str, *, correlation_id: str | None, timeout_s: float
@@ -48,28 +48,31 @@ class Transport:
         self.correlation_id = correlation_id
 
     async def call(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
-        """The JSON object that the control plane answers; else `Refused` or `Unavailable`."""
+        """Send a request and return the JSON object of the answer.
+
+        Raises `Refused` or `Unavailable`.
+        """
         try:
-            answer = _judge(await self._exchange(self._request(method, path, body)))
+            answer = _interpret(await self._send(self._request(method, path, body)))
         except Unavailable as outage:
-            self._note(outage)
+            self._log_reachability(outage)
             raise
         except Refused:
-            self._note(None)
+            self._log_reachability(None)
             raise
-        self._note(None)
+        self._log_reachability(None)
         return answer
 
-    async def _exchange(self, request: bytes) -> Response:
+    async def _send(self, request: bytes) -> Response:
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._converse(request)
+                return await self._send_and_read(request)
         except TimeoutError:
-            raise Unavailable(f"nothing came within {self._timeout_s:g} s") from None
+            raise Unavailable(f"no answer within {self._timeout_s:g} s") from None
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
             raise Unavailable(str(error) or type(error).__name__) from error
 
-    async def _converse(self, request: bytes) -> Response:
+    async def _send_and_read(self, request: bytes) -> Response:
         reader, writer = await asyncio.open_connection(self._host, self._port, ssl=self._tls)
         try:
             writer.write(request)
@@ -88,7 +91,7 @@ class Transport:
             "User-Agent: botpool-agent",
             "Connection: close",
         ]
-        # The user chose the correlation id: one that could break out of its header stays behind.
+        # The correlation id comes from a user: omit one that could break out of its header.
         if (chosen := self.correlation_id) and chosen.isascii() and chosen.isprintable():
             lines.append(f"X-Correlation-ID: {chosen}")
         if method == "POST":
@@ -97,21 +100,21 @@ class Transport:
                 lines.append("Content-Type: application/json")
         return "\r\n".join([*lines, "", ""]).encode() + content
 
-    def _note(self, outage: Unavailable | None) -> None:
+    def _log_reachability(self, outage: Unavailable | None) -> None:
         if outage and self._reachable:
-            log.warning("%s (%s:%d). Trying on.", outage, self._host, self._port)
+            log.warning("%s (%s:%d). Retrying.", outage, self._host, self._port)
         elif not outage and not self._reachable:
             log.warning("The control plane answers again.")
         self._reachable = outage is None
 
 
 def _tls_context() -> "ssl.SSLContext":
-    import ssl  # here, because http must work with a Python that was built without it
+    import ssl  # Imported here, because http must work with a Python built without ssl.
 
     return ssl.create_default_context()
 
 
-def _judge(response: Response) -> dict[str, Any]:
+def _interpret(response: Response) -> dict[str, Any]:
     answer = response.json_object()
     status = response.status
     if 200 <= status < 300:
@@ -120,16 +123,16 @@ def _judge(response: Response) -> dict[str, Any]:
         return answer
     if status in WAIT_AND_RETRY or status >= 500:
         raise Unavailable(f"HTTP {status}", retry_after_s=_retry_after_s(response))
-    # A proxy whose upstream is being redeployed says 404 in its own words (Traefik does). Only
-    # the control plane's own 404 is evidence, and that is JSON.
+    # A proxy such as Traefik answers 404 while its upstream is being redeployed. Only the
+    # control plane's own 404, which is JSON, is evidence.
     if status == 404 and not response.is_json:
-        raise Unavailable("HTTP 404, not in Botpool's words; is this Botpool's address?")
+        raise Unavailable("HTTP 404 from something other than Botpool; is this Botpool's address?")
     raise Refused(status, _detail(status, answer or {}, response))
 
 
 def _detail(status: int, problem: dict[str, Any], response: Response) -> str:
-    if told := problem.get("detail") or problem.get("title"):
-        return str(told)
+    if detail := problem.get("detail") or problem.get("title"):
+        return str(detail)
     match status:
         case 401 | 403:
             return "BOTPOOL_TOKEN is not accepted."
@@ -137,12 +140,12 @@ def _detail(status: int, problem: dict[str, Any], response: Response) -> str:
             return "BOTPOOL_CONTAINER_ID is not the container of BOTPOOL_TOKEN."
         case _ if 300 <= status < 400:
             target = response.headers.get("location", "another address")
-            return f"BOTPOOL_URL redirects to {target}; set server.public_url to where it ends."
+            return f"BOTPOOL_URL redirects to {target}; set server.public_url to that address."
         case _:
             return "no reason was given."
 
 
 def _retry_after_s(response: Response) -> float:
-    """The wait that was asked for in seconds; a date is left to the backoff."""
+    """Return the Retry-After in seconds; a date is left to the backoff."""
     value = response.headers.get("retry-after", "")
     return min(float(value), LONGEST_RETRY_AFTER_S) if value.isdecimal() else 0.0

@@ -11,7 +11,7 @@ from tests.unit.agent.fake_control_plane import BOT_ID, ControlPlane, Fault, Mak
 JSON = {"Content-Type": "application/json"}
 
 
-async def test_beats_at_once_and_at_the_servers_interval(
+async def test_first_heartbeat_is_immediate_then_follows_the_interval(
     plane: ControlPlane, make_agent: MakeAgent, until: Until
 ) -> None:
     async with make_agent():
@@ -27,7 +27,7 @@ async def test_beats_at_once_and_at_the_servers_interval(
     assert len(plane.of("heartbeat")) == 1
 
 
-async def test_beats_again_after_an_outage(
+async def test_heartbeat_resumes_after_outage(
     plane: ControlPlane, make_agent: MakeAgent, until: Until, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with make_agent() as agent:
@@ -43,7 +43,7 @@ async def test_beats_again_after_an_outage(
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500])
-async def test_no_answer_but_an_order_ends_the_meeting(
+async def test_error_response_to_heartbeat_does_not_end_the_meeting(
     plane: ControlPlane, make_agent: MakeAgent, until: Until, status: int
 ) -> None:
     plane.fail("heartbeat", *[Fault(status=status, headers=JSON, body=b"{}")] * 3)
@@ -53,7 +53,7 @@ async def test_no_answer_but_an_order_ends_the_meeting(
         assert not agent.released
 
 
-async def test_a_request_to_leave_reaches_the_bot(
+async def test_leave_request_reaches_the_bot(
     plane: ControlPlane, make_agent: MakeAgent, until: Until
 ) -> None:
     heard: list[str] = []
@@ -79,7 +79,7 @@ async def test_a_request_to_leave_reaches_the_bot(
     assert plane.statuses == ["CALL_ENDED", "DONE"]
 
 
-async def test_a_callback_that_fails_hurts_nobody(
+async def test_failing_leave_callback_is_logged_only(
     plane: ControlPlane, make_agent: MakeAgent, until: Until, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[str] = []
@@ -102,7 +102,7 @@ async def test_a_callback_that_fails_hurts_nobody(
     assert plane.statuses == ["DONE"]
 
 
-async def test_a_callback_still_running_at_the_end_is_cancelled(
+async def test_running_leave_callback_is_cancelled_at_the_end(
     plane: ControlPlane, make_agent: MakeAgent
 ) -> None:
     cancelled = asyncio.Event()
@@ -120,7 +120,7 @@ async def test_a_callback_still_running_at_the_end_is_cancelled(
     assert cancelled.is_set()
 
 
-async def test_released_in_the_meeting_stops_everything_without_a_word(
+async def test_release_during_the_meeting_stops_reports(
     plane: ControlPlane, make_agent: MakeAgent
 ) -> None:
     plane.fail("status", *[Fault(status=503)] * 1000)
@@ -142,7 +142,7 @@ async def test_released_in_the_meeting_stops_everything_without_a_word(
     assert plane.requests == requests
 
 
-def test_delays_double_up_to_the_cap_and_are_spread() -> None:
+def test_backoff_doubles_up_to_the_cap_with_jitter() -> None:
     many = [Backoff(first_s=1.0, cap_s=5.0).delays_s() for _ in range(200)]
     for highest in (1.0, 2.0, 4.0, 5.0, 5.0):
         delays = [next(delays) for delays in many]

@@ -12,7 +12,7 @@ from tests.unit.agent.fake_control_plane import TOKEN, ControlPlane, Fault, Make
 JSON = {"Content-Type": "application/json"}
 
 
-async def test_reports_in_order_and_done_at_the_end(
+async def test_statuses_are_reported_in_order_and_done_at_the_end(
     plane: ControlPlane, make_agent: MakeAgent
 ) -> None:
     async with make_agent() as agent:
@@ -22,7 +22,7 @@ async def test_reports_in_order_and_done_at_the_end(
     assert plane.of("status")[0].body == {"status": "JOINING_CALL"}
 
 
-async def test_a_failure_carries_its_reason_and_is_the_last_word(
+async def test_reported_failure_is_final_and_carries_its_reason(
     plane: ControlPlane, make_agent: MakeAgent
 ) -> None:
     async with make_agent() as agent:
@@ -32,7 +32,7 @@ async def test_a_failure_carries_its_reason_and_is_the_last_word(
 
 
 @pytest.mark.parametrize("final", ["DONE", "FATAL"])
-async def test_an_end_that_was_reported_is_not_reported_again(
+async def test_reported_end_is_not_repeated(
     plane: ControlPlane, make_agent: MakeAgent, final: str
 ) -> None:
     with pytest.raises(RuntimeError):
@@ -55,7 +55,7 @@ async def test_an_end_that_was_reported_is_not_reported_again(
     ],
     ids=["text", "no text", "token", "long", "cancelled", "exit 3", "exit 0"],
 )
-async def test_what_leaves_the_body_is_reported(
+async def test_exception_of_the_block_becomes_the_failure_reason(
     plane: ControlPlane,
     make_agent: MakeAgent,
     error: BaseException,
@@ -68,7 +68,7 @@ async def test_what_leaves_the_body_is_reported(
     assert plane.failure_reason == reason
 
 
-async def test_released_raised_by_the_bot_reports_nothing(
+async def test_released_exception_reports_nothing(
     plane: ControlPlane, make_agent: MakeAgent
 ) -> None:
     with pytest.raises(Released):
@@ -77,7 +77,7 @@ async def test_released_raised_by_the_bot_reports_nothing(
     assert plane.statuses == []
 
 
-async def test_an_outage_neither_loses_nor_reorders_nor_blocks(
+async def test_outage_keeps_reports_in_order_without_blocking_the_bot(
     plane: ControlPlane, make_agent: MakeAgent
 ) -> None:
     async with make_agent() as agent:
@@ -94,7 +94,7 @@ async def test_an_outage_neither_loses_nor_reorders_nor_blocks(
     assert order == ["status", "status", "events", "status", "status"]
 
 
-async def test_a_report_whose_answer_was_lost_is_sent_again_before_the_next(
+async def test_report_with_lost_answer_is_resent_before_the_next(
     plane: ControlPlane, make_agent: MakeAgent
 ) -> None:
     plane.fail("status", Fault(status=502, applied=True))
@@ -104,7 +104,7 @@ async def test_a_report_whose_answer_was_lost_is_sent_again_before_the_next(
     assert plane.statuses == ["IN_CALL", "IN_CALL", "CALL_ENDED", "DONE"]
 
 
-async def test_a_refused_report_is_dropped_and_the_next_one_goes(
+async def test_refused_report_is_dropped_and_the_next_is_sent(
     plane: ControlPlane, make_agent: MakeAgent, caplog: pytest.LogCaptureFixture
 ) -> None:
     plane.fail("status", Fault(status=422, headers=JSON, body=b'{"detail": "Unknown."}'))
@@ -114,16 +114,16 @@ async def test_a_refused_report_is_dropped_and_the_next_one_goes(
     assert "Unknown." in caplog.text
 
 
-async def test_the_last_report_is_given_up_after_its_limit(
+async def test_last_report_is_dropped_after_its_time_limit(
     plane: ControlPlane, make_agent: MakeAgent, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with asyncio.timeout(30), make_agent(final_report_limit_s=0.05) as agent:
         assert await agent.flush()
         plane.down()
-    assert "Gave up on 1 reports" in caplog.text
+    assert "Dropped 1 reports" in caplog.text
 
 
-async def test_cancelling_the_last_report_ends_it_and_leaves_no_task(
+async def test_cancelling_the_last_report_leaves_no_task(
     plane: ControlPlane, make_agent: MakeAgent
 ) -> None:
     async def bot() -> None:
@@ -141,7 +141,7 @@ async def test_cancelling_the_last_report_ends_it_and_leaves_no_task(
     assert asyncio.all_tasks() == before
 
 
-async def test_cancelling_the_bot_reports_it_and_stays_cancelled(
+async def test_cancelled_bot_reports_failure_and_propagates_the_cancel(
     plane: ControlPlane, make_agent: MakeAgent, until: Until
 ) -> None:
     async def bot() -> None:
@@ -160,7 +160,7 @@ async def test_cancelling_the_bot_reports_it_and_stays_cancelled(
 @pytest.mark.parametrize(
     ("status", "reason"), [("LEAVING", None), ("in_call", None), ("IN_CALL", "why not")]
 )
-async def test_what_no_agent_may_report_is_an_error_here(
+async def test_invalid_status_or_reason_raises_an_error(
     plane: ControlPlane, make_agent: MakeAgent, status: str, reason: str | None
 ) -> None:
     async with make_agent() as agent:
@@ -169,7 +169,7 @@ async def test_what_no_agent_may_report_is_an_error_here(
     assert plane.statuses == ["DONE"]
 
 
-async def test_events_that_wait_travel_together_a_hundred_at_a_time(
+async def test_queued_events_are_sent_in_batches_of_a_hundred(
     plane: ControlPlane, make_agent: MakeAgent
 ) -> None:
     async with make_agent() as agent:
@@ -180,7 +180,7 @@ async def test_events_that_wait_travel_together_a_hundred_at_a_time(
     assert plane.events[-1] == {"kind": "ended", "data": {}}
 
 
-async def test_an_event_is_what_it_was_when_it_was_made(
+async def test_event_data_is_copied_when_reported(
     plane: ControlPlane, make_agent: MakeAgent
 ) -> None:
     data = {"text": "Grüße"}
@@ -190,7 +190,7 @@ async def test_an_event_is_what_it_was_when_it_was_made(
     assert plane.events == [{"kind": "chat", "data": {"text": "Grüße"}}]
 
 
-async def test_what_cannot_be_an_event_is_an_error_here(make_agent: MakeAgent) -> None:
+async def test_invalid_event_raises_an_error(make_agent: MakeAgent) -> None:
     async with make_agent() as agent:
         with pytest.raises(ValueError, match="larger than 8192 bytes"):
             await agent.event("chat", {"text": "ü" * 4096})
@@ -200,7 +200,7 @@ async def test_what_cannot_be_an_event_is_an_error_here(make_agent: MakeAgent) -
             await agent.event("driver", {"object": object()})
 
 
-async def test_events_beyond_the_limit_are_dropped_and_statuses_are_not(
+async def test_events_beyond_the_limit_are_dropped_but_statuses_are_kept(
     plane: ControlPlane, make_agent: MakeAgent, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with make_agent() as agent:

@@ -17,7 +17,7 @@ from tests.unit.agent.fake_control_plane import (
 )
 
 
-async def test_gives_the_bot_and_the_users_data(plane: ControlPlane, make_agent: MakeAgent) -> None:
+async def test_agent_provides_bot_and_bot_data(plane: ControlPlane, make_agent: MakeAgent) -> None:
     plane.bot_data = {"language": "de", "name": "Zoë"}
     async with make_agent() as agent:
         assert agent.bot.id == BOT_ID
@@ -30,13 +30,15 @@ async def test_gives_the_bot_and_the_users_data(plane: ControlPlane, make_agent:
         assert not agent.released
 
 
-async def test_asks_before_anything_else(plane: ControlPlane, make_agent: MakeAgent) -> None:
+async def test_identity_request_comes_first(plane: ControlPlane, make_agent: MakeAgent) -> None:
     async with make_agent():
         pass
     assert plane.calls[0].path == f"/v1/agent/slot?containerId={CONTAINER_ID}"
 
 
-async def test_a_released_slot_is_not_entered(plane: ControlPlane, make_agent: MakeAgent) -> None:
+async def test_released_slot_raises_before_the_block(
+    plane: ControlPlane, make_agent: MakeAgent
+) -> None:
     plane.released = True
     agent = make_agent()
     with pytest.raises(Released) as caught:
@@ -48,7 +50,7 @@ async def test_a_released_slot_is_not_entered(plane: ControlPlane, make_agent: M
     assert [call.resource for call in plane.calls] == ["slot"]
 
 
-async def test_waits_for_a_control_plane_that_is_not_there_yet(
+async def test_start_waits_for_unreachable_control_plane(
     plane: ControlPlane, make_agent: MakeAgent
 ) -> None:
     plane.down()
@@ -75,7 +77,7 @@ async def test_waits_for_a_control_plane_that_is_not_there_yet(
     ],
     ids=["500", "503", "408", "429", "not JSON", "no object", "a proxy's own 404"],
 )
-async def test_waits_out_an_answer_that_is_no_refusal(
+async def test_start_retries_after_a_response_that_is_no_refusal(
     plane: ControlPlane, make_agent: MakeAgent, fault: Fault
 ) -> None:
     plane.fail("slot", fault, fault)
@@ -84,7 +86,7 @@ async def test_waits_out_an_answer_that_is_no_refusal(
     assert not plane.faults["slot"]
 
 
-async def test_waits_as_long_as_retry_after_says(
+async def test_start_honours_retry_after(
     plane: ControlPlane, make_agent: MakeAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
@@ -103,7 +105,7 @@ async def test_waits_as_long_as_retry_after_says(
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-async def test_a_refusal_is_final_and_says_why(
+async def test_refusal_at_start_raises_with_its_reason(
     plane: ControlPlane, make_agent: MakeAgent, status: int
 ) -> None:
     problem = {"Content-Type": "application/problem+json"}
@@ -113,13 +115,13 @@ async def test_a_refusal_is_final_and_says_why(
             pytest.fail("the bot joined")
 
 
-async def test_a_redirect_names_the_setting(plane: ControlPlane, make_agent: MakeAgent) -> None:
+async def test_redirect_error_names_the_setting(plane: ControlPlane, make_agent: MakeAgent) -> None:
     plane.fail("slot", Fault(status=301, headers={"Location": "https://botpool.example/"}))
     with pytest.raises(AgentError, match=r"https://botpool.example/; set server\.public_url"):
         await make_agent().__aenter__()
 
 
-async def test_an_answer_of_another_version_is_an_error(
+async def test_malformed_identity_raises_an_error(
     plane: ControlPlane, make_agent: MakeAgent
 ) -> None:
     json = {"Content-Type": "application/json"}
@@ -129,7 +131,7 @@ async def test_an_answer_of_another_version_is_an_error(
 
 
 @pytest.mark.parametrize("missing", ["BOTPOOL_URL", "BOTPOOL_CONTAINER_ID", "BOTPOOL_TOKEN"])
-async def test_a_missing_variable_is_named(plane: ControlPlane, missing: str) -> None:
+async def test_missing_variable_is_named(plane: ControlPlane, missing: str) -> None:
     environment = plane.environment()
     del environment[missing]
     with pytest.raises(AgentError, match=missing):
@@ -137,12 +139,12 @@ async def test_a_missing_variable_is_named(plane: ControlPlane, missing: str) ->
 
 
 @pytest.mark.parametrize("url", ["botpool:8700", "ftp://botpool", "http://", "http://h:port"])
-async def test_a_wrong_address_is_named(plane: ControlPlane, url: str) -> None:
+async def test_wrong_address_is_named(plane: ControlPlane, url: str) -> None:
     with pytest.raises(AgentError, match="BOTPOOL_URL"):
         Agent.from_environment(plane.environment() | {"BOTPOOL_URL": url})
 
 
-async def test_coolifys_own_variable_names_the_container(plane: ControlPlane) -> None:
+async def test_container_id_falls_back_to_coolifys_variable(plane: ControlPlane) -> None:
     environment = plane.environment() | {"COOLIFY_RESOURCE_UUID": CONTAINER_ID}
     del environment["BOTPOOL_CONTAINER_ID"]
     async with Agent.from_environment(environment) as agent:
@@ -150,7 +152,7 @@ async def test_coolifys_own_variable_names_the_container(plane: ControlPlane) ->
 
 
 @pytest.mark.parametrize("bot_data", [None, "", "{", "[]", "{}"])
-async def test_the_correlation_id_is_on_every_call_once_known(
+async def test_calls_carry_the_correlation_id_once_known(
     plane: ControlPlane, make_agent: MakeAgent, until: Until, bot_data: str | None
 ) -> None:
     environment = plane.environment()
@@ -167,7 +169,7 @@ async def test_the_correlation_id_is_on_every_call_once_known(
     assert {call.headers["X-Correlation-ID"] for call in others} == {"corr-1"}
 
 
-async def test_no_error_or_log_shows_the_token(
+async def test_token_appears_in_no_error_or_log(
     plane: ControlPlane, make_agent: MakeAgent, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")

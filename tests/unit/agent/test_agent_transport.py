@@ -55,12 +55,12 @@ OK = b"HTTP/1.1 200 OK\r\n"
     ],
     ids=["length", "until closed", "chunked", "interim answer", "HTTP/1.0 without a reason"],
 )
-async def test_reads_every_way_to_frame_an_answer(pieces: list[bytes]) -> None:
+async def test_response_framings_are_read(pieces: list[bytes]) -> None:
     async with server(*pieces) as transport:
         assert await transport.call("GET", "/") == {"a": 1}
 
 
-async def test_does_not_wait_for_a_server_that_keeps_the_connection() -> None:
+async def test_response_is_complete_although_the_server_keeps_the_connection() -> None:
     async with server(OK + b"Content-Length: 2\r\n\r\n{}", then_wait=True) as transport:
         assert await transport.call("GET", "/") == {}
 
@@ -85,7 +85,7 @@ async def test_does_not_wait_for_a_server_that_keeps_the_connection() -> None:
         "huge head", "not HTTP", "no status", "no content",
     ],
 )  # fmt: skip
-async def test_a_broken_answer_is_an_outage_not_a_crash(answer: bytes) -> None:
+async def test_malformed_response_counts_as_outage(answer: bytes) -> None:
     async with server(answer) as transport:
         with pytest.raises(Unavailable):
             await transport.call("GET", "/")
@@ -100,15 +100,15 @@ async def test_a_broken_answer_is_an_outage_not_a_crash(answer: bytes) -> None:
     ],
     ids=["until closed", "length", "chunked"],
 )
-async def test_a_body_that_would_fill_the_memory_is_cut_off(pieces: list[bytes]) -> None:
+async def test_oversized_body_is_refused(pieces: list[bytes]) -> None:
     async with server(*pieces, timeout_s=10) as transport:
         with pytest.raises(Unavailable, match="larger than"):
             await transport.call("GET", "/")
 
 
-async def test_a_silent_server_is_given_up_in_time() -> None:
+async def test_silent_server_times_out() -> None:
     async with asyncio.timeout(30), server(then_wait=True) as transport:
-        with pytest.raises(Unavailable, match=r"nothing came within 0\.3 s"):
+        with pytest.raises(Unavailable, match=r"no answer within 0\.3 s"):
             await transport.call("GET", "/")
 
 
@@ -116,7 +116,7 @@ async def test_a_silent_server_is_given_up_in_time() -> None:
     ("value", "wait_s"),
     [("3", 3), ("99999", 120), ("-1", 0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0)],
 )
-async def test_retry_after_is_read_and_bounded(value: str, wait_s: float) -> None:
+async def test_retry_after_is_parsed_and_limited(value: str, wait_s: float) -> None:
     head = f"HTTP/1.1 429 Too Many\r\nRetry-After: {value}\r\n\r\n".encode()
     async with server(head) as transport:
         with pytest.raises(Unavailable) as caught:
@@ -127,13 +127,13 @@ async def test_retry_after_is_read_and_bounded(value: str, wait_s: float) -> Non
 @pytest.mark.parametrize(
     ("status", "text"), [(401, "BOTPOOL_TOKEN"), (403, "BOTPOOL_TOKEN"), (409, "no reason")]
 )
-async def test_a_refusal_without_words_is_explained(status: int, text: str) -> None:
+async def test_refusal_without_detail_is_explained(status: int, text: str) -> None:
     async with server(f"HTTP/1.1 {status} No\r\n\r\n".encode()) as transport:
         with pytest.raises(Refused, match=text):
             await transport.call("GET", "/")
 
 
-async def test_the_request_is_what_the_contract_says() -> None:
+async def test_request_follows_the_contract() -> None:
     heard: list[bytes] = []
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -166,7 +166,7 @@ async def test_the_request_is_what_the_contract_says() -> None:
     assert b"other" not in heard[1]
 
 
-async def test_speaks_https_and_trusts_only_what_the_system_trusts(
+async def test_https_trusts_only_system_certificates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plane = ControlPlane(tls=True)

@@ -38,14 +38,14 @@ async def run(plane: ControlPlane, **bot_data: Any) -> tuple[int, list[str]]:
     return await finish(await start(plane))
 
 
-async def test_goes_through_a_whole_meeting(plane: ControlPlane) -> None:
+async def test_demo_bot_completes_a_meeting(plane: ControlPlane) -> None:
     code, output = await run(plane)
     assert code == 0
     assert plane.statuses == ["JOINING_CALL", "IN_CALL", "CALL_ENDED", "DONE"]
     assert output == ["joining https://zoom.us/j/1?pwd=x as Nota", "in call", "leaving", "done"]
 
 
-async def test_stays_until_it_is_asked_to_leave(plane: ControlPlane, until: Until) -> None:
+async def test_demo_bot_stays_until_asked_to_leave(plane: ControlPlane, until: Until) -> None:
     plane.bot_data = {"joinSeconds": 0, "staySeconds": 600}
     process = await start(plane)
     await until(lambda: plane.statuses == ["JOINING_CALL", "IN_CALL"])
@@ -56,7 +56,7 @@ async def test_stays_until_it_is_asked_to_leave(plane: ControlPlane, until: Unti
     assert output[-2:] == ["leaving", "done"]
 
 
-async def test_asked_to_leave_before_it_is_in_it_never_is(
+async def test_demo_bot_asked_to_leave_while_joining_never_reports_in_call(
     plane: ControlPlane, until: Until
 ) -> None:
     plane.bot_data = {"joinSeconds": 600}
@@ -67,7 +67,7 @@ async def test_asked_to_leave_before_it_is_in_it_never_is(
     assert plane.statuses == ["JOINING_CALL", "CALL_ENDED", "DONE"]
 
 
-async def test_released_it_exits_without_a_word(plane: ControlPlane, until: Until) -> None:
+async def test_released_demo_bot_exits_without_report(plane: ControlPlane, until: Until) -> None:
     plane.bot_data = {"joinSeconds": 0, "staySeconds": 600}
     process = await start(plane)
     await until(lambda: "IN_CALL" in plane.statuses)
@@ -78,24 +78,22 @@ async def test_released_it_exits_without_a_word(plane: ControlPlane, until: Unti
     assert output[-1] == "released, nothing to report"
 
 
-async def test_released_before_it_started_it_does_not_join(plane: ControlPlane) -> None:
+async def test_demo_bot_released_before_start_does_not_join(plane: ControlPlane) -> None:
     plane.released = True
     code, output = await run(plane)
     assert code == 0
     assert plane.statuses == []
-    assert output == ["The slot of bot 7 was released: this container must not run it."]
+    assert output == ["The slot of bot 7 was released; this container must not run the bot."]
 
 
-async def test_crash_dies_without_a_word_after_joining(plane: ControlPlane) -> None:
+async def test_crash_option_exits_without_report_after_joining(plane: ControlPlane) -> None:
     code, output = await run(plane, crash=True)
     assert code == 1
     assert plane.statuses == ["JOINING_CALL", "IN_CALL"]
     assert output[-1] == "in call"
 
 
-async def test_silent_hangs_without_heartbeats_until_it_is_killed(
-    plane: ControlPlane, until: Until
-) -> None:
+async def test_silent_option_hangs_without_heartbeats(plane: ControlPlane, until: Until) -> None:
     plane.bot_data = QUICK | {"silent": True}
     process = await start(plane)
     await until(lambda: plane.statuses == ["JOINING_CALL", "IN_CALL"])
@@ -105,7 +103,7 @@ async def test_silent_hangs_without_heartbeats_until_it_is_killed(
     assert (await finish(process))[0] == -signal.SIGTERM
 
 
-async def test_reject_reports_what_the_host_did(plane: ControlPlane) -> None:
+async def test_reject_option_reports_the_refusal(plane: ControlPlane) -> None:
     code, _ = await run(plane, reject=True)
     assert code == 0
     assert plane.statuses == ["JOINING_CALL", "FAILED"]
@@ -118,7 +116,7 @@ async def test_reject_reports_what_the_host_did(plane: ControlPlane) -> None:
      {"staySeconds": float("nan")}, {"joinSeconds": None}],
     ids=json.dumps,
 )  # fmt: skip
-async def test_wrong_bot_data_fails_with_the_key_in_the_reason(
+async def test_wrong_bot_data_fails_and_names_the_key(
     plane: ControlPlane, wrong: dict[str, Any]
 ) -> None:
     code, output = await run(plane, **wrong)
@@ -130,7 +128,7 @@ async def test_wrong_bot_data_fails_with_the_key_in_the_reason(
     assert output[0] == plane.failure_reason
 
 
-async def test_sigterm_ends_the_meeting_properly(plane: ControlPlane, until: Until) -> None:
+async def test_sigterm_ends_the_meeting_with_reports(plane: ControlPlane, until: Until) -> None:
     plane.bot_data = {"joinSeconds": 0, "staySeconds": 600}
     process = await start(plane)
     await until(lambda: "IN_CALL" in plane.statuses)
@@ -141,7 +139,7 @@ async def test_sigterm_ends_the_meeting_properly(plane: ControlPlane, until: Unt
 
 
 @pytest.mark.parametrize("joined", [True, False], ids=["in the meeting", "before it knew its bot"])
-async def test_sigterm_does_not_wait_for_a_control_plane_that_is_away(
+async def test_sigterm_does_not_wait_for_unreachable_control_plane(
     plane: ControlPlane, until: Until, joined: bool
 ) -> None:
     plane.bot_data = {"joinSeconds": 0, "staySeconds": 600}
@@ -160,21 +158,21 @@ async def test_sigterm_does_not_wait_for_a_control_plane_that_is_away(
     assert code == 0
 
 
-async def test_says_what_is_wrong_with_its_environment(plane: ControlPlane) -> None:
+async def test_demo_bot_names_the_wrong_environment_variable(plane: ControlPlane) -> None:
     plane.environment = dict  # type: ignore[method-assign]
     code, output = await finish(await start(plane))
     assert code == 1
     assert output == ["BOTPOOL_CONTAINER_ID: is not set, nor COOLIFY_RESOURCE_UUID."]
 
 
-async def test_the_folder_alone_is_enough(plane: ControlPlane, tmp_path: Path) -> None:
+async def test_agent_package_runs_without_the_rest(plane: ControlPlane, tmp_path: Path) -> None:
     shutil.copytree(AGENT, tmp_path / "agent", ignore=shutil.ignore_patterns("__pycache__"))
     plane.bot_data = QUICK
     code, output = await finish(await start(plane, "agent.demo", str(tmp_path)))
     assert (code, output[-1]) == (0, "done")
 
 
-async def test_imports_the_standard_library_only_and_little_of_it() -> None:
+async def test_agent_imports_only_a_little_of_the_standard_library() -> None:
     script = (
         "import sys, json, botpool.agent.demo;"
         "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"

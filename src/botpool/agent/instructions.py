@@ -1,4 +1,4 @@
-"""What the control plane wants of the bot: to leave the meeting, or to exit at once."""
+"""Instructions of the control plane to the bot: leave the meeting, or exit at once."""
 
 import asyncio
 import inspect
@@ -10,17 +10,17 @@ log = logging.getLogger(__name__)
 LeaveCallback = Callable[[], Awaitable[object] | object]
 
 
-class Orders:
-    """Two events that only ever turn on. To exit is also to leave, so a bot may watch one."""
+class Instructions:
+    """Two events that are set at most once. An exit also sets `leave_requested`."""
 
     def __init__(self) -> None:
         self.leave_requested = asyncio.Event()
         self.exit_requested = asyncio.Event()
         self._callbacks: list[LeaveCallback] = []
-        self._under_way: set[asyncio.Future[object]] = set()
+        self._running: set[asyncio.Future[object]] = set()
 
     def on_leave(self, callback: LeaveCallback) -> None:
-        """Call back once; at once if leaving was requested before."""
+        """Register a callback that runs once, immediately if a leave was already requested."""
         if self.leave_requested.is_set():
             self._run(callback)
         else:
@@ -38,22 +38,22 @@ class Orders:
 
     async def close(self) -> None:
         """Cancel the callbacks that still run."""
-        for future in self._under_way:
+        for future in self._running:
             future.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await asyncio.gather(*self._running, return_exceptions=True)
 
     def _run(self, callback: LeaveCallback) -> None:
         try:
             result = callback()
         except Exception:
-            log.exception("A callback for leaving failed.")
+            log.exception("An on_leave callback failed.")
             return
         if inspect.isawaitable(result):
             future = asyncio.ensure_future(result)
-            self._under_way.add(future)
+            self._running.add(future)
             future.add_done_callback(self._finished)
 
     def _finished(self, future: asyncio.Future[object]) -> None:
-        self._under_way.discard(future)
+        self._running.discard(future)
         if not future.cancelled() and (error := future.exception()):
-            log.error("A callback for leaving failed.", exc_info=error)
+            log.error("An on_leave callback failed.", exc_info=error)
