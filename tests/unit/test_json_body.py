@@ -9,7 +9,7 @@ from fastapi import Depends, FastAPI, Header, HTTPException, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.types import Message
 
-from botpool.api import refusals
+from botpool.api import validation_messages
 from botpool.api.json_body import (
     described_headers,
     read_json,
@@ -44,7 +44,7 @@ def app_with(*, declared: bool) -> FastAPI:
         return Response(json.dumps({"name": body.name, "mark": mark}), status_code=201)
 
     app = FastAPI()
-    refusals.install(app)
+    validation_messages.install(app)
     if declared:
 
         @app.post("/wanted", dependencies=[Depends(require_key)])
