@@ -25,7 +25,7 @@ FIGURES = Path(__file__).parents[2] / "artefacts" / "dashboards.txt"
 
 POOLS_S = 3.0
 HOUR_S = 15.0
-"""How often a page asks for what no change tells: see `live.js` and `overview.js`."""
+"""Seconds between requests of a page: see `live-updates.js` and `overview.js`."""
 
 
 @pytest.mark.long

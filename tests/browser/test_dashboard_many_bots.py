@@ -17,7 +17,7 @@ FIGURES = Path(__file__).parents[2] / "artefacts" / "many.txt"
 FILL = f"""
     SET LOCAL session_replication_role = replica;
     INSERT INTO bots (
-        platform, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
+        pool_name, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
         correlation_id, created_at, started_at, ended_at, failure_code)
     SELECT
         CASE WHEN n % 2 = 0 THEN 'zoom' ELSE 'google-meet' END,
