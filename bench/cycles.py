@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.closed_loop import per_second
 from bench.null_backend import NullBackend
-from botpool.domain.decisions import BotEnding
+from botpool.domain.bot_ending import BotEnding
 from botpool.domain.ids import PoolName
 from botpool.domain.observation import ContainerState, Observation
 from botpool.domain.policy import Policy

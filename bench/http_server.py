@@ -24,11 +24,12 @@ from botpool.api.app import HttpSettings, create_app
 from botpool.api.listener import bound_socket
 from botpool.api.server import HttpServer
 from botpool.domain.policy import Policy
+from botpool.domain.records import AdmissionRequest
 from botpool.domain.tokens import new_api_key
-from botpool.engine.admission.bot_requests import AdmissionRequest, columns
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.batching import Batcher
-from botpool.store.database import Database, Rows
+from botpool.store.database import Database
+from botpool.store.queue import ClaimedSlot, admit_to_idle_slots
 
 SECRET = b"bench"
 _PLATFORMS = ("google-meet",)
@@ -70,17 +71,17 @@ def _with_bare_endpoints(replica: Replica, database: Database) -> FastAPI:
     async def noop(body: body_model) -> JSONResponse:  # type: ignore[valid-type]
         return JSONResponse(_NOOP, status_code=201)
 
-    async def claim(wishes: Sequence[AdmissionRequest]) -> Rows:
-        rows = await database.fetch("admit_to_idle_slots", columns(wishes, idempotency_days=1))
-        assert len(rows) == len(wishes), "every request needs an idle slot"
-        return rows
+    async def claim(requests: Sequence[AdmissionRequest]) -> list[ClaimedSlot]:
+        claimed = await database.query(admit_to_idle_slots(requests, idempotency_days=1))
+        assert len(claimed) == len(requests), "every request needs an idle slot"
+        return claimed
 
-    claiming = Batcher("least", claim, at_once=64, lanes=2, is_idle=database.is_idle)
+    claims = Batcher("least", claim, max_batch=64, max_in_flight=2, is_idle=database.is_idle)
 
     @app.post("/least", status_code=201)
     async def least(body: body_model) -> JSONResponse:  # type: ignore[valid-type]
-        row = await claiming.ask(AdmissionRequest(request=BOT_REQUEST, key=None))
-        return JSONResponse({"id": row["bot_id"]}, status_code=201)
+        claimed = await claims.submit(AdmissionRequest(bot=BOT_REQUEST, key=None))
+        return JSONResponse({"id": claimed.bot_id}, status_code=201)
 
     # First in the list, like the product's own: FastAPI searches its routes in order.
     for _ in range(2):

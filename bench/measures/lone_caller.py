@@ -10,8 +10,8 @@ import uvloop
 from bench.cycles import BOT_REQUEST, Cycles
 from bench.figures import Figure
 from bench.postgres import Bench, fill_pool
-from botpool.domain.records import AdmittedBot
-from botpool.engine.admission.bot_requests import AdmissionRequest, to_new_bot
+from botpool.domain.records import AdmissionRequest, AdmittedBot
+from botpool.engine.admission.bot_requests import new_bot
 
 
 def measure(bench: Bench) -> list[Figure]:
@@ -25,10 +25,10 @@ async def _measure(bench: Bench) -> Figure:
         admission = cycles.replica.admission
 
         async def unbatched() -> None:
-            wish = AdmissionRequest(request=BOT_REQUEST, key=None)
-            (row,) = await admission._claim([wish])
-            assert row is not None
-            AdmittedBot(bot=to_new_bot(wish, row))
+            request = AdmissionRequest(bot=BOT_REQUEST, key=None)
+            (claimed,) = await admission._claim([request])
+            assert claimed is not None
+            AdmittedBot(bot=new_bot(request, claimed))
             # An admission logs in a turn of the event loop before its caller continues.
             await asyncio.sleep(0)
 

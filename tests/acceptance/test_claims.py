@@ -20,7 +20,7 @@ import pytest
 import structlog
 import uvloop
 
-from botpool.domain.decisions import BotEnding
+from botpool.domain.bot_ending import BotEnding
 from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import BotStatus

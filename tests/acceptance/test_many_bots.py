@@ -233,6 +233,6 @@ def assert_seen_running_before_busy(installed: Installation, count: int) -> None
     )
     assert sum(row[2] for row in reasons) == count
     assert {row[:2] for row in reasons} <= {
-        ("deploying", "seen running"),
+        ("deploying", "observed running"),
         ("deploying", "its agent called"),
     }

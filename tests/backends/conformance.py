@@ -10,7 +10,7 @@ import pytest
 from botpool.backends.protocol import Backend, ContainerSpec
 from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
-from botpool.domain.observation import DOWN, ContainerState
+from botpool.domain.observation import ENDED_STATES, ContainerState
 from tests.backends.harness import (
     SPEC,
     TIMEOUT_S,
@@ -61,7 +61,7 @@ class EnsureConformance:
         backend = await harness.open_backend()
         first = await ensure(backend)
         assert await ensure(backend) == first
-        assert (await observe(backend, first)).state in DOWN - {ContainerState.GONE}
+        assert (await observe(backend, first)).state in ENDED_STATES - {ContainerState.GONE}
 
     async def test_ensure_finds_container_of_previous_replica(self, harness: Harness) -> None:
         created = await ensure(await harness.open_backend())
@@ -83,7 +83,7 @@ class EnsureConformance:
         container_id = await start_and_wait(harness, await harness.open_backend(), FIRST)
         backend = await harness.open_backend()
         assert await ensure_stopped(harness, backend) == container_id
-        assert (await observe(backend, container_id)).state in DOWN
+        assert (await observe(backend, container_id)).state in ENDED_STATES
 
     async def test_list_shows_each_container_with_its_name(self, harness: Harness) -> None:
         backend = await harness.open_backend()
@@ -195,7 +195,7 @@ class StopConformance:
         await stop(backend, container_id, FIRST)
         await wait_until_down(backend, container_id)
         await stop(backend, container_id, FIRST)
-        assert (await observe(backend, container_id)).state in DOWN
+        assert (await observe(backend, container_id)).state in ENDED_STATES
 
     async def test_stop_without_assignment(self, harness: Harness) -> None:
         backend = await harness.open_backend()
@@ -222,7 +222,7 @@ class StopConformance:
         await stop(backend, container_id, FIRST)
         with pytest.raises(StartSuperseded):
             await replica.start(start_request(harness, container_id, FIRST), timeout_s=TIMEOUT_S)
-        assert (await observe(backend, container_id)).state in DOWN
+        assert (await observe(backend, container_id)).state in ENDED_STATES
         await start_and_wait(harness, backend, SECOND)
         assert not harness.runs(FIRST)
 
@@ -285,7 +285,7 @@ class DeletionConformance:
         container_id = await ensure(backend)
         both = await backend.observe([container_id, ContainerId(unknown)], timeout_s=TIMEOUT_S)
         assert both[ContainerId(unknown)].state is ContainerState.GONE
-        assert both[container_id].state in DOWN - {ContainerState.GONE}
+        assert both[container_id].state in ENDED_STATES - {ContainerState.GONE}
         with pytest.raises(ContainerGone):
             await stop(backend, ContainerId(unknown), FIRST)
 

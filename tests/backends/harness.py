@@ -9,7 +9,7 @@ from typing import Protocol
 
 from botpool.backends.protocol import Backend, ContainerSpec, StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
-from botpool.domain.observation import DOWN, ContainerState, Observation
+from botpool.domain.observation import ENDED_STATES, ContainerState, Observation
 
 TIMEOUT_S = 30.0
 SPEC = ContainerSpec(name="pool-teams-001", pool_name="teams", image="bot:1")
@@ -99,7 +99,7 @@ async def wait_for_state(
 
 
 async def wait_until_down(backend: Backend, container_id: ContainerId) -> Observation:
-    return await wait_for_state(backend, container_id, *DOWN)
+    return await wait_for_state(backend, container_id, *ENDED_STATES)
 
 
 async def start_and_wait(

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from botpool.domain.decisions import may_claim
 from botpool.domain.errors import IdempotencyConflict, NoFreeSlot, PoolDrained, UnknownPool
 from botpool.domain.ids import PoolName
 from botpool.domain.states import WITH_BOT, BotStatus, SlotStatus
@@ -206,7 +205,7 @@ async def test_the_claim_takes_what_may_be_claimed(
         holds,
     )
     claimed = (await replica.admission.admit(wish())).bot.status is BotStatus.DEPLOYING
-    assert claimed == may_claim(status, cordoned=cordoned)
+    assert claimed == (status is SlotStatus.IDLE and not cordoned)
     # The state was forced: put away what no history tells of.
     stage.rows("TRUNCATE bots, bot_pool_slots, bot_pool_queue, assignments, history CASCADE")
     assert bot

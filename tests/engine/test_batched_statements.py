@@ -7,18 +7,20 @@ import psycopg
 import pytest
 import structlog
 
-from botpool.domain.decisions import BotEnding
+from botpool.domain.bot_ending import BotEnding
 from botpool.domain.ids import AssignmentId, BotId
+from botpool.domain.records import AdmissionRequest
 from botpool.domain.states import BotStatus
-from botpool.engine.admission.bot_requests import AdmissionRequest, columns
-from botpool.engine.admission.matcher import lock
 from botpool.engine.observability import event_log
 from botpool.engine.replica import Replica
 from botpool.store.database import Call, Database
+from botpool.store.pools import lock_pool
+from botpool.store.queue import enqueue_bots, settle_new_bots
 from botpool.store.rows import to_leased_slot
+from botpool.store.statement import Pipeline
 from tests.support.replicas import MEET, Stage, key, pool, wish
 
-WISH = AdmissionRequest(request=wish(), key=None)
+REQUEST = AdmissionRequest(bot=wish(), key=None)
 CANCELLED = BotEnding(status=BotStatus.CANCELLED, reason="test")
 
 
@@ -258,12 +260,12 @@ async def test_only_a_full_pool_queues_without_a_match(
     await idle(stage, replica, 1)
     for _ in range(busy):
         await stage.run_bot(replica)
-    _, entered, _ = await replica.database.atomically(
-        lock(MEET),
-        ("enqueue_bots", columns([WISH], idempotency_days=1) | {"match_follows": False}),
-        ("settle_new_bots", {}),
-    )
-    assert len(entered) == len(stage.rows("SELECT bot_id FROM bot_pool_queue")) == queued
+    pipeline = Pipeline()
+    pipeline.add(lock_pool(MEET))
+    enqueued = pipeline.add(enqueue_bots([REQUEST], idempotency_days=1, match_follows=False))
+    pipeline.add(settle_new_bots())
+    await replica.database.commit(pipeline)
+    assert len(enqueued.rows) == len(stage.rows("SELECT bot_id FROM bot_pool_queue")) == queued
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ async def test_every_transition_of_a_slots_life(stage: Stage, log: Log) -> None:
     assert [tuple(line[key] for key in told) for line in lines] == [
         (None, "idle", None, None, None, "the pool grew"),
         ("idle", "deploying", bot.id, "c-1", None, "assigned"),
-        ("deploying", "busy", bot.id, "c-1", container, "seen running"),
+        ("deploying", "busy", bot.id, "c-1", container, "observed running"),
         ("busy", "releasing", bot.id, "c-1", container, "reported by the agent"),
         ("releasing", "idle", bot.id, "c-1", container, "the stop was confirmed"),
         ("idle", "deleting", None, "c-2", container, "deleted by a test"),

@@ -17,7 +17,7 @@ async def test_heartbeats_need_no_new_entry_in_an_index(stage: Stage) -> None:
     heartbeats = Heartbeats(replica.database)
     agents = [(slot["assignment_id"], slot["assigned_bot_id"]) for slot in stage.slots()]
     for _ in range(BEATS):
-        await asyncio.gather(*(heartbeats.beat(*agent) for agent in agents))
+        await asyncio.gather(*(heartbeats.record(*agent) for agent in agents))
     await replica.database.close()  # its sessions tell what they have counted
     with psycopg.connect(stage.url, autocommit=True) as connection:
         for _ in range(100):

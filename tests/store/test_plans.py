@@ -10,8 +10,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from botpool.engine.admission.bot_requests import AdmissionRequest, columns
+from botpool.domain.ids import AssignmentId, BotId, PoolName, SlotId
+from botpool.domain.records import AdmissionRequest
+from botpool.domain.states import BotStatus
+from botpool.store import assignments, bots, heartbeats, history, pools, queue
 from botpool.store.migrations import migrate
+from botpool.store.statement import Statement
 from botpool.store.statements import sent_text
 from tests.store.explained import executed_as_planned, explained, plan, read_whole, rows_read
 from tests.support.postgres import TestPostgres
@@ -66,7 +70,7 @@ def filling(*, slots: int, queued: int) -> str:
     """
 
 
-ZOOM = "zoom"
+ZOOM = PoolName("zoom")
 AT_ONCE = f"""
     INSERT INTO pools (pool_name, backend, image, max_size, heartbeats)
     VALUES ('{ZOOM}', 'process', 'demo', {3 * TOGETHER}, 'required');
@@ -119,9 +123,8 @@ def each(value: Any) -> list[Any]:
     return [value] * TOGETHER
 
 
-def wishes(pool_name: Any) -> dict[str, Any]:
-    several = [AdmissionRequest(request=wish(pool_name), key=None)] * TOGETHER
-    return columns(several, idempotency_days=7)
+def requests(pool_name: Any) -> list[AdmissionRequest]:
+    return [AdmissionRequest(bot=wish(pool_name), key=None)] * TOGETHER
 
 
 FREED = {
@@ -145,7 +148,8 @@ ENDED = {
     "hold_leases": each(False),
     "silent_since": each(None),
 }
-ONE = {"assignment_id": BUSY // 2, "version": 1}
+ASSIGNMENT = AssignmentId(BUSY // 2)
+ONE = {"assignment_id": ASSIGNMENT, "version": 1}
 RUNNING = {"max_duration_s": 60, "image_fresh_s": 60, "by_agent": True, "reason": "test"}
 UNDEPLOYED = {
     "bot_ids": ids(BUSY - TOGETHER + 1),
@@ -154,45 +158,57 @@ UNDEPLOYED = {
 }
 NEWCOMERS = str(set(ids(BUSY + QUEUED - TOGETHER + 1)))
 LEASED = {"owner": "test", "lease_s": 20, "limit": TOGETHER, "backends": ["process"]}
-BEATS = {"assignment_ids": ids(BUSY - TOGETHER + 1), "bot_ids": ids(BUSY - TOGETHER + 1)}
+LAST: Any = ids(BUSY - TOGETHER + 1)
 
 
-HOT: list[tuple[str, dict[str, Any], int]] = [
-    ("admit_to_idle_slots", wishes(MEET), 10 * TOGETHER),
+def call(statement: Statement[Any]) -> tuple[str, Mapping[str, Any]]:
+    return statement.name, statement.parameters
+
+
+HOT: list[tuple[str, Mapping[str, Any], int]] = [
+    (*call(queue.admit_to_idle_slots(requests(MEET), idempotency_days=7)), 10 * TOGETHER),
     ("end_bots", ENDED, 10 * TOGETHER),
     ("free_slots", FREED, 10 * TOGETHER),
-    ("record_heartbeats", BEATS, 10 * TOGETHER),
+    (*call(heartbeats.record_heartbeats(assignment_ids=LAST, bot_ids=LAST)), 10 * TOGETHER),
     ("lease_slots", LEASED, 10 * TOGETHER),
     # Everything that is due waits for the replicas of another backend.
     ("lease_slots", LEASED | {"backends": ["elsewhere"]}, 10),
     # Nobody waits in that pool, and nothing of it has to go: looked at, not counted.
-    ("shrink_pool", {"pool_name": MEET}, 10),
-    ("match_queue", {"pool_name": MEET}, 10),
-    ("grow_pool", {"pool_name": MEET}, 10),
+    (*call(pools.shrink_pool(MEET)), 10),
+    (*call(queue.match_queue(MEET)), 10),
+    (*call(pools.grow_pool(MEET)), 10),
     # Their rows may be looked through once for each of them.
-    ("match_queue", {"pool_name": ZOOM}, 2 * TOGETHER * TOGETHER),
-    ("grow_pool", {"pool_name": ZOOM}, 10 * TOGETHER),
-    ("expire_queue", {"limit": 100}, 10 * TOGETHER),
+    (*call(queue.match_queue(ZOOM)), 2 * TOGETHER * TOGETHER),
+    (*call(pools.grow_pool(ZOOM)), 10 * TOGETHER),
+    (*call(queue.expire_queue(limit=100)), 10 * TOGETHER),
     ("mark_running", ONE | RUNNING, 30),
     ("record_start", ONE | {"slot_id": BUSY // 2, "deployment_id": "d", "timeout_s": 60}, 30),
     (
-        "report_status",
-        {"assignment_id": BUSY // 8, "status": "LEAVING", "sources": ["IN_CALL"]},
+        *call(
+            bots.report_status(
+                assignment_id=AssignmentId(BUSY // 8),
+                status=BotStatus.LEAVING,
+                sources=[BotStatus.IN_CALL],
+            )
+        ),
         30,
     ),
-    ("get_agent_assignment", ONE, 30),
-    ("get_bot", {"bot_id": BUSY // 2}, 30),
+    (*call(assignments.get_agent_assignment(ASSIGNMENT)), 30),
+    (*call(bots.get_bot(BotId(BUSY // 2))), 30),
     ("find_slot_of_bot", {"bot_id": BUSY // 2}, 30),
-    ("enqueue_bots", wishes(TEAMS) | {"match_follows": True}, 10 * TOGETHER),
-    ("record_agent_events", ONE | {"kinds": ["joined"], "data": ["{}"]}, 30),
-    ("find_queue_work", {}, 100),
+    (
+        *call(queue.enqueue_bots(requests(TEAMS), idempotency_days=7, match_follows=True)),
+        10 * TOGETHER,
+    ),
+    (*call(history.record_agent_events(ASSIGNMENT, kinds=["joined"], data=["{}"])), 30),
+    (*call(queue.find_queue_work()), 100),
     ("requeue_bots", UNDEPLOYED | {"max_attempts": 3}, 20 * TOGETHER),
     ("fail_bots_without_attempts", UNDEPLOYED, 20 * TOGETHER),
-    ("measure_occupancy", {"pool_name": TEAMS}, 2 * BUSY),
+    (*call(pools.measure_occupancy(TEAMS)), 2 * BUSY),
     ("prune_history", {"limit": TOGETHER, "days": 0}, 10 * TOGETHER),
     # All are young: the first that is not too old is found by halving.
     ("prune_bots", {"limit": TOGETHER, "days": 1}, 10),
-    ("list_slot_history", {"slot_id": BUSY // 2, "limit": TOGETHER}, 10 * TOGETHER),
+    (*call(history.list_slot_history(SlotId(BUSY // 2), limit=TOGETHER)), 10 * TOGETHER),
 ]
 """Statements of the hot path, what they are asked for, and how many rows they may read."""
 
@@ -234,7 +250,7 @@ def test_plans_made_while_there_was_little_are_good_when_there_is_much(
             connection.execute("VACUUM ANALYZE")
         connection.execute(sent_text("prepare_session"))
         # Positions are counted up to a thousand.
-        hot = [*HOT, ("settle_new_bots", {}, 1_000 + 10 * TOGETHER)]
+        hot = [*HOT, (*call(queue.settle_new_bots()), 1_000 + 10 * TOGETHER)]
         for name, parameters in {name: parameters for name, parameters, _ in hot}.items():
             plan(connection, name, parameters)
         connection.execute(EMPTY)
@@ -242,7 +258,7 @@ def test_plans_made_while_there_was_little_are_good_when_there_is_much(
         read = {}
         for name, parameters, rows in hot:
             connection.execute("BEGIN")
-            connection.execute("SELECT set_config('botpool.newcomers', %s, true)", [NEWCOMERS])
+            connection.execute("SELECT set_config('botpool.new_bot_ids', %s, true)", [NEWCOMERS])
             executed = executed_as_planned(connection, name, parameters)
             connection.execute("ROLLBACK")
             if rows_read(executed) > rows:
@@ -261,7 +277,7 @@ def test_strays_are_told_from_slots_by_reading_those_once(connection: psycopg.Co
 def test_a_newcomer_behind_many_is_not_counted_in(connection: psycopg.Connection) -> None:
     """Positions are counted up to a thousand, once for all who come together."""
     connection.execute("BEGIN")
-    connection.execute(f"SELECT set_config('botpool.newcomers', '{{{BUSY + QUEUED}}}', true)")
-    plan = explained(connection, "settle_new_bots", {}, in_transaction=True)
+    connection.execute(f"SELECT set_config('botpool.new_bot_ids', '{{{BUSY + QUEUED}}}', true)")
+    plan = explained(connection, *call(queue.settle_new_bots()), in_transaction=True)
     connection.execute("ROLLBACK")
     assert rows_read(plan) <= 1_100

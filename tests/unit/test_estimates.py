@@ -10,6 +10,7 @@ from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import PoolName
 from botpool.engine.admission.estimates import Estimates
 from botpool.store.database import Database
+from botpool.store.statement import Statement
 
 TEAMS = PoolName("teams")
 
@@ -23,13 +24,13 @@ class Counted:
     answers: asyncio.Event = field(default_factory=asyncio.Event)
     broken: bool = False
 
-    async def fetch(self, name: str, parameters: Any) -> list[dict[str, int]]:
+    async def query(self, statement: Statement[Any]) -> list[Any]:
         self.looks += 1
         bots = self.looks * 1000 + 1000
         await self.answers.wait()
         if self.broken:
             raise DatabaseUnavailable("it is away")
-        return [{"priority": 100, "bots": bots}]
+        return [statement.record({"priority": 100, "bots": bots})]
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def estimates(counted: Counted) -> Estimates:
 
 async def position(estimates: Estimates) -> int:
     async with asyncio.timeout(5):
-        return await estimates.far_position(TEAMS, 100)
+        return await estimates.position_behind_counted(TEAMS, 100)
 
 
 async def settle() -> None:

@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from botpool import logs
-from botpool.domain.decisions import BotEnding
+from botpool.domain.bot_ending import BotEnding
 from botpool.domain.ids import BotId, ContainerId, SlotId
 from botpool.domain.records import SlotChange
 from botpool.domain.states import BotStatus, SlotStatus

@@ -31,7 +31,7 @@ class DeploymentState(StrEnum):
 
 ACTIVE_DEPLOYMENT = frozenset({DeploymentState.QUEUED, DeploymentState.IN_PROGRESS})
 FAILED_DEPLOYMENT = frozenset({DeploymentState.FAILED, DeploymentState.CANCELLED})
-DOWN = frozenset({ContainerState.EXITED, ContainerState.STOPPED, ContainerState.GONE})
+ENDED_STATES = frozenset({ContainerState.EXITED, ContainerState.STOPPED, ContainerState.GONE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ Reasons that depend on values are functions.
 from botpool.domain.states import SlotPhase
 
 # Admission and matching.
+ACCEPTED = "accepted"
 IDLE_SLOT = "an idle slot was free"
 NO_FREE_SLOT = "no slot was free"
 SLOT_BECAME_FREE = "a slot became free"
@@ -37,6 +38,11 @@ REPORTED_BY_AGENT = "reported by the agent"
 STOPPED_BY_USER = "stopped by its user"
 STOP_CONFIRMED = "the stop was confirmed"
 BOT_ALREADY_ENDED = "its bot had ended already"
+AGENT_REPORTED_FAILURE = "The agent reported a failure."
+EXITED_AFTER_CALL = "the container exited after the call"
+LEFT_WHEN_ASKED = "left when asked"
+STOPPED_AFTER_CALL = "stopped after the call had ended"
+DID_NOT_LEAVE = "stopped: it did not leave in time"
 
 # Recovery, reset and deletion of slots.
 RESET = "reset"
@@ -48,6 +54,16 @@ IDLE_BUT_RUNNING = "its container runs although the slot is idle"
 def waited_too_long(phase: SlotPhase, limit_s: float) -> str:
     """Return the reason for giving up a deployment that waited at the image gate."""
     return f"{phase.replace('_', ' ')} for more than {limit_s:g} s"
+
+
+def container_exited(detail: str) -> str:
+    """Return the failure reason of a bot whose container exited before the call ended."""
+    return f"The container exited unexpectedly: {detail}."
+
+
+def max_duration_exceeded(max_duration_s: float) -> str:
+    """Return the failure reason of a bot that ran longer than `bots.max_duration_s`."""
+    return f"The bot ran longer than the maximum of {max_duration_s:g} s."
 
 
 def unexpected_error(error: Exception) -> str:

@@ -11,7 +11,7 @@ from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotRequest:
-    """A validated wish for a bot."""
+    """A validated request for a bot."""
 
     pool_name: PoolName
     meeting_url: str = field(repr=False)
@@ -24,11 +24,28 @@ class BotRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotencyKey:
-    """A caller's mark for a request that it may send again."""
+    """The key by which an API key's repeated request finds the bot of the first one."""
 
     api_key_id: int
     key: str
     body_hash: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionRequest:
+    """A request for a bot, with the idempotency key that it carries."""
+
+    bot: BotRequest
+    key: IdempotencyKey | None
+
+    @property
+    def can_batch(self) -> bool:
+        """Whether the request may be queued in one transaction with others.
+
+        A request with an idempotency key may wait for the same key in another transaction. A
+        request that does not queue rolls its transaction back if no slot is free.
+        """
+        return self.key is None and self.bot.queue_timeout_ms > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

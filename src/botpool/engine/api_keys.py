@@ -1,4 +1,4 @@
-"""API keys: made once, shown once, kept as hashes."""
+"""API keys: shown once at their creation and stored as hashes."""
 
 from collections.abc import Callable
 
@@ -6,68 +6,73 @@ from botpool.domain.errors import NotFound
 from botpool.domain.records import ApiKey
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
 from botpool.engine.runtime.clock import loop_time
+from botpool.store.api_keys import (
+    find_api_key,
+    find_api_key_by_id,
+    insert_api_key,
+    list_api_keys,
+    revoke_api_key,
+)
 from botpool.store.database import Database
 
 SCOPES = ("user", "operator", "admin")
-"""Each includes those before it."""
+"""Each scope includes the scopes before it."""
 
-_TRUSTED_S = 10.0
-_REMEMBERED = 1000
+_CACHE_S = 10.0
+_CACHE_SIZE = 1000
 
 
 class ApiKeys:
-    """Finds keys, remembering good ones for ten seconds: a revoked key dies within that time."""
+    """Creates, finds and revokes API keys.
+
+    Valid keys are cached for ten seconds, so a revoked key stops working within that time.
+    """
 
     def __init__(self, database: Database, *, monotonic: Callable[[], float] = loop_time) -> None:
         self._database = database
         self._monotonic = monotonic
-        self._known: dict[bytes, tuple[float, ApiKey]] = {}
+        self._cache: dict[bytes, tuple[float, ApiKey]] = {}
 
     async def create(self, name: str, scope: str) -> tuple[ApiKey, str]:
-        """A new key, and its text, which is never to be had again."""
+        """Create a key and return its record and its text, which is not stored."""
         text = new_api_key()
         key = await self.adopt(text, name, scope)
         assert key is not None, "256 random bits do not collide"
         return key, text
 
     async def adopt(self, text: str, name: str, scope: str) -> ApiKey | None:
-        """Take a given text as a key; None when it is one already."""
-        row = await self._database.fetch_one(
-            "insert_api_key",
-            {
-                "name": name,
-                "scope": scope,
-                "prefix": shown_prefix(text),
-                "key_hash": hash_api_key(text),
-            },
+        """Store a given text as a key; None if the key exists."""
+        return await self._database.query_one(
+            insert_api_key(
+                name=name, scope=scope, prefix=shown_prefix(text), key_hash=hash_api_key(text)
+            )
         )
-        return ApiKey(**row) if row else None
 
     async def find(self, text: str) -> ApiKey | None:
+        """Find a key by its text; None if the key is unknown or revoked."""
         key_hash = hash_api_key(text)
-        if (known := self._known.get(key_hash)) and self._monotonic() - known[0] < _TRUSTED_S:
-            return known[1]
-        row = await self._database.fetch_one("find_api_key", {"key_hash": key_hash})
-        if row is None:
-            self._known.pop(key_hash, None)
+        if (cached := self._cache.get(key_hash)) and self._monotonic() - cached[0] < _CACHE_S:
+            return cached[1]
+        key = await self._database.query_one(find_api_key(key_hash))
+        if key is None:
+            self._cache.pop(key_hash, None)
             return None
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        key = ApiKey(**row)
-        self._known[key_hash] = (self._monotonic(), key)
+        if len(self._cache) >= _CACHE_SIZE:
+            self._cache.clear()
+        self._cache[key_hash] = (self._monotonic(), key)
         return key
 
     async def find_by_id(self, key_id: int) -> ApiKey | None:
-        """The key behind a session. Not remembered: sessions are few."""
-        row = await self._database.fetch_one("find_api_key_by_id", {"key_id": key_id})
-        return ApiKey(**row) if row else None
+        """Find the key of a session. Not cached, because sessions are few."""
+        return await self._database.query_one(find_api_key_by_id(key_id))
 
     async def list_all(self) -> list[ApiKey]:
-        return [ApiKey(**row) for row in await self._database.fetch("list_api_keys", {})]
+        return await self._database.query(list_api_keys())
 
     async def revoke(self, key_id: int) -> ApiKey:
-        row = await self._database.fetch_one("revoke_api_key", {"key_id": key_id})
-        if row is None:
+        """Revoke a key and drop the cache of this replica."""
+        key = await self._database.query_one(revoke_api_key(key_id))
+        if key is None:
             raise NotFound("API key", key_id)
-        self._known.clear()
-        return ApiKey(**row)
+        self._cache.clear()
+        return key

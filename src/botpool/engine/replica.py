@@ -103,7 +103,12 @@ class Replica:
         )
         self.bot_stopper = BotStopper(transitions=self.transitions, admission=self.admission)
         self.shutdown = Shutdown(transitions=self.transitions, admission=self.admission)
-        self.agents = Agents(transitions=self.transitions, heartbeats=Heartbeats(database))
+        self.agents = Agents(
+            database=database,
+            transitions=self.transitions,
+            heartbeats=Heartbeats(database),
+            metrics=self.metrics,
+        )
         self.recovery = Recovery(transitions=self.transitions, backends=backends)
         self.pools = PoolCommands(
             transitions=self.transitions, matcher=self.matcher, backends=sorted(backends)

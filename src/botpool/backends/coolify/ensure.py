@@ -17,7 +17,7 @@ from botpool.backends.coolify.stop import cancel_deployments
 from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendUnavailable, StillRunning
 from botpool.domain.ids import ContainerId
-from botpool.domain.observation import DOWN, ContainerState
+from botpool.domain.observation import ENDED_STATES, ContainerState
 
 REQUESTS = 5
 """List, deployments, cancel, stop or update; or list, create, list, delete, deployments."""
@@ -61,7 +61,7 @@ def _oldest(applications: Sequence[Application], name: str) -> Application | Non
 async def _require_stopped(api: Api, application: Application) -> None:
     """Raise unless the application is stopped and has no open deployment; stop it if necessary."""
     was_starting = await cancel_deployments(api, application.uuid)
-    if not was_starting and application.state in DOWN:
+    if not was_starting and application.state in ENDED_STATES:
         return
     if not was_starting and application.state is ContainerState.UNKNOWN:
         raise BackendUnavailable(

@@ -23,7 +23,7 @@ from botpool.domain.errors import (
     StillRunning,
 )
 from botpool.domain.ids import DeploymentId
-from botpool.domain.observation import DOWN, ContainerState
+from botpool.domain.observation import ENDED_STATES, ContainerState
 
 REQUESTS = 6
 """Deployments, fence, environment (or deployments again), start, fence, the deployment itself."""
@@ -68,7 +68,7 @@ async def _require_stopped(
     state = (await api.application(container_id)).state
     if state is ContainerState.UNKNOWN:
         raise BackendUnavailable(f"cannot determine whether {container_id} still runs")
-    if state not in DOWN:
+    if state not in ENDED_STATES:
         raise StartSuperseded(container_id, f"assignment {found.assignment} still runs")
 
 

@@ -1,17 +1,21 @@
-"""Admitting bots: to idle slots if nobody waits, else to the queue and the matcher.
+"""Admission: put a new bot into an idle slot, or into the queue.
 
-Both are gathered by pool: whoever waits while a statement is under way goes in the next, in the
-order of arrival.
+`Admission.admit` follows one order: if bots wait in the pool, queue; else claim an idle slot; else
+queue and match, which grows the pool if it may. A new bot never overtakes the queue.
 
-What happens if the process dies: before the commit nothing was admitted and the caller got no
-answer; after it, the slot row says what is wanted and any replica carries on. If the request comes
-twice, the idempotency key finds the first bot, also while the first request is under way: the
-second waits at the key's unique index. Without a key, a second request is a second bot.
+Concurrent requests for one pool are batched: requests that arrive while a statement runs share the
+next one, in arrival order.
+
+If the process dies before the commit, no bot was admitted and the caller got no response. After the
+commit, the slot row holds the work and any replica continues it. A repeated request finds the bot
+of the first one by its idempotency key, also while the first request is in progress: the second
+waits at the unique index of the key. Without a key, a repeated request creates a second bot.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias, TypeVar
 
 from botpool.domain import reasons
 from botpool.domain.errors import (
@@ -24,27 +28,39 @@ from botpool.domain.errors import (
 )
 from botpool.domain.ids import BotId, PoolName
 from botpool.domain.policy import Policy
-from botpool.domain.records import AdmittedBot, Bot, BotRequest, IdempotencyKey
+from botpool.domain.records import AdmissionRequest, AdmittedBot, Bot, BotRequest, IdempotencyKey
 from botpool.domain.states import BotStatus
-from botpool.engine.admission.bot_requests import AdmissionRequest, columns, to_new_bot
+from botpool.engine.admission.bot_requests import new_bot
 from botpool.engine.admission.estimates import Estimates
-from botpool.engine.admission.matcher import Matcher, lock, match_calls
+from botpool.engine.admission.matcher import Matcher, add_match
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
-from botpool.engine.runtime.batching import Batcher
+from botpool.engine.runtime.batching import Batcher, Handler
 from botpool.engine.runtime.wakeups import Wakeups
-from botpool.store.database import Call, Database, Rows, Transaction
-from botpool.store.rows import to_bot, to_slot_change
+from botpool.store.bots import find_idempotent_bot, get_bot
+from botpool.store.database import Database, Transaction
+from botpool.store.pools import find_pool, lock_pool
+from botpool.store.queue import (
+    ClaimedSlot,
+    EnqueuedBot,
+    SettledBot,
+    admit_to_idle_slots,
+    enqueue_bots,
+    settle_new_bots,
+)
+from botpool.store.statement import Pipeline, Result
 
-_AT_ONCE = 64
-"""More would cost each more: the statement's joins are planned for a few."""
+_MAX_BATCH = 64
+"""Larger batches slow each request down: the joins of the statement are planned for few rows."""
 _RETRY_AFTER_S = 5
 
-_Row: TypeAlias = Mapping[str, Any]
-_Counter: TypeAlias = Batcher[AdmissionRequest, _Row | None]
+T = TypeVar("T")
+_Batchers: TypeAlias = dict[PoolName, Batcher[AdmissionRequest, T | None]]
 
 
 class Admission:
+    """Admits bots and answers repeated requests."""
+
     def __init__(
         self,
         database: Database,
@@ -60,157 +76,178 @@ class Admission:
         self._estimates = estimates
         self._policy = policy
         self._metrics = metrics
-        self._claiming: dict[PoolName, _Counter] = {}
-        self._enqueueing: dict[PoolName, _Counter] = {}
-        # Pools whose last match had no slot for a new bot. Only a guess: the statement that
-        # enqueues verifies it under the pool lock.
-        self._full: set[PoolName] = set()
+        self._claims: _Batchers[ClaimedSlot] = {}
+        self._queueings: _Batchers[SettledBot] = {}
+        # Pools whose last match found no slot for a new bot. A hint only: the statement that
+        # queues the next bot checks it under the pool's lock.
+        self._full_pools: set[PoolName] = set()
         self._closed = False
 
     def close(self) -> None:
-        """Admit nobody any more: everything is about to end."""
+        """Refuse further requests, because the installation shuts down."""
         self._closed = True
 
     async def admit(self, request: BotRequest, key: IdempotencyKey | None = None) -> AdmittedBot:
+        """Admit a bot, or return the bot that an earlier request with this key created."""
         try:
-            return await self._admit(AdmissionRequest(request=request, key=key))
+            return await self._admit(AdmissionRequest(bot=request, key=key))
         except (NoFreeSlot, PoolDrained, ShuttingDown):
             self._metrics.refused(request.pool_name)
             raise
 
-    async def _admit(self, wish: AdmissionRequest) -> AdmittedBot:
+    async def find(self, bot_id: BotId) -> AdmittedBot:
+        """Return a bot as it is now, with its position and estimate while it is queued."""
+        found = await self._database.query_one(get_bot(bot_id))
+        if found is None:
+            raise NotFound("bot", bot_id)
+        if found.bot.status is not BotStatus.QUEUED or found.position is None:
+            return AdmittedBot(bot=found.bot)
+        return await self._with_estimate(found.bot, found.position)
+
+    async def _admit(self, request: AdmissionRequest) -> AdmittedBot:
         if self._closed:
             raise ShuttingDown
-        pool_name, key = wish.request.pool_name, wish.key
-        claiming = self._counter(self._claiming, pool_name, self._claim, max_in_flight=2)
-        # One lane: the order of arrival is the order of the queue.
-        enqueueing = self._counter(self._enqueueing, pool_name, self._enqueue, max_in_flight=1)
-        # Who is about to be queued came before us, and is not overtaken.
-        if not enqueueing.is_busy and pool_name not in self._full:
-            row = await (claiming.submit(wish) if key is None else _alone(self._claim, wish))
-            if row is not None:
-                return AdmittedBot(bot=to_new_bot(wish, row))
+        pool_name, key = request.bot.pool_name, request.key
+        claims = self._batcher(self._claims, pool_name, self._claim, max_in_flight=2)
+        # One batch at a time, so that the queue follows the order of arrival.
+        queueings = self._batcher(self._queueings, pool_name, self._enqueue, max_in_flight=1)
+        # A bot that is being queued arrived earlier and must not be overtaken.
+        if not queueings.is_busy and pool_name not in self._full_pools:
+            claimed = await _submit(claims, self._claim, request, batch=key is None)
+            if claimed is not None:
+                return AdmittedBot(bot=new_bot(request, claimed))
         if key is not None and (earlier := await self._replay(key)) is not None:
             return earlier
-        row = await (enqueueing.submit(wish) if wish.can_batch else _alone(self._enqueue, wish))
-        if row is not None:
-            return await self._enqueued(wish, row)
-        # The key was taken between the two looks. A new statement sees who has it.
+        settled = await _submit(queueings, self._enqueue, request, batch=request.can_batch)
+        if settled is not None:
+            return await self._queued(request, settled)
+        # Another request took the key after `_replay` read it. A new statement finds its bot.
         assert key is not None
-        return await self._replay(key) or await self._admit(wish)
+        return await self._replay(key) or await self._admit(request)
 
-    def _counter(
+    def _batcher(
         self,
-        counters: dict[PoolName, _Counter],
+        batchers: _Batchers[T],
         pool_name: PoolName,
-        work: Callable[[Sequence[AdmissionRequest]], Any],
+        handler: "Handler[AdmissionRequest, T | None]",
         *,
         max_in_flight: int,
-    ) -> _Counter:
-        """The counter at which the bots of that pool are admitted together."""
-        if (counter := counters.get(pool_name)) is None:
-            counter = counters[pool_name] = Batcher(
+    ) -> Batcher[AdmissionRequest, T | None]:
+        """Return the batcher of a pool, created at its first request."""
+        if (batcher := batchers.get(pool_name)) is None:
+            batcher = batchers[pool_name] = Batcher(
                 f"admit {pool_name}",
-                work,
-                max_batch=_AT_ONCE,
+                handler,
+                max_batch=_MAX_BATCH,
                 max_in_flight=max_in_flight,
                 is_idle=self._database.is_idle,
             )
-        return counter
+        return batcher
 
-    async def _claim(self, wishes: Sequence[AdmissionRequest]) -> list[_Row | None]:
-        """Admit bots of one pool to its idle slots; None for whom there was none."""
-        rows = await self._database.fetch("admit_to_idle_slots", self._columns(wishes))
-        if rows:
+    async def _claim(self, requests: Sequence[AdmissionRequest]) -> list[ClaimedSlot | None]:
+        """Admit bots of one pool to its idle slots; None for a request that got none."""
+        claimed = await self._database.query(
+            admit_to_idle_slots(requests, idempotency_days=self._policy.idempotency_days)
+        )
+        if claimed:
             self._wakeups.slots_due()
-            warm = sum(row["container_id"] is not None for row in rows)
-            pool_name = wishes[0].request.pool_name
-            self._metrics.claimed(pool_name, warm=warm, cold=len(rows) - warm)
-            # Apart from the work, which is committed and would be done again if this failed; its
-            # turn still comes before that of those who wait for their answers.
-            asyncio.get_running_loop().call_soon(_tell_claimed, wishes, rows)
-        return _in_order(rows, len(wishes))
+            warm = sum(slot.container_id is not None for slot in claimed)
+            pool_name = requests[0].bot.pool_name
+            self._metrics.claimed(pool_name, warm=warm, cold=len(claimed) - warm)
+            # A later callback, because an exception here would make the batcher repeat the
+            # committed statement. The callback still runs before the callers get their results.
+            asyncio.get_running_loop().call_soon(_log_claims, claimed)
+        by_number = {slot.n: slot for slot in claimed}
+        return [by_number.get(n) for n in range(1, len(requests) + 1)]
 
-    async def _enqueue(self, wishes: Sequence[AdmissionRequest]) -> list[_Row | Exception | None]:
-        """Queue bots of one pool and serve its queue; None for whom the key was taken."""
-        pool_name = wishes[0].request.pool_name
-        if pool_name in self._full and all(wish.can_batch for wish in wishes):
-            _, entered, settled = await self._database.atomically(
-                lock(pool_name),
-                ("enqueue_bots", self._columns(wishes) | {"match_follows": False}),
-                ("settle_new_bots", {}),
-            )
-            if entered:
-                return [*_in_order(_together(entered, settled), len(wishes))]
-        return await self._enqueue_and_match(pool_name, wishes)
+    async def _enqueue(
+        self, requests: Sequence[AdmissionRequest]
+    ) -> list[SettledBot | Exception | None]:
+        """Queue bots of one pool and match; None for a request whose key is taken."""
+        pool_name = requests[0].bot.pool_name
+        if pool_name in self._full_pools and all(request.can_batch for request in requests):
+            settled = await self._enqueue_in_full_pool(pool_name, requests)
+            if any(settled):
+                return [*settled]
+        return await self._enqueue_and_match(pool_name, requests)
+
+    async def _enqueue_in_full_pool(
+        self, pool_name: PoolName, requests: Sequence[AdmissionRequest]
+    ) -> list[SettledBot | None]:
+        """Queue the bots without a match; all None if the pool is not full any more."""
+        pipeline = Pipeline()
+        pipeline.add(lock_pool(pool_name))
+        enqueued = self._add_enqueue(pipeline, requests, match_follows=False)
+        settled = pipeline.add(settle_new_bots())
+        await self._database.commit(pipeline)
+        return _by_request(enqueued, settled, len(requests))
 
     async def _enqueue_and_match(
-        self, pool_name: PoolName, wishes: Sequence[AdmissionRequest]
-    ) -> list[_Row | Exception | None]:
-        calls: list[Call] = [
-            lock(pool_name),
-            ("find_pool", {"pool_name": pool_name}),
-            ("enqueue_bots", self._columns(wishes) | {"match_follows": True}),
-            *match_calls(pool_name),
-            ("settle_new_bots", {}),
-        ]
-        if all(wish.request.queue_timeout_ms > 0 for wish in wishes):
-            results = await self._database.atomically(*calls)
+        self, pool_name: PoolName, requests: Sequence[AdmissionRequest]
+    ) -> list[SettledBot | Exception | None]:
+        pipeline = Pipeline()
+        pipeline.add(lock_pool(pool_name))
+        pool = pipeline.add(find_pool(pool_name))
+        enqueued = self._add_enqueue(pipeline, requests, match_follows=True)
+        match = add_match(pipeline, pool_name)
+        settled = pipeline.add(settle_new_bots())
+        if all(request.bot.queue_timeout_ms > 0 for request in requests):
+            await self._database.commit(pipeline)
         else:
-            results = await self._database.transact(_or_nothing(pool_name, calls))
-        _, pools, entered, *matched, settled = results
-        if not self._matcher.matched(matched) and entered:
-            self._full.add(pool_name)
+            await self._commit_unless_queued(pipeline, settled, pool_name)
+        if not self._matcher.report(match) and enqueued.rows:
+            self._full_pools.add(pool_name)
         else:
-            self._full.discard(pool_name)
-        if not pools:
-            return [UnknownPool(f"There is no pool {pool_name}.") for _ in wishes]
-        if pools[0]["drained_at"] is not None:
-            return [PoolDrained(pool_name) for _ in wishes]
-        return [*_in_order(_together(entered, settled), len(wishes))]
+            self._full_pools.discard(pool_name)
+        if pool.first is None:
+            return [UnknownPool(f"There is no pool {pool_name}.") for _ in requests]
+        if pool.first.drained_at is not None:
+            return [PoolDrained(pool_name) for _ in requests]
+        return [*_by_request(enqueued, settled, len(requests))]
 
-    async def find(self, bot_id: BotId) -> AdmittedBot:
-        """A bot as it is now, as the answer to its request was."""
-        row = await self._database.fetch_one("get_bot", {"bot_id": bot_id})
-        if row is None:
-            raise NotFound("bot", bot_id)
-        return await self._with_estimate(row)
+    async def _commit_unless_queued(
+        self, pipeline: Pipeline, settled: Result[SettledBot], pool_name: PoolName
+    ) -> None:
+        """Roll back if the match gave the bot no slot: its request does not allow queueing."""
+
+        async def run(transaction: Transaction) -> None:
+            await transaction.run(pipeline)
+            if any(bot.status is BotStatus.QUEUED for bot in settled.rows):
+                raise NoFreeSlot(pool_name, retry_after_s=_RETRY_AFTER_S)
+
+        await self._database.transact(run)
+
+    def _add_enqueue(
+        self, pipeline: Pipeline, requests: Sequence[AdmissionRequest], *, match_follows: bool
+    ) -> Result[EnqueuedBot]:
+        return pipeline.add(
+            enqueue_bots(
+                requests,
+                idempotency_days=self._policy.idempotency_days,
+                match_follows=match_follows,
+            )
+        )
 
     async def _replay(self, key: IdempotencyKey) -> AdmittedBot | None:
-        found = await self._database.fetch_one(
-            "find_idempotent_bot",
-            {
-                "api_key_id": key.api_key_id,
-                "idempotency_key": key.key,
-                "idempotency_days": self._policy.idempotency_days,
-            },
+        """Return the bot of an earlier request with this key; None if there is none."""
+        found = await self._database.query_one(
+            find_idempotent_bot(
+                api_key_id=key.api_key_id,
+                idempotency_key=key.key,
+                idempotency_days=self._policy.idempotency_days,
+            )
         )
         if found is None:
             return None
-        if found["body_hash"] != key.body_hash:
+        if found.body_hash != key.body_hash:
             raise IdempotencyConflict(key.key)
-        admitted = await self.find(found["bot_id"])
+        admitted = await self.find(found.bot_id)
         self._metrics.replayed(admitted.bot.pool_name)
-        return AdmittedBot(
-            bot=admitted.bot,
-            position=admitted.position,
-            estimated_wait_ms=admitted.estimated_wait_ms,
-            replayed=True,
-        )
+        return replace(admitted, replayed=True)
 
-    async def _with_estimate(self, row: dict[str, Any]) -> AdmittedBot:
-        position = row.pop("position")
-        bot = to_bot(row)
-        if bot.status is not BotStatus.QUEUED or position is None:
-            return AdmittedBot(bot=bot)
-        return await self._queued(bot, position)
-
-    async def _queued(self, bot: Bot, position: int) -> AdmittedBot:
-        wait_ms = await self._estimates.wait_ms(bot.pool_name, position)
-        return AdmittedBot(bot=bot, position=position, estimated_wait_ms=wait_ms)
-
-    async def _enqueued(self, wish: AdmissionRequest, row: _Row) -> AdmittedBot:
-        bot = to_new_bot(wish, row)
+    async def _queued(self, request: AdmissionRequest, settled: SettledBot) -> AdmittedBot:
+        """Count and log a bot that went through the queue, and add its position."""
+        bot = new_bot(request, settled)
         self._metrics.admitted(bot)
         if bot.status is not BotStatus.QUEUED:
             return AdmittedBot(bot=bot)
@@ -220,54 +257,42 @@ class Admission:
             old=BotStatus.PENDING,
             new=BotStatus.QUEUED,
             correlation_id=bot.correlation_id,
-            reason="no slot was free",
+            reason=reasons.NO_FREE_SLOT,
         )
-        position = row["position"]
+        position = settled.position
         if position is None:
-            position = await self._estimates.far_position(bot.pool_name, bot.priority)
-        return await self._queued(bot, position)
+            position = await self._estimates.position_behind_counted(bot.pool_name, bot.priority)
+        return await self._with_estimate(bot, position)
 
-    def _columns(self, wishes: Sequence[AdmissionRequest]) -> dict[str, Any]:
-        return columns(wishes, idempotency_days=self._policy.idempotency_days)
-
-
-def _tell_claimed(wishes: Sequence[AdmissionRequest], rows: Rows) -> None:
-    """With the correlation ids, which the statement does not give back."""
-    ids = [wish.request.correlation_id for wish in wishes]
-    told = [{**row, "correlation_id": ids[row["n"] - 1]} for row in rows]
-    event_log.assigned(map(to_slot_change, told), reason=reasons.ASSIGNED)
+    async def _with_estimate(self, bot: Bot, position: int) -> AdmittedBot:
+        wait_ms = await self._estimates.wait_ms(bot.pool_name, position)
+        return AdmittedBot(bot=bot, position=position, estimated_wait_ms=wait_ms)
 
 
-async def _alone(
-    work: Callable[[Sequence[AdmissionRequest]], Any], wish: AdmissionRequest
-) -> _Row | None:
-    """Admit a bot without others: it may have to wait, or be undone."""
-    (answer,) = await work([wish])
-    if isinstance(answer, Exception):
-        raise answer
-    row: _Row | None = answer
-    return row
+async def _submit(
+    batcher: Batcher[AdmissionRequest, T | None],
+    handler: "Handler[AdmissionRequest, T | None]",
+    request: AdmissionRequest,
+    *,
+    batch: bool,
+) -> T | None:
+    """Pass a request to the batcher, or to its handler alone, and return its result."""
+    if batch:
+        return await batcher.submit(request)
+    (result,) = await handler([request])
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
-def _or_nothing(pool_name: PoolName, calls: Sequence[Call]) -> Callable[[Transaction], Any]:
-    """Queue a bot that will not wait: if the match gives it no slot, nothing has happened."""
-
-    async def work(transaction: Transaction) -> list[Rows]:
-        results = await transaction.send(*calls)
-        if any(row["status"] == BotStatus.QUEUED for row in results[-1]):
-            raise NoFreeSlot(pool_name, retry_after_s=_RETRY_AFTER_S)
-        return results
-
-    return work
+def _log_claims(claimed: Sequence[ClaimedSlot]) -> None:
+    event_log.assigned(claimed, reason=reasons.ASSIGNED)
 
 
-def _together(entered: Rows, settled: Rows) -> Rows:
-    """Bots as they entered the queue, and as they were left by its match."""
-    by_id = {row["bot_id"]: row for row in settled}
-    return [row | by_id[row["bot_id"]] for row in entered]
-
-
-def _in_order(rows: Rows, count: int) -> list[_Row | None]:
-    """The rows in the order of the wishes, which they name by `n`."""
-    found = {row["n"]: row for row in rows}
-    return [found.get(n) for n in range(1, count + 1)]
+def _by_request(
+    enqueued: Result[EnqueuedBot], settled: Result[SettledBot], requests: int
+) -> list[SettledBot | None]:
+    """Return the bots in the order of their requests; None for a request without a bot."""
+    settled_by_id = {bot.bot_id: bot for bot in settled.rows}
+    by_number = {bot.n: settled_by_id[bot.bot_id] for bot in enqueued.rows}
+    return [by_number.get(n) for n in range(1, requests + 1)]

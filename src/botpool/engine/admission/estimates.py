@@ -1,34 +1,29 @@
-"""How long a queued bot will wait and where it stands far back, from what was measured."""
+"""Estimates for queued bots: the wait, and positions beyond the counted ones."""
 
 import asyncio
 import math
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from botpool.domain.decisions import estimate_wait_ms
 from botpool.domain.ids import PoolName
+from botpool.domain.wait_estimate import estimate_wait_ms
 from botpool.engine.runtime.clock import loop_time
 from botpool.store.database import Database
+from botpool.store.pools import Occupancy, measure_occupancy
+from botpool.store.queue import measure_queue
 
 T = TypeVar("T")
 _FRESH_S = 0.5
 _USABLE_S = 1.0
-_COUNTED = 1000
-"""So far positions are counted with the bot itself, and exact."""
+_COUNTED_POSITIONS = 1000
+"""`settle_new_bots` counts positions exactly up to this one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Occupancy:
-    ends: int
-    exposure_s: float
-    slots: int
+class _CachedMeasure(Generic[T]):
+    """Measures each pool at most twice a second, however many callers ask.
 
-
-class _Measured(Generic[T]):
-    """Measures a pool at most twice a second, however many ask.
-
-    Who asks often does not wait for it: a little longer the last measure is told meanwhile.
+    A value older than `_FRESH_S` starts a new measurement but is still returned; a value older
+    than `_USABLE_S` makes the caller wait for the new one.
     """
 
     def __init__(
@@ -38,61 +33,66 @@ class _Measured(Generic[T]):
     ) -> None:
         self._measure = measure
         self._monotonic = monotonic
-        self._known: dict[PoolName, tuple[float, T]] = {}
-        self._under_way: dict[PoolName, asyncio.Task[T]] = {}
+        self._measured: dict[PoolName, tuple[float, T]] = {}
+        self._running: dict[PoolName, asyncio.Task[T]] = {}
 
     async def of(self, pool_name: PoolName) -> T:
-        known = self._known.get(pool_name)
-        age_s = math.inf if known is None else self._monotonic() - known[0]
-        if known is None or age_s > _USABLE_S:
-            return await asyncio.shield(self._renewal(pool_name))
+        """Return the value of a pool, at most `_USABLE_S` old."""
+        measured = self._measured.get(pool_name)
+        age_s = math.inf if measured is None else self._monotonic() - measured[0]
+        if measured is None or age_s > _USABLE_S:
+            return await asyncio.shield(self._started(pool_name))
         if age_s > _FRESH_S:
-            self._renewal(pool_name)
-        return known[1]
+            self._started(pool_name)
+        return measured[1]
 
-    def _renewal(self, pool_name: PoolName) -> "asyncio.Task[T]":
-        if (task := self._under_way.get(pool_name)) is None:
-            task = asyncio.create_task(self._renew(pool_name))
-            self._under_way[pool_name] = task
-            task.add_done_callback(lambda ended: self._ended(pool_name, ended))
+    def _started(self, pool_name: PoolName) -> "asyncio.Task[T]":
+        """Return the running measurement of a pool, started if there is none."""
+        if (task := self._running.get(pool_name)) is None:
+            task = asyncio.create_task(self._run(pool_name))
+            self._running[pool_name] = task
+            task.add_done_callback(lambda done: self._finished(pool_name, done))
         return task
 
-    async def _renew(self, pool_name: PoolName) -> T:
+    async def _run(self, pool_name: PoolName) -> T:
         began_at = self._monotonic()
         value = await self._measure(pool_name)
-        self._known[pool_name] = (began_at, value)
+        self._measured[pool_name] = (began_at, value)
         return value
 
-    def _ended(self, pool_name: PoolName, task: "asyncio.Task[T]") -> None:
-        del self._under_way[pool_name]
+    def _finished(self, pool_name: PoolName, task: "asyncio.Task[T]") -> None:
+        del self._running[pool_name]
         if not task.cancelled():
-            # Whoever waited has it; if nobody did, the next one asks again.
+            # Retrieve the exception: asyncio would log it if no caller waited for the task.
             task.exception()
 
 
 class Estimates:
+    """Estimates waits and far positions from figures that are at most a second old."""
+
     def __init__(self, database: Database, *, monotonic: Callable[[], float] = loop_time) -> None:
         self._database = database
-        self._occupancy = _Measured(self._measure_occupancy, monotonic)
-        self._queue = _Measured(self._measure_queue, monotonic)
+        self._occupancy = _CachedMeasure(self._measure_occupancy, monotonic)
+        self._queue = _CachedMeasure(self._measure_queue, monotonic)
 
     async def wait_ms(self, pool_name: PoolName, position: int) -> int | None:
-        measured = await self._occupancy.of(pool_name)
+        """Estimate the wait of the bot at a position; None while no bot has had a slot."""
+        occupancy = await self._occupancy.of(pool_name)
         return estimate_wait_ms(
-            position, ends=measured.ends, exposure_s=measured.exposure_s, slots=measured.slots
+            position, ends=occupancy.ends, exposure_s=occupancy.exposure_s, slots=occupancy.slots
         )
 
-    async def far_position(self, pool_name: PoolName, priority: int) -> int:
-        """Where a newcomer stands, behind more than were counted; up to a second old."""
-        queue = await self._queue.of(pool_name)
-        ahead = sum(bots for other, bots in queue.items() if other <= priority)
-        return max(ahead, _COUNTED + 1)
+    async def position_behind_counted(self, pool_name: PoolName, priority: int) -> int:
+        """Return the position of a new bot that is behind all counted positions."""
+        bots_by_priority = await self._queue.of(pool_name)
+        ahead = sum(bots for other, bots in bots_by_priority.items() if other <= priority)
+        return max(ahead, _COUNTED_POSITIONS + 1)
 
-    async def _measure_occupancy(self, pool_name: PoolName) -> _Occupancy:
-        row = await self._database.fetch_one("measure_occupancy", {"pool_name": pool_name})
-        assert row is not None, "an aggregate always has a row"
-        return _Occupancy(**row)
+    async def _measure_occupancy(self, pool_name: PoolName) -> Occupancy:
+        occupancy = await self._database.query_one(measure_occupancy(pool_name))
+        assert occupancy is not None, "the statement always returns a row"
+        return occupancy
 
     async def _measure_queue(self, pool_name: PoolName) -> Mapping[int, int]:
-        rows = await self._database.fetch("measure_queue", {"pool_name": pool_name})
-        return {row["priority"]: row["bots"] for row in rows}
+        queued = await self._database.query(measure_queue(pool_name))
+        return {each.priority: each.bots for each in queued}

@@ -1,12 +1,14 @@
-"""The one matcher: the only thing that takes bots off a queue for a slot.
+"""The matcher: the only code that takes bots off a queue for a slot.
 
-It is four statements under the pool's lock: take down what is above the maximum, give the heads of
-the queue to idle slots, grow by what still waits, and give those slots out too. They are given out
-as calls, so that the transaction that enqueues, frees, resets or deletes carries them along.
-Growing comes after a first match: an idle slot that a newcomer is just claiming does not count.
+A match is four statements under the pool's lock: delete slots above the maximum, assign the heads
+of the queue to idle slots, grow the pool by the bots that still wait, and assign these new slots.
+The pool grows only after the first assignment, because an idle slot that an admission is claiming
+is not available to the queue. Other transactions that enqueue bots, free, reset or delete slots
+append the match to their own pipeline with `add_match`.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from botpool.domain import reasons
 from botpool.domain.ids import PoolName, SlotId
@@ -15,9 +17,29 @@ from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Call, Database, Rows
-from botpool.store.rows import to_slot_change
+from botpool.store.pools import CreatedSlot, SurplusSlot, grow_pool, lock_pool, shrink_pool
+from botpool.store.queue import MatchedSlot, match_queue
+from botpool.store.statement import Pipeline, Result
 
-_STATEMENTS = ("shrink_pool", "match_queue", "grow_pool", "match_queue")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """The results of a match; available once its pipeline is committed."""
+
+    surplus: Result[SurplusSlot]
+    assigned: Result[MatchedSlot]
+    created: Result[CreatedSlot]
+    assigned_created: Result[MatchedSlot]
+
+
+def add_match(pipeline: Pipeline, pool_name: PoolName) -> Match:
+    """Append a match to a pipeline that holds the pool's lock, for `Matcher.report`."""
+    return Match(
+        surplus=pipeline.add(shrink_pool(pool_name)),
+        assigned=pipeline.add(match_queue(pool_name)),
+        created=pipeline.add(grow_pool(pool_name)),
+        assigned_created=pipeline.add(match_queue(pool_name)),
+    )
 
 
 def lock(pool_name: PoolName) -> Call:
@@ -25,41 +47,47 @@ def lock(pool_name: PoolName) -> Call:
 
 
 def match_calls(pool_name: PoolName) -> list[Call]:
-    """The match, for a transaction that holds the pool's lock; `Matcher.matched` reads its rows."""
-    return [(name, {"pool_name": pool_name}) for name in _STATEMENTS]
+    pipeline = Pipeline()
+    add_match(pipeline, pool_name)
+    return [(each.name, each.parameters) for each in pipeline.statements]
 
 
 class Matcher:
+    """Matches queued bots with slots and reports each match."""
+
     def __init__(self, database: Database, wakeups: Wakeups, metrics: Metrics) -> None:
         self._database = database
         self._wakeups = wakeups
         self._metrics = metrics
 
     async def match_pool(self, pool_name: PoolName) -> None:
-        """Serve the queue of a pool as far as slots go."""
-        self.matched(await self._database.atomically(lock(pool_name), *match_calls(pool_name)))
+        """Assign as many bots of the pool's queue as it has slots."""
+        pipeline = Pipeline()
+        pipeline.add(lock_pool(pool_name))
+        match = add_match(pipeline, pool_name)
+        await self._database.commit(pipeline)
+        self.report(match)
 
     def matched(self, results: Sequence[Rows]) -> set[SlotId]:
-        """Tell of a match that was committed: the last results of its transaction.
+        pipeline = Pipeline()
+        match = add_match(pipeline, PoolName(""))
+        pipeline.fill(results[-4:])
+        return self.report(match)
 
-        The slots that were given to a bot.
-        """
-        trimmed, first, grown, second = results[-len(_STATEMENTS) :]
-        for row in trimmed:
+    def report(self, match: Match) -> set[SlotId]:
+        """Log and count a committed match, wake the reconciler and return the assigned slots."""
+        for surplus in match.surplus.rows:
             event_log.slot_transitioned(
-                to_slot_change(row),
-                old=SlotStatus(row["status"]),
-                new=SlotStatus.DELETING,
-                reason=row["reason"],
+                surplus, old=surplus.status, new=SlotStatus.DELETING, reason=surplus.reason
             )
-        for row in grown:
+        for created in match.created.rows:
             event_log.slot_transitioned(
-                to_slot_change(row), old=None, new=SlotStatus.IDLE, reason=reasons.POOL_GREW
+                created, old=None, new=SlotStatus.IDLE, reason=reasons.POOL_GREW
             )
-        given = [*first, *second]
-        event_log.assigned(map(to_slot_change, given), reason=reasons.ASSIGNED)
-        for row in given:
-            self._metrics.assigned(row["pool_name"], warm=row["container_id"] is not None)
-        if trimmed or given:
+        assigned = [*match.assigned.rows, *match.assigned_created.rows]
+        event_log.assigned(assigned, reason=reasons.ASSIGNED)
+        for slot in assigned:
+            self._metrics.assigned(slot.pool_name, warm=slot.container_id is not None)
+        if match.surplus.rows or assigned:
             self._wakeups.slots_due()
-        return {row["slot_id"] for row in given}
+        return {slot.slot_id for slot in assigned}

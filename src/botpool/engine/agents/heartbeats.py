@@ -1,41 +1,42 @@
-"""Heartbeats, gathered: a thousand agents cost at most two hundred statements a second.
+"""Recording of heartbeats, batched: many agents share one statement.
 
-Each is written before it is answered, and its answer is what that statement read.
+A heartbeat is committed before its response, and the response comes from the same statement.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.engine.runtime.batching import Batcher
 from botpool.store.database import Database
+from botpool.store.heartbeats import Heartbeat, record_heartbeats
 
-_AT_ONCE = 1000
-_EVERY_S = 0.005
-"""Nobody is in a hurry: the agent has nothing else to do, and silence is counted in minutes."""
+_MAX_BATCH = 1000
+_MIN_INTERVAL_S = 0.005
+"""Agents can wait for this: a heartbeat counts as lost only after minutes."""
 
-Row: TypeAlias = Mapping[str, Any]
-_Beat: TypeAlias = tuple[AssignmentId, BotId]
+_Key: TypeAlias = tuple[AssignmentId, BotId]
 
 
 class Heartbeats:
+    """Records heartbeats in batches."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._beats: Batcher[_Beat, Row | None] = Batcher(
-            "heartbeats", self._record, max_batch=_AT_ONCE, min_interval_s=_EVERY_S
+        self._batcher: Batcher[_Key, Heartbeat | None] = Batcher(
+            "heartbeats", self._record, max_batch=_MAX_BATCH, min_interval_s=_MIN_INTERVAL_S
         )
 
-    async def beat(self, assignment_id: AssignmentId, bot_id: BotId) -> Row | None:
-        """What stands of the assignment; None if it is not that bot's."""
-        return await self._beats.submit((assignment_id, bot_id))
+    async def record(self, assignment_id: AssignmentId, bot_id: BotId) -> Heartbeat | None:
+        """Record a heartbeat; None if the assignment is not one of this bot."""
+        return await self._batcher.submit((assignment_id, bot_id))
 
-    async def _record(self, beats: Sequence[_Beat]) -> list[Row | None]:
-        rows = await self._database.fetch(
-            "record_heartbeats",
-            {
-                "assignment_ids": [assignment_id for assignment_id, _ in beats],
-                "bot_ids": [bot_id for _, bot_id in beats],
-            },
+    async def _record(self, keys: Sequence[_Key]) -> list[Heartbeat | None]:
+        heartbeats = await self._database.query(
+            record_heartbeats(
+                assignment_ids=[assignment_id for assignment_id, _ in keys],
+                bot_ids=[bot_id for _, bot_id in keys],
+            )
         )
-        found = {(row["assignment_id"], row["bot_id"]): row for row in rows}
-        return [found.get(beat) for beat in beats]
+        by_key = {(each.assignment_id, each.bot_id): each for each in heartbeats}
+        return [by_key.get(key) for key in keys]

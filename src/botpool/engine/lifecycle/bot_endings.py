@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from botpool.domain.decisions import BotEnding
+from botpool.domain.bot_ending import BotEnding
 from botpool.domain.ids import AssignmentId
 from botpool.domain.states import SlotStatus
 from botpool.engine.observability import event_log

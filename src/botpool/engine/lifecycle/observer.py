@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from botpool.backends.protocol import Backend
-from botpool.domain.decisions import StartVerdict, assess_start, ending_after_exit, has_exited
+from botpool.domain import reasons
+from botpool.domain.bot_ending import ending_after_exit
 from botpool.domain.errors import BackendError
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import (
@@ -23,6 +24,7 @@ from botpool.domain.observation import (
     Observation,
 )
 from botpool.domain.records import ObservedSlot
+from botpool.domain.start_assessment import StartVerdict, assess_start, has_exited
 from botpool.domain.states import SlotStatus
 from botpool.engine.lifecycle.deployment_statuses import DeploymentStatuses
 from botpool.engine.lifecycle.release import Releaser
@@ -131,7 +133,7 @@ class Observer:
         )
         if judgement.verdict is StartVerdict.RUNNING:
             await self.transitions.mark_running(
-                slot.assignment_id, version=slot.version, reason="seen running"
+                slot.assignment_id, version=slot.version, reason=reasons.OBSERVED_RUNNING
             )
         elif judgement.verdict is StartVerdict.FAILED:
             await self.transitions.fail_deployment(

@@ -1,13 +1,15 @@
-"""The poll of what waits: deadlines, and whoever could be served but no event said so."""
+"""Polls the queue: expires bots and matches any whose wake-up was missed."""
 
 from dataclasses import dataclass
 
+from botpool.domain import reasons
 from botpool.domain.states import BotStatus, FailureCode
 from botpool.engine.admission.matcher import Matcher
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.store.database import Database
+from botpool.store.queue import ExpiredBot, expire_queue, find_queue_work
 
 _BATCH = 500
 
@@ -20,29 +22,32 @@ class QueuePoller:
     metrics: Metrics
 
     async def keep(self) -> None:
-        work = await self.database.fetch_one("find_queue_work", {})
-        assert work is not None, "the statement always has a row"
-        if work["expired"]:
+        """Expire bots, match the queues and open the image gates that have work."""
+        work = await self.database.query_one(find_queue_work())
+        assert work is not None, "the statement always returns a row"
+        if work.expired:
             await self.expire()
-        for pool_name in work["servable"]:
+        for pool_name in work.servable:
             await self.matcher.match_pool(pool_name)
-        for backend in work["gates"]:
+        for backend in work.gates:
             await self.image_gate.open(backend)
 
     async def expire(self) -> int:
-        """Fail the bots whose time in the queue is over."""
+        """Fail the bots whose time in the queue is over and return their number."""
         expired = 0
-        while rows := await self.database.fetch("expire_queue", {"limit": _BATCH}):
-            expired += len(rows)
-            for row in rows:
-                pool, failed = row["pool_name"], BotStatus.FAILED
-                event_log.bot_transitioned(
-                    bot_id=row["bot_id"],
-                    pool=pool,
-                    old=BotStatus.QUEUED,
-                    new=failed,
-                    correlation_id=row["correlation_id"],
-                    reason="queue timeout",
-                )
-                self.metrics.bots_ended(pool, failed, FailureCode.QUEUE_TIMEOUT)
+        while bots := await self.database.query(expire_queue(limit=_BATCH)):
+            expired += len(bots)
+            for bot in bots:
+                self._report(bot)
         return expired
+
+    def _report(self, bot: ExpiredBot) -> None:
+        event_log.bot_transitioned(
+            bot_id=bot.bot_id,
+            pool=bot.pool_name,
+            old=BotStatus.QUEUED,
+            new=BotStatus.FAILED,
+            correlation_id=bot.correlation_id,
+            reason=reasons.QUEUE_TIMEOUT,
+        )
+        self.metrics.bots_ended(bot.pool_name, BotStatus.FAILED, FailureCode.QUEUE_TIMEOUT)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from botpool.backends.protocol import Backend
-from botpool.domain.decisions import ending_after_deadline
+from botpool.domain.bot_ending import ending_after_deadline
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus

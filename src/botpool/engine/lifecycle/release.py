@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from botpool.backends.protocol import Backend
-from botpool.domain.decisions import stop_is_confirmed, stop_is_overdue
 from botpool.domain.errors import BackendError, ContainerGone, StillRunning
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import ACTIVE_DEPLOYMENT, ContainerState, Observation
 from botpool.domain.records import LeasedSlot, ObservedSlot
+from botpool.domain.stop_confirmation import stop_is_confirmed, stop_is_overdue
 from botpool.engine.lifecycle.slot_handover import SlotHandover
 from botpool.engine.lifecycle.transitions import Transitions
 from botpool.engine.observability import event_log
@@ -94,7 +94,7 @@ class Releaser:
         assert container_id is not None
         patience_s = backend.status_lag_s + self.transitions.policy.stop_patience_s
         stopped_at = None if _is_doubted(slot) else slot.stop_issued_at
-        overdue = stop_is_overdue(stop_issued_at=stopped_at, now=slot.now, patience_s=patience_s)
+        overdue = stop_is_overdue(stop_issued_at=stopped_at, now=slot.now, limit_s=patience_s)
         try:
             if not overdue:
                 await lease.call(
@@ -104,7 +104,7 @@ class Releaser:
                 )
         except StillRunning:
             # The backend answers, but does not let its deployment be cancelled.
-            if stop_is_overdue(stop_issued_at=slot.phase_at, now=slot.now, patience_s=patience_s):
+            if stop_is_overdue(stop_issued_at=slot.phase_at, now=slot.now, limit_s=patience_s):
                 raise _DoesNotStop from None
             raise
         if backend.status_lag_s and not overdue:

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from botpool.backends.protocol import Backend
-from botpool.domain.decisions import stop_is_overdue
 from botpool.domain.errors import BackendError, BackendRefused, StillRunning
 from botpool.domain.observation import ContainerState
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
+from botpool.domain.stop_confirmation import stop_is_overdue
 from botpool.engine.admission.matcher import Matcher, lock, match_calls
 from botpool.engine.lifecycle.transitions import Transitions, spec_of
 from botpool.engine.observability import event_log
@@ -117,7 +117,7 @@ class Resetter:
         """Its container does not stop: try again, and in the end delete it."""
         lag_s = self.backends[slot.backend].status_lag_s
         patience_s = lag_s + self.transitions.policy.stop_patience_s
-        if stop_is_overdue(stop_issued_at=slot.stop_issued_at, now=slot.now, patience_s=patience_s):
+        if stop_is_overdue(stop_issued_at=slot.stop_issued_at, now=slot.now, limit_s=patience_s):
             reason = f"its container does not stop: {error}"
             if not await self.transitions.mark_deleting(slot, reason=reason, holds_lease=True):
                 await self.transitions.abandon_step(slot, wanted="mark_deleting")

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from botpool.domain.decisions import BotEnding
+from botpool.domain.bot_ending import BotEnding
 from botpool.domain.states import BotStatus
 from botpool.engine.admission.admission import Admission
 from botpool.engine.lifecycle.transitions import Transitions

@@ -6,7 +6,7 @@ takes: each is one statement that changes a bot only where it finds it.
 
 from dataclasses import dataclass
 
-from botpool.domain.decisions import BotEnding
+from botpool.domain.bot_ending import BotEnding
 from botpool.domain.ids import BotId
 from botpool.domain.records import AdmittedBot
 from botpool.domain.states import FINAL, RUNNING, BotStatus, SlotStatus, statuses_before

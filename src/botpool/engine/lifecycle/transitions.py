@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from botpool.backends.protocol import ContainerSpec
-from botpool.domain.decisions import BotEnding
+from botpool.domain.bot_ending import BotEnding
 from botpool.domain.errors import BackendError, BudgetExhausted
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.policy import Policy

@@ -19,7 +19,7 @@ from typing import Any
 import structlog
 
 from botpool.backends.protocol import Backend
-from botpool.domain.decisions import BotEnding, ending_after_exit, has_exited
+from botpool.domain.bot_ending import BotEnding, ending_after_exit
 from botpool.domain.errors import BackendError
 from botpool.domain.ids import ContainerId, PoolName
 from botpool.domain.observation import Observation
@@ -31,6 +31,7 @@ from botpool.domain.recovery import (
     decide,
     is_mass_silence,
 )
+from botpool.domain.start_assessment import has_exited
 from botpool.domain.states import BotStatus, FailureCode, SlotStatus
 from botpool.engine.lifecycle.transitions import Transitions
 from botpool.engine.observability import event_log

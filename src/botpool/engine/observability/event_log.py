@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from botpool.domain.decisions import BotEnding
+from botpool.domain.bot_ending import BotEnding
 from botpool.domain.errors import BackendError, BudgetExhausted
 from botpool.domain.ids import BotId, ContainerId, DeploymentId, SlotId
 from botpool.domain.records import LeasedSlot, ObservedSlot, SlotChange

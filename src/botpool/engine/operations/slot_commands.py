@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from botpool.domain.decisions import BotEnding
+from botpool.domain.bot_ending import BotEnding
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import SlotId
 from botpool.domain.states import BotStatus, FailureCode, SlotStatus

@@ -49,7 +49,7 @@ class Batcher(Generic[Item, Result]):
         is as large as the largest running one, or a quarter of `max_batch`, or after a short delay.
         `min_interval_s`: the minimum time between the starts of two batches.
         `distinct_by`: two items with the same key never share a batch.
-        `is_idle`: tells whether the database currently runs none of our statements.
+        `is_idle`: whether the database currently runs none of our statements.
         """
         self._name = name
         self._handler = handler

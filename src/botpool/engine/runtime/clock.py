@@ -1,11 +1,11 @@
-"""The monotonic clock of the engine: that of the loop it runs on.
+"""The engine's monotonic clock: the clock of the event loop.
 
-In production it is the system's. Where a simulation runs the loop on virtual time, leases and
-timeouts follow it without knowing.
+A simulation runs the event loop on virtual time, and leases and timeouts follow it.
 """
 
 import asyncio
 
 
 def loop_time() -> float:
+    """Return the monotonic time of the running event loop."""
     return asyncio.get_running_loop().time()

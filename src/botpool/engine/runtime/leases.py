@@ -1,7 +1,7 @@
-"""A slot that is ours for a while, and the calls that we may make meanwhile.
+"""Leases: a slot that this replica may work on, until the lease ends.
 
-No call is sent unless its timeout ends before the lease does, by the monotonic clock: after that
-another replica may act, and two calls about one container could cross.
+A call to a backend is sent only if its timeout ends before the lease does, by the monotonic clock.
+After the lease, another replica may act on the same container.
 """
 
 import asyncio
@@ -15,10 +15,12 @@ T = TypeVar("T")
 
 
 class LeaseTooShort(BotpoolError):
-    """There is no time left for another call. The step is made again under a new lease."""
+    """The lease leaves no time for another call; the step is repeated under a new lease."""
 
 
 class Lease:
+    """The lease of one slot."""
+
     def __init__(
         self,
         *,
@@ -27,23 +29,24 @@ class Lease:
         call_timeout_s: float,
         monotonic: Callable[[], float] = loop_time,
     ) -> None:
-        """`taken_at`: the monotonic clock just before the lease was asked for."""
+        """`taken_at`: the monotonic time just before the statement that took the lease."""
         self._ends_at = taken_at + lease_s
         self._call_timeout_s = call_timeout_s
         self._monotonic = monotonic
 
     def renewed(self, *, taken_at: float, lease_s: float) -> None:
+        """Extend the lease after a statement renewed it."""
         self._ends_at = taken_at + lease_s
 
     async def call(self, send: Callable[[float], Awaitable[T]]) -> T:
-        """Make one call to a backend: `send` gets the timeout it must keep."""
+        """Make one call to a backend; `send` gets the timeout of the call."""
         if self._monotonic() + self._call_timeout_s >= self._ends_at:
             raise LeaseTooShort
         return await timed(send, self._call_timeout_s)
 
 
 async def timed(send: Callable[[float], Awaitable[T]], timeout_s: float) -> T:
-    """A call that ends in time, whatever the backend does. Too late is no evidence."""
+    """Make a call with a timeout; a timeout is no evidence about the container."""
     try:
         async with asyncio.timeout(timeout_s):
             return await send(timeout_s)

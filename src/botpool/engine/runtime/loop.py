@@ -1,4 +1,4 @@
-"""The one way in which background work runs: wait for a wake-up or the poll, work, repeat."""
+"""Background loops: wait for a wake-up or the interval, work, repeat."""
 
 import asyncio
 import contextlib
@@ -10,16 +10,16 @@ import structlog
 from botpool.domain.errors import DatabaseUnavailable
 
 _log = structlog.get_logger()
-_AFTER_FAILURE_S = 1.0
+_RETRY_S = 1.0
 
 
-def _unheard(_: str) -> None: ...
+def _ignore(_: str) -> None: ...
 
 
 class Loop:
     """Runs `work` at every wake-up, and at least every `interval_s`.
 
-    A failure ends the round, never the loop: what was not done is still written in the database.
+    A failure ends the round but not the loop: the work that remains is in the database.
     """
 
     def __init__(
@@ -35,42 +35,42 @@ class Loop:
         self._interval_s = interval_s
         self._wake = wake or asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._ending = False
-        self.on_outage: Callable[[str], None] = _unheard
-        """Told the loop's name whenever a round ends because the database does not answer."""
+        self._stopping = False
+        self.on_outage: Callable[[str], None] = _ignore
+        """Called with the loop's name when a round ends because the database does not answer."""
 
     def start(self) -> None:
-        self._ending = False
+        self._stopping = False
         self._task = asyncio.create_task(self._run(), name=self.name)
 
     async def stop(self) -> None:
         if self._task is None:
             return
-        # The pool of connections swallows a cancellation that comes as it hands one out.
-        self._ending = True
+        # The connection pool can swallow a cancellation, so the loop also checks this flag.
+        self._stopping = True
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._task = None
 
     async def _run(self) -> None:
-        while not self._ending:
+        while not self._stopping:
             self._wake.clear()
             try:
                 await self._work()
             except DatabaseUnavailable as error:
                 _log.warning("loop.database_unavailable", loop=self.name, problem=error.detail)
                 self.on_outage(self.name)
-                await asyncio.sleep(min(self._jittered(), _AFTER_FAILURE_S))
+                await asyncio.sleep(min(self._jittered(), _RETRY_S))
                 continue
             except Exception:
                 _log.exception("loop.failed", loop=self.name)
-                await asyncio.sleep(min(self._jittered(), _AFTER_FAILURE_S))
+                await asyncio.sleep(min(self._jittered(), _RETRY_S))
                 continue
-            if not self._ending:
+            if not self._stopping:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._jittered()):
                         await self._wake.wait()
 
     def _jittered(self) -> float:
-        # Replicas that start together must not ask together for ever.
+        # Replicas that start together must not poll at the same times.
         return self._interval_s * random.uniform(0.9, 1.1)  # noqa: S311 - no secret depends on it

@@ -1,8 +1,8 @@
-"""The requests that a backend takes in a minute, counted in PostgreSQL for all replicas.
+"""The request budget of a backend: requests per minute, counted in PostgreSQL for all replicas.
 
-What is urgent may spend all of it; what can wait leaves a share for that. The count is exact over
-any minute: requests are kept by the second, for longer than a minute, since an operation pays for
-all of its requests before it sends the first.
+Each purpose may spend a share of the budget, so that urgent requests always find some left.
+Requests are counted by the second, and for longer than a minute, because an operation spends all
+of its requests before it sends the first.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from botpool.backends.protocol import RequestPurpose
 from botpool.domain.errors import BudgetExhausted
+from botpool.store.backends import lock_backend, pause_backend, spend_request_budget
 from botpool.store.database import Database
+from botpool.store.statement import Pipeline
 
 _WINDOW_S = 70.0
-"""A minute, and as long as what was granted may take to be sent."""
+"""A minute plus the time in which granted requests are sent."""
 _SHARES: Mapping[RequestPurpose, float] = {
     RequestPurpose.STOP: 1.0,
     RequestPurpose.OBSERVE: 0.95,
@@ -25,30 +27,32 @@ _SHARES: Mapping[RequestPurpose, float] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedRequestBudget:
-    """A backend's budget of requests."""
+    """A backend's request budget, shared by all replicas."""
 
     database: Database
     backend: str
     requests_per_minute: int
 
     async def take(self, purpose: RequestPurpose, requests: int) -> None:
-        _, verdict = await self.database.atomically(
-            ("lock_backend", {"backend": self.backend}),
-            (
-                "spend_request_budget",
-                {
-                    "backend": self.backend,
-                    "requests": requests,
-                    "limit": int(self.requests_per_minute * _SHARES[purpose]),
-                    "window_s": _WINDOW_S,
-                },
-            ),
+        """Spend requests, or raise `BudgetExhausted`."""
+        pipeline = Pipeline()
+        pipeline.add(lock_backend(self.backend))
+        decision = pipeline.add(
+            spend_request_budget(
+                backend=self.backend,
+                requests=requests,
+                limit=int(self.requests_per_minute * _SHARES[purpose]),
+                window_s=_WINDOW_S,
+            )
         )
-        if not verdict[0]["granted"]:
+        await self.database.commit(pipeline)
+        assert decision.first is not None, "the backend is registered"
+        if not decision.first.granted:
             raise BudgetExhausted(
                 f"the budget of {self.requests_per_minute} requests a minute is spent",
-                max(verdict[0]["retry_after_s"], 1.0),
+                max(decision.first.retry_after_s or 0.0, 1.0),
             )
 
     async def pause(self, seconds: float) -> None:
-        await self.database.fetch("pause_backend", {"backend": self.backend, "seconds": seconds})
+        """Send no requests for some seconds, in all replicas."""
+        await self.database.query(pause_backend(backend=self.backend, seconds=seconds))

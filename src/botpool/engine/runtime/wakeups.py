@@ -1,8 +1,8 @@
-"""Telling the loops that there is work, here and in the other replicas.
+"""Wake-ups: tell the reconcilers of this replica and of the others that slots are due.
 
-Inside this process it is an event. To the others it is a NOTIFY, gathered and sent by a loop of its
-own: a commit that notifies takes a lock that is global to the server, so no transaction of the hot
-path does it. Losing either costs at most one poll.
+Inside the process, a wake-up is an event. For other replicas it is a NOTIFY, sent by a loop of its
+own at most once per interval: NOTIFY takes a global lock at commit, so no hot transaction may send
+it. A lost wake-up delays work until the next poll.
 """
 
 import asyncio
@@ -13,25 +13,29 @@ import structlog
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.engine.runtime.loop import Loop
 from botpool.store.database import Database
+from botpool.store.notifications import notify_replicas
 
 _log = structlog.get_logger()
-_GATHER_S = 0.05
+_COALESCE_S = 0.05
 _RECONNECT_S = 1.0
 
 
 class Wakeups:
+    """Sends and receives wake-ups."""
+
     def __init__(self, database: Database, *, owner: str) -> None:
         self.slots = asyncio.Event()
-        """Some slot's next step is due."""
+        """Set when the next step of a slot is due."""
         self.listening = False
-        """False: the others' work is found by polling only."""
+        """Whether this replica receives wake-ups; if not, it only polls."""
         self._database = database
         self._owner = owner
         self._outgoing = asyncio.Event()
-        self._sender = Loop("notify", self._send, interval_s=3600, wake=self._outgoing)
+        self._sender = Loop("notify", self._notify, interval_s=3600, wake=self._outgoing)
         self._listener: asyncio.Task[None] | None = None
 
     def slots_due(self) -> None:
+        """Wake all reconcilers."""
         self.slots.set()
         self._outgoing.set()
 
@@ -45,37 +49,38 @@ class Wakeups:
             self._listener.cancel()
             await asyncio.gather(self._listener, return_exceptions=True)
 
-    async def _send(self) -> None:
-        await asyncio.sleep(_GATHER_S)
-        # Whatever came while we gathered goes with this one.
+    async def _notify(self) -> None:
+        await asyncio.sleep(_COALESCE_S)
+        # One notification covers every wake-up of this interval.
         self._outgoing.clear()
-        await self._database.fetch("notify_replicas", {"owner": self._owner})
+        await self._database.query(notify_replicas(owner=self._owner))
 
     async def _listen(self) -> None:
         while True:
             with contextlib.suppress(DatabaseUnavailable):
-                await self._hear()
+                await self._receive()
             self.listening = False
             await asyncio.sleep(_RECONNECT_S)
 
-    async def _hear(self) -> None:
+    async def _receive(self) -> None:
+        """Set the event at each notification of another replica, until the connection fails."""
         connection = await self._database.listener()
         try:
             self.listening = True
-            self.slots.set()  # Something may have been said while nobody listened.
+            self.slots.set()  # A notification may have been missed before.
             while True:
                 await _readable(connection.fileno())
-                async for notice in connection.notifies(timeout=0):
-                    if notice.payload != self._owner:
+                async for notification in connection.notifies(timeout=0):
+                    if notification.payload != self._owner:
                         self.slots.set()
-        except Exception as error:  # whatever ends the connection: say so, poll, and try again
+        except Exception as error:  # any failure of the connection: log it and reconnect
             _log.warning("listen.lost", problem=str(error).strip())
         finally:
             await connection.close()
 
 
 async def _readable(descriptor: int) -> None:
-    """Wait until there is something to read. psycopg's own wait wakes ten times a second."""
+    """Wait until the socket is readable. psycopg's own wait wakes ten times a second."""
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(descriptor, ready.set)
     try:

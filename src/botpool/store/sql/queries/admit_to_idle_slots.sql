@@ -1,8 +1,8 @@
--- Admit bots to the longest-unused idle slots of their pool, in their order, if nobody waits there.
--- The common case: one statement, one round trip. No row: nothing was done for that bot.
--- That nobody waits is seen by the head of the queue, which its index gives: whether others' rows
--- are many or few, a mere EXISTS may be planned to read them all.
-WITH wish AS MATERIALIZED (
+-- Admit bots to the longest-unused idle slots of their pool, in their order, if no bot waits there.
+-- The common case: one statement, one round trip. A request without a row was not admitted.
+-- The head of the queue, read from its index, shows whether a bot waits: an EXISTS may be planned
+-- to scan the queue of other pools.
+WITH request AS MATERIALIZED (
     SELECT
         w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
         w.correlation_id, w.api_key_id, w.idempotency_key, w.body_hash
@@ -36,7 +36,7 @@ WITH wish AS MATERIALIZED (
 ), keyed AS (
     INSERT INTO idempotency_keys AS k (api_key_id, key, body_hash, bot_id, created_at)
     SELECT w.api_key_id, w.idempotency_key, w.body_hash, ids.bot_id, botpool_now()
-    FROM wish w
+    FROM request w
     JOIN ids ON ids.n = w.n
     WHERE w.idempotency_key IS NOT NULL
     ON CONFLICT (api_key_id, key) DO UPDATE
@@ -48,7 +48,7 @@ WITH wish AS MATERIALIZED (
         w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
         w.correlation_id, ids.slot_id, ids.slot_name, ids.container_id, ids.bot_id,
         ids.assignment_id
-    FROM wish w
+    FROM request w
     JOIN ids ON ids.n = w.n
     WHERE w.idempotency_key IS NULL
        OR ids.bot_id IN (SELECT c.bot_id FROM keyed c)
@@ -61,7 +61,7 @@ WITH wish AS MATERIALIZED (
         a.priority, a.queue_timeout_ms, a.correlation_id, 1, a.assignment_id, a.slot_name,
         a.container_id, botpool_now(), botpool_now()
     FROM admitted a
-), stay AS (
+), assignment AS (
     INSERT INTO assignments (
         id, bot_id, slot_id, slot_name, pool_name, attempt, warm, container_id, assigned_at)
     SELECT
@@ -93,16 +93,18 @@ WITH wish AS MATERIALIZED (
     FROM admitted a
     CROSS JOIN LATERAL (
         VALUES
-            (1, 'bot.status', NULL, NULL, NULL, NULL, 'PENDING', 'accepted'),
+            (1, 'bot.status', NULL, NULL, NULL, NULL, 'PENDING',
+             %(accepted_reason)s::text),
             (2, 'bot.status', a.slot_id, a.assignment_id, a.slot_name, 'PENDING', 'DEPLOYING',
-             'an idle slot was free'),
+             %(claimed_reason)s::text),
             (3, 'slot.status', a.slot_id, a.assignment_id, a.slot_name, 'idle', 'deploying',
-             'assigned')
+             %(assigned_reason)s::text)
     ) AS v (step, kind, slot_id, assignment_id, slot_name, from_state, to_state, reason)
     ORDER BY a.n, v.step
 )
 SELECT
-    a.n::integer AS n, a.bot_id, 'DEPLOYING' AS status, a.assignment_id, a.slot_id, a.slot_name,
+    a.n::integer AS n, a.bot_id, a.correlation_id, 'DEPLOYING' AS status, a.assignment_id, a.slot_id,
+    a.slot_name,
     a.container_id, 1 AS attempts, botpool_now() AS created_at, NULL::timestamptz AS queued_at,
     botpool_now() AS assigned_at
 FROM admitted a

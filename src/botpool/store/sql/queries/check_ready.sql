@@ -1,2 +1,2 @@
--- The database answers, and has the schema of these migrations.
+-- The applied migrations; also shows that the database answers.
 SELECT ARRAY(SELECT m.migration_id::text FROM _yoyo_migration m ORDER BY m.migration_id) AS migrations

@@ -1,8 +1,9 @@
--- Put new bots into their pool's queue, still PENDING; the caller holds the pool's lock and settles
--- them in the same transaction. Ids are drawn under the lock, so they keep the order of arrival.
--- No row: the idempotency key is taken, or the pool is drained or unknown. A match follows; without
--- it they are queued only if it would find nothing to do: no slot is idle, and none can be made.
-WITH wish AS MATERIALIZED (
+-- Put new bots into their pool's queue, still PENDING. The caller holds the pool's lock and settles
+-- the bots in the same transaction. Ids are drawn under the lock, so they follow the order of
+-- arrival. A request without a row was not queued: its idempotency key is taken, or the pool is
+-- drained or unknown. Without a match that follows, bots are queued only if a match would find
+-- nothing to do: no slot is idle, and the pool cannot grow.
+WITH request AS MATERIALIZED (
     SELECT
         w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
         w.correlation_id, w.api_key_id, w.idempotency_key, w.body_hash,
@@ -29,7 +30,7 @@ WITH wish AS MATERIALIZED (
 ), claimed_key AS (
     INSERT INTO idempotency_keys AS k (api_key_id, key, body_hash, bot_id, created_at)
     SELECT w.api_key_id, w.idempotency_key, w.body_hash, w.bot_id, botpool_now()
-    FROM wish w
+    FROM request w
     WHERE w.idempotency_key IS NOT NULL
     ON CONFLICT (api_key_id, key) DO UPDATE
     SET body_hash = EXCLUDED.body_hash, bot_id = EXCLUDED.bot_id, created_at = EXCLUDED.created_at
@@ -37,7 +38,7 @@ WITH wish AS MATERIALIZED (
     RETURNING k.bot_id
 ), admitted AS MATERIALIZED (
     SELECT w.n, w.bot_id, w.priority, w.queue_timeout_ms, w.correlation_id
-    FROM wish w
+    FROM request w
     WHERE w.idempotency_key IS NULL
        OR EXISTS (SELECT FROM claimed_key c WHERE c.bot_id = w.bot_id)
 ), bot AS (
@@ -47,22 +48,22 @@ WITH wish AS MATERIALIZED (
     SELECT
         w.bot_id, %(pool_name)s, 'PENDING', w.meeting_url, w.bot_display_name, w.bot_data,
         w.priority, w.queue_timeout_ms, w.correlation_id, botpool_now()
-    FROM wish w
+    FROM request w
     JOIN admitted a ON a.n = w.n
 ), waiting AS (
     INSERT INTO bot_pool_queue (bot_id, pool_name, priority, queued_at, timeout_at)
     SELECT
         a.bot_id, %(pool_name)s, a.priority, botpool_now(),
-        -- A bot that will not queue is matched or rolled back at once: any future moment will do.
+        -- A bot that does not queue is matched or rolled back at once; any future time serves.
         botpool_now() + make_interval(secs => greatest(a.queue_timeout_ms, 1000) / 1000.0)
     FROM admitted a
 ), written AS (
     INSERT INTO history (kind, bot_id, to_state, reason, correlation_id)
-    SELECT 'bot.status', a.bot_id, 'PENDING', 'accepted', a.correlation_id
+    SELECT 'bot.status', a.bot_id, 'PENDING', %(accepted_reason)s, a.correlation_id
     FROM admitted a
     ORDER BY a.n
-), noted AS MATERIALIZED (
-    SELECT set_config('botpool.newcomers', array_agg(a.bot_id)::text, true) AS newcomers
+), new_bots AS MATERIALIZED (
+    SELECT set_config('botpool.new_bot_ids', array_agg(a.bot_id)::text, true) AS bot_ids
     FROM admitted a
 )
-SELECT a.n::integer AS n, a.bot_id, noted.newcomers FROM admitted a CROSS JOIN noted
+SELECT a.n::integer AS n, a.bot_id FROM admitted a CROSS JOIN new_bots

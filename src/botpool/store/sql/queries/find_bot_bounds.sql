@@ -1,3 +1,3 @@
--- The oldest and the newest bot that is known; null where there is none.
+-- The lowest and the highest bot id; null without bots.
 SELECT min(b.id) AS oldest, max(b.id) AS newest
 FROM bots b

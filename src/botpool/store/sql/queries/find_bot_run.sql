@@ -1,4 +1,4 @@
--- Where a bot last ran: whose output its logs are.
+-- The last run of a bot, whose output its logs are.
 SELECT a.id AS assignment_id, a.container_id, p.backend
 FROM bots b
 JOIN pools p ON p.pool_name = b.pool_name

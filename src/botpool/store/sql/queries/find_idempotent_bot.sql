@@ -1,4 +1,4 @@
--- Which bot an idempotency key stands for. Read after a conflict, in a statement of its own.
+-- Find the bot of an idempotency key. A separate statement, so that its snapshot follows a conflict.
 SELECT k.bot_id, k.body_hash
 FROM idempotency_keys k
 WHERE k.api_key_id = %(api_key_id)s

@@ -1,4 +1,4 @@
--- The oldest change that is still kept, by the transaction that wrote it.
+-- The oldest change in history, with its transaction.
 SELECT h.id, h.xid::text AS xid
 FROM history h
 ORDER BY h.xid, h.id

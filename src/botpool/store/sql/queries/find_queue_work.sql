@@ -1,5 +1,6 @@
--- What the poll has to do: queue rows past their deadline, pools that could serve somebody, and
--- backends at whose gate somebody waits. Who waits, and who is idle, is seen by the heads of indexes.
+-- What the queue poll has to do: queue rows past their deadline, pools that could serve a queued
+-- bot, and backends with slots that wait at the image gate. The first entries of indexes show
+-- whether bots wait and slots are idle.
 SELECT
     EXISTS (SELECT FROM bot_pool_queue q WHERE q.timeout_at <= botpool_now()) AS expired,
     ARRAY(

@@ -1,4 +1,4 @@
--- Who an agent is, by the assignment in its token. `slot_status` is null once that has ended.
+-- The bot of an agent, by the assignment in its token. `slot_status` is null after the assignment.
 SELECT
     a.id AS assignment_id, a.container_id AS agent_container_id, s.status AS slot_status,
     b.bot_data, b.leave_by,

@@ -1,4 +1,4 @@
--- One bot as users see it, with its position while it waits.
+-- One bot, with its position while it is queued.
 SELECT
     b.id, b.correlation_id, b.pool_name, b.meeting_url, b.bot_display_name, b.status, b.priority,
     b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code, b.created_at,

@@ -1,5 +1,5 @@
--- Make as many new slots as bots still wait after a match, within the pool's maximum, with the
--- first free numbers. The pool's lock is held, taken by an earlier statement.
+-- Create a slot for each bot that still waits after a match, within the pool's maximum, with the
+-- first free numbers. An earlier statement has taken the pool's lock.
 WITH pool AS MATERIALIZED (
     SELECT
         p.pool_name, p.backend, p.image, p.max_size,
@@ -7,7 +7,7 @@ WITH pool AS MATERIALIZED (
     FROM pools p
     WHERE p.pool_name = %(pool_name)s
       AND p.drained_at IS NULL
-      -- Slots are counted only where somebody waits for one.
+      -- Count the slots only if a bot waits.
       AND (
           SELECT e.id FROM bot_pool_queue e WHERE e.pool_name = %(pool_name)s
           ORDER BY e.priority, e.bot_id LIMIT 1) IS NOT NULL
@@ -16,7 +16,7 @@ WITH pool AS MATERIALIZED (
     FROM (
         SELECT
         FROM bot_pool_queue q
-        -- By their pool, and by no other index, also where it is planned while few wait.
+        -- IS TRUE keeps the plan on the index of the pool name, also when few bots wait.
         WHERE q.pool_name = (SELECT pool.pool_name FROM pool)
           AND (q.timeout_at > botpool_now()) IS TRUE
         LIMIT (SELECT greatest(pool.room, 0) FROM pool)
@@ -29,7 +29,7 @@ WITH pool AS MATERIALIZED (
         SELECT FROM slot_identities i WHERE i.pool_name = %(pool_name)s AND i.number = n.number)
     ORDER BY n.number
     LIMIT (SELECT wanted.slots FROM wanted)
-), made AS (
+), created AS (
     INSERT INTO bot_pool_slots (pool_name, number, slot_name, backend, image)
     SELECT
         pool.pool_name, numbers.number,
@@ -40,7 +40,7 @@ WITH pool AS MATERIALIZED (
     RETURNING id, slot_name
 ), written AS (
     INSERT INTO history (kind, slot_id, slot_name, to_state, reason)
-    SELECT 'slot.status', made.id, made.slot_name, 'idle', 'the pool grew'
-    FROM made
+    SELECT 'slot.status', created.id, created.slot_name, 'idle', %(reason)s
+    FROM created
 )
-SELECT made.id AS slot_id, made.slot_name FROM made
+SELECT created.id AS slot_id, created.slot_name FROM created

@@ -1,4 +1,4 @@
--- Keep a new API key: its hash, never itself.
+-- Store a new API key, by its hash.
 INSERT INTO api_keys (name, scope, prefix, key_hash)
 VALUES (%(name)s, %(scope)s, %(prefix)s, %(key_hash)s)
 ON CONFLICT (key_hash) DO NOTHING

@@ -1,9 +1,8 @@
--- A page of bots, newest first: of every pool and status that is asked for its newest, and of these
--- the newest. Each has its image_host in an index, so that a page costs the same however many bots there
--- are and however few are like that.
--- A search is text within the link, the name or the correlation id, in whatever case, or the whole
--- number of a bot. Only ASCII has a case here: all that a language knows of letters would cost twice
--- the time where nothing is found.
+-- A page of bots, newest first: the newest of each requested pool and status, and of these the
+-- newest. An index holds each pool and status in order, so the cost of a page does not depend on the
+-- number of bots.
+-- A search matches text in the meeting link, the name or the correlation id, or a whole bot id. It
+-- ignores case for ASCII letters only: comparing by the rules of a language takes twice the time.
 WITH wanted AS MATERIALIZED (
     SELECT lower(%(search)s::text COLLATE "C") AS text
 ), newest AS MATERIALIZED (
@@ -14,8 +13,8 @@ WITH wanted AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT b.id
         FROM bots b
-        -- A range of one index, in its own order: compared one by one, a plan would rather walk down
-        -- all ids, believing that bots of every kind are among the newest.
+        -- A row comparison makes the plan scan a range of one index. With separate conditions, the
+        -- planner may walk down all ids instead.
         WHERE (b.status, b.pool_name, b.id) < (s.status, p.pool_name, %(before)s::bigint)
           AND (b.status, b.pool_name, b.id) >= (s.status, p.pool_name, %(since)s::bigint)
           AND (

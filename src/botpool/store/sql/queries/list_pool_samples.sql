@@ -1,5 +1,5 @@
--- A pool's last minutes, oldest first: what was noted of each, who arrived, who began to run.
--- A start is looked for among the assignments of up to an hour before.
+-- A pool's last minutes, oldest first: the recorded sample, the arrivals and the starts of each.
+-- Starts count if their assignment is at most an hour older than the first minute.
 WITH bounds AS MATERIALIZED (
     SELECT
         date_bin('1 minute', botpool_now(), 'epoch') - make_interval(mins => %(minutes)s - 1)
@@ -8,7 +8,7 @@ WITH bounds AS MATERIALIZED (
 ), arrived AS MATERIALIZED (
     SELECT date_bin('1 minute', b.created_at, 'epoch') AS at, count(*) AS bots
     FROM bots b
-    -- Two that arrive at once may get their numbers the other way round.
+    -- Ids of concurrent arrivals may be out of order, so start a minute earlier.
     WHERE b.id >= (SELECT botpool_first_bot_since(first_at - interval '1 minute') FROM bounds)
       AND b.pool_name = %(pool_name)s
       AND b.created_at >= (SELECT first_at FROM bounds)
@@ -27,12 +27,12 @@ WITH bounds AS MATERIALIZED (
     GROUP BY 1
 )
 SELECT
-    minute.at, coalesce(arrived.bots, 0) AS arrivals, noted.queue_depth, noted.slots,
+    minute.at, coalesce(arrived.bots, 0) AS arrivals, sample.queue_depth, sample.slots,
     started.p50_ms AS time_to_running_p50_ms, started.p95_ms AS time_to_running_p95_ms
 FROM pools p
 CROSS JOIN bounds
 CROSS JOIN generate_series(bounds.first_at, bounds.last_at, interval '1 minute') AS minute (at)
-LEFT JOIN pool_samples noted ON noted.pool_name = p.pool_name AND noted.at = minute.at
+LEFT JOIN pool_samples sample ON sample.pool_name = p.pool_name AND sample.at = minute.at
 LEFT JOIN arrived ON arrived.at = minute.at
 LEFT JOIN started ON started.at = minute.at
 WHERE p.pool_name = %(pool_name)s

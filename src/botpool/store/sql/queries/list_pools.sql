@@ -1,5 +1,4 @@
--- Pools with their figures. Ratios and times are of the last thousand assignments of each that began
--- to run.
+-- Pools with their figures. Ratios and times cover each pool's last thousand assignments that ran.
 SELECT
     p.pool_name, p.backend, p.image, p.max_size, p.heartbeats, p.drained_at,
     coalesce(slots.size, 0) AS size,

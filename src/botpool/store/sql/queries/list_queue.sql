@@ -1,5 +1,5 @@
--- Who waits, in the order of service within each pool; of every pool that is asked for its head, so
--- that a long queue is not read for a short one behind it.
+-- Queued bots in the order of service within each pool. Each pool contributes at most `limit` rows,
+-- so that one long queue is not read in full.
 SELECT
     head.bot_id, p.pool_name, head.priority, head.queued_at, head.timeout_at, head.position
 FROM pools p

@@ -1,6 +1,6 @@
--- Who was in a slot, newest first. An assignment whose deployment failed says so itself, whatever
--- became of its bot later; otherwise a bot's end belongs to the last of its assignments. A range with
--- equal ends, for the reason that list_slot_history gives.
+-- The assignments of a slot, newest first. An assignment whose deployment failed shows that failure,
+-- also if its bot ran later; otherwise the end of a bot belongs to its last assignment. For BETWEEN with
+-- equal bounds, see list_slot_history.
 SELECT
     a.id AS assignment_id, a.bot_id, b.status AS bot_status, a.assigned_at AS claimed_at,
     a.running_at AS started_at,

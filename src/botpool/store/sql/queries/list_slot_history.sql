@@ -1,7 +1,6 @@
--- A slot's history, newest first: what befell it with the bots that were in it, found by its stays,
--- the newest first, until there is enough; and what it went through without one. Ranges with equal
--- ends, in the order of their index: for an equal number, a plan would rather walk down all of the
--- table, believing every slot to be in its last part.
+-- The history of a slot, newest first: the rows of its newest assignments, up to the limit, and the
+-- rows without a bot. BETWEEN with equal bounds makes the plan scan a range of the index in order; with
+-- an equality, the planner may walk down the whole table.
 WITH alone AS MATERIALIZED (
     SELECT h.id, h.at, h.kind, h.from_state, h.to_state, h.slot_name, h.reason, h.data, h.bot_id
     FROM history h
@@ -18,13 +17,13 @@ WITH alone AS MATERIALIZED (
         WHERE a.slot_id BETWEEN %(slot_id)s AND %(slot_id)s
         ORDER BY a.slot_id DESC, a.id DESC
         LIMIT %(limit)s
-    ) AS stay
+    ) AS assignment
     CROSS JOIN LATERAL (
         SELECT
             h.id, h.at, h.kind, h.from_state, h.to_state, h.slot_name, h.reason, h.data, h.bot_id
         FROM history h
-        WHERE h.bot_id BETWEEN stay.bot_id AND stay.bot_id
-          AND h.assignment_id = stay.id
+        WHERE h.bot_id BETWEEN assignment.bot_id AND assignment.bot_id
+          AND h.assignment_id = assignment.id
           AND h.slot_id = %(slot_id)s
         ORDER BY h.bot_id DESC, h.id DESC
     ) AS during

@@ -1,2 +1,2 @@
--- Hear when another replica has work to share.
+-- Receive the wake-ups of other replicas.
 LISTEN botpool

@@ -1,7 +1,7 @@
--- Give the heads of a pool's queue to its idle slots, in order. The pool's lock is held. This is
--- the only statement that takes bots off the queue for a slot. Rows lock in the order queue, slot,
--- bot. A release has locked its own slot and bot before: safe, since nobody who holds a queue row
--- wants a slot that is not idle.
+-- Assign the heads of a pool's queue to its idle slots, in order. The caller holds the pool's lock.
+-- Only this statement takes bots off the queue for a slot. It locks rows in the order queue, slot,
+-- bot. A release has already locked its own slot and bot; that cannot deadlock, because a
+-- transaction that holds a queue row only locks idle slots.
 WITH heads AS MATERIALIZED (
     SELECT q.bot_id, row_number() OVER (ORDER BY q.priority, q.bot_id) AS n
     FROM (
@@ -11,7 +11,7 @@ WITH heads AS MATERIALIZED (
           AND w.timeout_at > botpool_now()
           AND EXISTS (SELECT FROM pools p WHERE p.pool_name = %(pool_name)s AND p.drained_at IS NULL)
         ORDER BY w.priority, w.bot_id
-        -- Idle slots are counted only where somebody waits for one.
+        -- Count the idle slots only if a bot waits.
         LIMIT CASE
             WHEN (
                 SELECT e.id FROM bot_pool_queue e WHERE e.pool_name = %(pool_name)s
@@ -39,16 +39,16 @@ WITH heads AS MATERIALIZED (
     SELECT
         heads.bot_id, b.status AS bot_status, b.correlation_id, b.attempts + 1 AS attempt,
         free.id AS slot_id, free.slot_name, free.container_id,
-        CASE WHEN free.last_used_at IS NULL THEN 'a new slot was made' ELSE 'a slot became free' END
+        CASE WHEN free.last_used_at IS NULL THEN %(new_slot_reason)s::text ELSE %(freed_slot_reason)s::text END
             AS reason,
         nextval('assignments_id_seq') AS assignment_id
     FROM heads
     JOIN free ON free.n = heads.n
     JOIN bots b ON b.id = heads.bot_id
-    -- By their ids, here and below, however many are expected to be matched.
+    -- The array makes the plan use the index on the id, also with a large estimate.
     WHERE b.id = ANY (ARRAY(SELECT h.bot_id FROM heads h))
 ), unqueued AS (
-    -- Not a join: planned while nobody waits, it would read all of the queue.
+    -- No join: a plan from a time with an empty queue would scan the whole queue.
     DELETE FROM bot_pool_queue q WHERE q.bot_id = ANY (ARRAY(SELECT pair.bot_id FROM pair))
 ), taken AS (
     UPDATE bot_pool_slots s
@@ -93,11 +93,11 @@ WITH heads AS MATERIALIZED (
     CROSS JOIN LATERAL (
         VALUES
             (1, 'bot.status', pair.bot_status, 'DEPLOYING', pair.reason),
-            (2, 'slot.status', 'idle', 'deploying', 'assigned')
+            (2, 'slot.status', 'idle', 'deploying', %(assigned_reason)s::text)
     ) AS v (step, kind, from_state, to_state, reason)
     ORDER BY pair.assignment_id, v.step
 )
 SELECT
     pair.bot_id, pair.correlation_id, pair.slot_id, pair.slot_name, pair.container_id,
-    pair.assignment_id, %(pool_name)s::text AS pool_name
+    %(pool_name)s::text AS pool_name
 FROM pair

@@ -1,5 +1,5 @@
--- How long bots keep the slots of a pool: time under observation and ends seen, over the newest
--- hundred finished stays and those under way, and how many slots can serve.
+-- How long bots keep the slots of a pool: the total time and the number of ends of the newest hundred
+-- finished assignments, the time of the assignments under way, and the number of slots that have one.
 SELECT
     done.ends,
     done.exposure_s + under_way.exposure_s AS exposure_s,

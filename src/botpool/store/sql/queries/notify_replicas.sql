@@ -1,2 +1,2 @@
--- Wake the other replicas. Sent off the hot path: a NOTIFY takes a global lock at its commit.
+-- Wake the other replicas. Not part of hot transactions: NOTIFY takes a global lock at commit.
 SELECT pg_notify('botpool', %(owner)s)

@@ -1,17 +1,16 @@
--- What every connection of ours sets. A replica that is paused inside a transaction must not hold a
--- pool's lock for long; counts made after a lock need a snapshot for each statement.
+-- Set the session parameters of every connection. The timeouts keep a paused replica from holding a
+-- pool's lock for long; READ COMMITTED gives the statement after a lock a new snapshot.
 SELECT
     set_config('default_transaction_isolation', 'read committed', false),
     set_config('idle_in_transaction_session_timeout', '15s', false),
     set_config('statement_timeout', '30s', false),
     set_config('lock_timeout', '20s', false),
     set_config('timezone', 'UTC', false),
-    -- Statements are planned once for a connection: planning ours anew takes longer than running
-    -- them, and compiling them longer still.
+    -- Each connection plans a statement once: planning takes longer than running it, and JIT
+    -- compilation longer still.
     set_config('plan_cache_mode', 'force_generic_plan', false),
-    -- So a plan that was made while a table was small must be good when it is large: no reading
-    -- from end to end, no merging, for which an index is read so, and no sorting of what an index
-    -- has in order.
+    -- A plan from a time with small tables must suit large ones: no sequential scans, no merge
+    -- joins, which read whole indexes, and no bitmap scans, which lose the order of an index.
     set_config('enable_seqscan', 'off', false),
     set_config('enable_mergejoin', 'off', false),
     set_config('enable_bitmapscan', 'off', false),

@@ -1,7 +1,7 @@
--- The changes of transactions from `since` up to a horizon below which every transaction is over,
--- and that horizon itself: nothing can appear below it any more. Ids are given out in the order in
--- which changes happen, but commit in another; within one such range, all of them are there.
--- `held_s` says for how long the oldest change that can be seen waits above the horizon.
+-- The changes of transactions from `since` up to the horizon, and the horizon itself. All transactions
+-- below the horizon have ended, so no change can appear below it later. Ids follow the order of the
+-- changes but not the order of the commits; a range below the horizon has no gaps.
+-- `held_s` is the age of the oldest visible change above the horizon.
 WITH horizon AS MATERIALIZED (
     SELECT coalesce(%(until)s::text::xid8, pg_snapshot_xmin(pg_current_snapshot())) AS xid
 ), fresh AS MATERIALIZED (
@@ -16,10 +16,10 @@ WITH horizon AS MATERIALIZED (
 SELECT
     horizon.xid::text AS horizon,
     (
-        SELECT extract(epoch FROM botpool_now() - above.at)::float8
-        FROM history above
-        WHERE above.xid >= horizon.xid
-        ORDER BY above.xid, above.id
+        SELECT extract(epoch FROM botpool_now() - waiting.at)::float8
+        FROM history waiting
+        WHERE waiting.xid >= horizon.xid
+        ORDER BY waiting.xid, waiting.id
         LIMIT 1
     ) AS held_s,
     fresh.id, fresh.at, fresh.kind, fresh.bot_id, fresh.slot_id, fresh.slot_name,

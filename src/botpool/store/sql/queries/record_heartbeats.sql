@@ -1,14 +1,14 @@
--- Note that these agents live, as far as their assignments do, and read what they must be told.
--- Many beats are one statement. The rows stand apart from what claims and leases lock, and an
--- update touches no indexed column.
+-- Record the heartbeats of agents whose assignments have not ended, and read their instructions.
+-- Heartbeats have a table of their own, so that they do not wait for the locks of admissions and
+-- leases; an update changes no indexed column.
 WITH agent AS MATERIALIZED (
     SELECT a.id, a.bot_id, b.leave_by, s.status AS slot_status
     FROM unnest(%(assignment_ids)s::bigint[], %(bot_ids)s::bigint[])
-        AS asked (assignment_id, bot_id)
-    JOIN assignments a ON a.id = asked.assignment_id AND a.bot_id = asked.bot_id
+        AS sent (assignment_id, bot_id)
+    JOIN assignments a ON a.id = sent.assignment_id AND a.bot_id = sent.bot_id
     JOIN bots b ON b.id = a.bot_id
     LEFT JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
-    -- By their ids, also where it is planned while there are few.
+    -- The array makes the plan use the index on the id, also when there are few rows.
     WHERE a.id = ANY (%(assignment_ids)s::bigint[])
 ), beat AS (
     INSERT INTO bot_heartbeats (bot_id, assignment_id, last_at)

@@ -1,4 +1,4 @@
--- A forward move that the bot's own agent reports. The slot is locked before the bot.
+-- Apply a status that the bot's agent reports. The statement locks the slot before the bot.
 WITH held AS MATERIALIZED (
     SELECT s.id, s.slot_name, s.assigned_bot_id, s.assignment_id
     FROM assignments a
@@ -9,13 +9,13 @@ WITH held AS MATERIALIZED (
     SELECT b.id, b.status, b.correlation_id
     FROM bots b
     JOIN held ON held.assigned_bot_id = b.id
-    -- By its id, and by no other index, also where it is planned while there are few.
+    -- IS TRUE keeps the plan on the index of the id, also when there are few bots.
     WHERE (b.status = ANY(%(sources)s)) IS TRUE
     FOR UPDATE OF b
 ), bot AS (
     UPDATE bots b SET status = %(status)s FROM former WHERE b.id = former.id
 ), slot AS (
-    -- Whoever read the bot's former status to judge by it must read again.
+    -- A decision that read the former status fails at its fence.
     UPDATE bot_pool_slots s
     SET version = s.version + 1
     FROM held
@@ -27,7 +27,7 @@ WITH held AS MATERIALIZED (
         correlation_id)
     SELECT
         'bot.status', former.id, held.id, held.assignment_id, held.slot_name, former.status,
-        %(status)s, 'reported by the agent', former.correlation_id
+        %(status)s, %(reason)s, former.correlation_id
     FROM former
     JOIN held ON held.assigned_bot_id = former.id
 )

@@ -1,4 +1,4 @@
--- End an API key. Ended before: as it was.
+-- Revoke an API key. A key that was revoked before keeps its time.
 UPDATE api_keys
 SET revoked_at = coalesce(revoked_at, botpool_now())
 WHERE id = %(key_id)s

@@ -1,21 +1,20 @@
--- After the match: the newcomers that enqueue_bots wrote in this transaction are QUEUED if they got
--- no slot. Answers with the bots as they are, and the positions of those that wait; it is not
--- counted where a thousand came before. Their ids were left in the transaction by enqueue_bots, so
--- that all the statements travel together.
--- By their bots, and not by joins, which would read all of the queue where they were planned while
--- nobody waited.
-WITH newcomer AS MATERIALIZED (
+-- Make the bots that enqueue_bots wrote in this transaction QUEUED unless the match gave them a slot.
+-- Returns the bots and, for queued ones, their positions; a position behind a thousand bots is null.
+-- enqueue_bots leaves the ids in a setting of the transaction, so that all statements travel in one
+-- round trip. The ids are compared as arrays: a join that was planned with an empty queue would scan
+-- the whole queue.
+WITH new_bot AS MATERIALIZED (
     SELECT n.bot_id
-    FROM unnest(nullif(current_setting('botpool.newcomers', true), '')::bigint[]) AS n (bot_id)
+    FROM unnest(nullif(current_setting('botpool.new_bot_ids', true), '')::bigint[]) AS n (bot_id)
 ), waiting AS MATERIALIZED (
     SELECT
         q.bot_id, q.pool_name, q.priority, q.queued_at,
-        (SELECT min(newcomer.bot_id) FROM newcomer) AS first_id,
+        (SELECT min(new_bot.bot_id) FROM new_bot) AS first_id,
         row_number() OVER (ORDER BY q.priority, q.bot_id) AS nth
     FROM bot_pool_queue q
-    WHERE q.bot_id = ANY (ARRAY(SELECT newcomer.bot_id FROM newcomer))
+    WHERE q.bot_id = ANY (ARRAY(SELECT new_bot.bot_id FROM new_bot))
 ), before AS MATERIALIZED (
-    -- The pool's lock is held: whoever waited before has a lower id.
+    -- The caller holds the pool's lock: bots that waited before have lower ids.
     SELECT
         each.priority,
         (
@@ -31,14 +30,14 @@ WITH newcomer AS MATERIALIZED (
         ) AS bots
     FROM (SELECT DISTINCT w.pool_name, w.priority, w.first_id FROM waiting w) AS each
 ), queued AS (
-    -- They came in one statement, at one time.
+    -- One statement queued all of them, so they have one time.
     UPDATE bots b
     SET status = 'QUEUED', queued_at = (SELECT min(waiting.queued_at) FROM waiting)
     WHERE b.id = ANY (ARRAY(SELECT waiting.bot_id FROM waiting))
     RETURNING b.id, b.correlation_id
 ), written AS (
     INSERT INTO history (kind, bot_id, from_state, to_state, reason, correlation_id)
-    SELECT 'bot.status', queued.id, 'PENDING', 'QUEUED', 'no slot was free', queued.correlation_id
+    SELECT 'bot.status', queued.id, 'PENDING', 'QUEUED', %(reason)s, queued.correlation_id
     FROM queued
     ORDER BY queued.id
 )
@@ -51,4 +50,4 @@ SELECT
 FROM bots b
 LEFT JOIN waiting ON waiting.bot_id = b.id
 LEFT JOIN before ON before.priority = waiting.priority
-WHERE b.id = ANY (ARRAY(SELECT newcomer.bot_id FROM newcomer))
+WHERE b.id = ANY (ARRAY(SELECT new_bot.bot_id FROM new_bot))

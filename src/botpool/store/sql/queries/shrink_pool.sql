@@ -1,6 +1,7 @@
--- Condemn slots without a bot that the pool no longer wants: those of a former backend, those that
--- an operator wants gone, and those above its maximum, highest numbers first. The pool's lock is
--- held. Slots that a newcomer is just claiming are left: they come back here when they are freed.
+-- Mark slots without a bot for deletion where the pool no longer wants them: slots of a former
+-- backend, slots with a requested deletion, and slots above the maximum, highest numbers first. The
+-- caller holds the pool's lock. Slots that an admission is claiming are skipped; the match that
+-- follows their release handles them.
 WITH counted AS MATERIALIZED (
     SELECT
         p.pool_name, p.backend,
@@ -11,8 +12,8 @@ WITH counted AS MATERIALIZED (
     JOIN slot_identities o ON o.pool_name = p.pool_name
     JOIN bot_pool_slots c ON c.id = o.slot_id
     WHERE p.pool_name = %(pool_name)s
-      -- Slots are counted only where the ends of an index show a reason: numbers are unique, so
-      -- that more than the maximum have a number above it.
+      -- Count the slots only if the first or last entry of an index shows a reason. Numbers are
+      -- unique, so a pool above its maximum has a number above the maximum.
       AND (
           (
               SELECT i.number FROM slot_identities i WHERE i.pool_name = %(pool_name)s
@@ -30,9 +31,9 @@ WITH counted AS MATERIALIZED (
 ), surplus AS MATERIALIZED (
     SELECT
         s.id, s.slot_name, s.container_id, s.status,
-        CASE WHEN s.delete_requested THEN 'an operator wants it gone'
-             WHEN s.backend <> counted.backend THEN 'the pool has another backend now'
-             ELSE 'above the pool''s maximum' END AS reason
+        CASE WHEN s.delete_requested THEN %(delete_requested_reason)s::text
+             WHEN s.backend <> counted.backend THEN %(backend_changed_reason)s::text
+             ELSE %(above_maximum_reason)s::text END AS reason
     FROM counted
     JOIN slot_identities i ON i.pool_name = counted.pool_name
     JOIN bot_pool_slots s ON s.id = i.slot_id

@@ -1,12 +1,12 @@
--- Take requests of a backend's budget, all or none, if no more than `limit` were sent within the
--- window. The backend's row is locked by an earlier statement, so this one counts all of them.
+-- Spend requests of a backend's budget, all or none, if no more than `limit` were spent within the
+-- window. An earlier statement has locked the backend's row, so this statement counts all requests.
 WITH spent AS MATERIALIZED (
     SELECT coalesce(sum(r.requests), 0) AS requests, min(r.at) AS oldest_at
     FROM backend_requests r
     WHERE r.backend = %(backend)s AND r.at > botpool_now() - make_interval(secs => %(window_s)s)
 ), verdict AS MATERIALIZED (
     SELECT
-        -- Whoever wants more than there is in a whole window gets it alone.
+        -- A request count above the limit is granted in an empty window.
         k.paused_until <= botpool_now()
             AND (spent.requests + %(requests)s <= %(limit)s OR spent.requests = 0) AS granted,
         extract(epoch FROM greatest(

@@ -1,0 +1,126 @@
+"""The assessment of a starting container and of a running one, from one observation.
+
+Botpool acts only on positive evidence. An observation that may describe the past, or that shows
+nothing, has no effect.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from botpool.domain import reasons
+from botpool.domain.ids import AssignmentId
+from botpool.domain.observation import (
+    ACTIVE_DEPLOYMENT,
+    ENDED_STATES,
+    FAILED_DEPLOYMENT,
+    ContainerState,
+    DeploymentState,
+    Observation,
+)
+
+_MISSED_HEARTBEATS = 3
+"""Heartbeats that must be missing before an `exited` status outweighs a live agent."""
+
+
+class StartVerdict(Enum):
+    WAIT = auto()
+    RUNNING = auto()
+    FAILED = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartAssessment:
+    """Whether a start succeeded, failed or is still open, with the reason."""
+
+    verdict: StartVerdict
+    reason: str = ""
+
+
+_WAIT = StartAssessment(verdict=StartVerdict.WAIT)
+
+
+def assess_start(
+    observed: Observation,
+    *,
+    assignment_id: AssignmentId,
+    started_at: datetime,
+    awaits_deployment: bool,
+    deployment_ended_at: datetime | None,
+    now: datetime,
+    grace_s: float,
+    timeout_s: float,
+) -> StartAssessment:
+    """Assess one observation of a starting container.
+
+    `exited` and `stopped` may describe the time before the start: while the start's own deployment
+    is under way, and within the grace after its end (after the start, on backends without
+    deployments). An observation that names its assignment needs no grace.
+    """
+    if observed.assignment_id is not None and observed.assignment_id != assignment_id:
+        return _wait_until_timeout(observed, started_at, now, timeout_s)
+    if observed.deployment in FAILED_DEPLOYMENT and observed.state is not ContainerState.RUNNING:
+        return _failed(f"the deployment was {observed.deployment}")
+    match observed.state:
+        case ContainerState.RUNNING if observed.deployment is not DeploymentState.QUEUED:
+            reason = observed.detail or reasons.OBSERVED_RUNNING
+            return StartAssessment(verdict=StartVerdict.RUNNING, reason=reason)
+        case ContainerState.ERROR | ContainerState.DEGRADED:
+            return _container_failed(observed)
+        case ContainerState.GONE:
+            return _failed("the container is gone")
+        case ContainerState.EXITED if observed.assignment_id == assignment_id:
+            return _container_failed(observed)
+        case ContainerState.EXITED | ContainerState.STOPPED:
+            unfinished = awaits_deployment and deployment_ended_at is None
+            if observed.deployment not in ACTIVE_DEPLOYMENT and not unfinished:
+                since = deployment_ended_at or started_at
+                if now - since >= timedelta(seconds=grace_s):
+                    return _container_failed(observed)
+    return _wait_until_timeout(observed, started_at, now, timeout_s)
+
+
+def has_exited(
+    observed: Observation,
+    *,
+    assignment_id: AssignmentId,
+    running_at: datetime | None,
+    status_unreliable_at: datetime | None,
+    last_heartbeat_at: datetime | None,
+    now: datetime,
+    status_lag_s: float,
+    heartbeat_s: float,
+) -> bool:
+    """Whether an observation shows that the container of a busy slot exited.
+
+    A backend that does not name the assignment may show an old status. Then an exit counts only
+    after the status lag has passed since the start and since the last unreliable status, and only
+    if the agent's heartbeats have stopped.
+    """
+    if observed.assignment_id is not None:
+        return observed.assignment_id == assignment_id and observed.state in ENDED_STATES
+    if observed.state not in ENDED_STATES or observed.deployment in ACTIVE_DEPLOYMENT:
+        return False
+    lag = timedelta(seconds=status_lag_s)
+    is_current = all(at is None or now - at >= lag for at in (running_at, status_unreliable_at))
+    silence = timedelta(seconds=_MISSED_HEARTBEATS * heartbeat_s)
+    is_silent = last_heartbeat_at is None or now - last_heartbeat_at >= silence
+    return is_current and is_silent
+
+
+def _failed(reason: str) -> StartAssessment:
+    return StartAssessment(verdict=StartVerdict.FAILED, reason=reason)
+
+
+def _container_failed(observed: Observation) -> StartAssessment:
+    return _failed(f"the container {observed.detail or f'is {observed.state}'}")
+
+
+def _wait_until_timeout(
+    observed: Observation, started_at: datetime, now: datetime, timeout_s: float
+) -> StartAssessment:
+    if now - started_at < timedelta(seconds=timeout_s):
+        return _WAIT
+    return _failed(
+        f"not running {timeout_s:g} s after its start ({observed.detail or observed.state})"
+    )

@@ -1,0 +1,169 @@
+"""Statements about the queue: admission, matching and expiry."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from botpool.domain import reasons
+from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName
+from botpool.domain.records import AdmissionRequest, QueueEntry, SlotChange
+from botpool.domain.states import BotStatus
+from botpool.store.statement import Statement, record_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedSlot(SlotChange):
+    """An idle slot with a new bot; `n` is the number of its request in the batch, from 1."""
+
+    n: int
+    bot_id: BotId
+    assignment_id: AssignmentId
+    status: BotStatus
+    attempts: int
+    created_at: datetime
+    queued_at: datetime | None
+    assigned_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnqueuedBot:
+    """A new bot in the queue; `n` is the number of its request in the batch, from 1."""
+
+    n: int
+    bot_id: BotId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettledBot:
+    """A new bot after the match: in a slot, or queued at `position` (None beyond a thousand)."""
+
+    bot_id: BotId
+    status: BotStatus
+    slot_name: str | None
+    container_id: ContainerId | None
+    attempts: int
+    created_at: datetime
+    queued_at: datetime | None
+    assigned_at: datetime | None
+    position: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchedSlot(SlotChange):
+    """An idle slot that a queued bot got."""
+
+    pool_name: PoolName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiredBot:
+    """A bot whose time in the queue was over."""
+
+    bot_id: BotId
+    pool_name: PoolName
+    correlation_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueWork:
+    """What the queue poll has to do."""
+
+    expired: bool
+    """Queue rows are past their deadline."""
+    servable: Sequence[PoolName]
+    """Pools with a queue and with an idle slot or room to grow."""
+    gates: Sequence[str]
+    """Backends with slots that wait for an image or for their start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedBots:
+    """How many bots of one priority wait in a pool."""
+
+    priority: int
+    bots: int
+
+
+def admit_to_idle_slots(
+    requests: Sequence[AdmissionRequest], *, idempotency_days: int
+) -> Statement[ClaimedSlot]:
+    """Admit bots of one pool to its idle slots, if no bot waits there."""
+    parameters = _columns(requests, idempotency_days) | {
+        "bots": len(requests),
+        "claimed_reason": reasons.IDLE_SLOT,
+        "assigned_reason": reasons.ASSIGNED,
+    }
+    return Statement("admit_to_idle_slots", parameters, record_of(ClaimedSlot))
+
+
+def enqueue_bots(
+    requests: Sequence[AdmissionRequest], *, idempotency_days: int, match_follows: bool
+) -> Statement[EnqueuedBot]:
+    """Put new bots of one pool into its queue, still PENDING."""
+    parameters = _columns(requests, idempotency_days) | {"match_follows": match_follows}
+    return Statement("enqueue_bots", parameters, record_of(EnqueuedBot))
+
+
+def settle_new_bots() -> Statement[SettledBot]:
+    """Make the bots that enqueue_bots wrote in this transaction QUEUED unless they got a slot."""
+    parameters = {"reason": reasons.NO_FREE_SLOT}
+    return Statement("settle_new_bots", parameters, record_of(SettledBot))
+
+
+def match_queue(pool_name: PoolName) -> Statement[MatchedSlot]:
+    """Assign the heads of a pool's queue to its idle slots, in order."""
+    parameters = {
+        "pool_name": pool_name,
+        "new_slot_reason": reasons.NEW_SLOT,
+        "freed_slot_reason": reasons.SLOT_BECAME_FREE,
+        "assigned_reason": reasons.ASSIGNED,
+    }
+    return Statement("match_queue", parameters, record_of(MatchedSlot))
+
+
+def expire_queue(*, limit: int) -> Statement[ExpiredBot]:
+    """Fail the bots whose time in the queue is over."""
+    parameters = {
+        "limit": limit,
+        "reason": reasons.QUEUE_TIMEOUT,
+        "failure_reason": reasons.QUEUE_TIMEOUT_FAILURE,
+    }
+    return Statement("expire_queue", parameters, record_of(ExpiredBot))
+
+
+def find_queue_work() -> Statement[QueueWork]:
+    """What the queue poll has to do: one row."""
+    return Statement("find_queue_work", {}, record_of(QueueWork))
+
+
+def list_queue(*, pool_name: PoolName | None, limit: int) -> Statement[QueueEntry]:
+    """Queued bots in the order of service within each pool."""
+    parameters = {"pool_name": pool_name, "limit": limit}
+    return Statement("list_queue", parameters, record_of(QueueEntry))
+
+
+def measure_queue(pool_name: PoolName) -> Statement[QueuedBots]:
+    """Count the queued bots of a pool by priority."""
+    return Statement("measure_queue", {"pool_name": pool_name}, record_of(QueuedBots))
+
+
+def _columns(requests: Sequence[AdmissionRequest], idempotency_days: int) -> dict[str, Any]:
+    """Return the requests of one pool as parameters, one array per column."""
+    bots = [request.bot for request in requests]
+    keys = [request.key for request in requests]
+    return {
+        "pool_name": bots[0].pool_name,
+        "meeting_urls": [bot.meeting_url for bot in bots],
+        "bot_display_names": [bot.bot_display_name for bot in bots],
+        "bot_data": [json.dumps(bot.bot_data) for bot in bots],
+        "priorities": [bot.priority for bot in bots],
+        "queue_timeouts_ms": [bot.queue_timeout_ms for bot in bots],
+        "correlation_ids": [bot.correlation_id for bot in bots],
+        "api_key_ids": [key.api_key_id if key else None for key in keys],
+        "idempotency_keys": [key.key if key else None for key in keys],
+        "body_hashes": [key.body_hash if key else None for key in keys],
+        "idempotency_days": idempotency_days,
+        "accepted_reason": reasons.ACCEPTED,
+    }
