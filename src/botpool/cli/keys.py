@@ -4,8 +4,7 @@ An installation's first key cannot be created through the API, which needs a key
 settings of the database can create one here; the server need not run.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
@@ -130,22 +129,18 @@ def _write(response: "Model") -> None:
 def _with_keys(
     config: Path | None, data_dir: Path | None, work: "Callable[[ApiKeys], Awaitable[T]]"
 ) -> T:
+    """Call `work` with the keys in the database of the settings."""
     import asyncio
 
     from botpool.cli.database import database_url
     from botpool.settings import load_settings
 
-    async def run(url: str) -> T:
-        async with _keys_in(url) as keys:
-            return await work(keys)
-
     settings = load_settings(config, {"data_dir": data_dir})
     with database_url(settings) as url:
-        return asyncio.run(run(url))
+        return asyncio.run(_with_keys_in(url, work))
 
 
-@asynccontextmanager
-async def _keys_in(url: str) -> "AsyncIterator[ApiKeys]":
+async def _with_keys_in(url: str, work: "Callable[[ApiKeys], Awaitable[T]]") -> T:
     import psycopg
 
     from botpool.domain.errors import DatabaseUnavailable
@@ -159,7 +154,7 @@ async def _keys_in(url: str) -> "AsyncIterator[ApiKeys]":
         await (await database.listener()).close()
         await database.open()
         check_schema(await database.applied_migrations())
-        yield ApiKeys(database)
+        return await work(ApiKeys(database))
     except psycopg.Error as error:
         raise DatabaseUnavailable(str(error)) from error
     finally:
