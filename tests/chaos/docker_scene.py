@@ -1,4 +1,4 @@
-"""The scene of the crash tests on a Docker host."""
+"""The set-up of the crash tests on Docker."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from tests.support.dockerd import Dockerd
 
 INSTALLATION = "chaos"
 CALL_TIMEOUT_S = 5.0
-"""A daemon takes its time where many start containers."""
+"""A busy daemon needs more time than a process."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class DockerScene(Scene):
 
 @contextmanager
 def witnesses(folder: Path) -> Iterator[str]:
-    """Writes down what bots say, where `witness_bot.py` would; its address."""
+    """Record the reports of bots in the file of `witness_bot.py`, and yield the URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -57,20 +57,20 @@ def witnesses(folder: Path) -> Iterator[str]:
             with lock, (folder / WITNESSES).open("a+") as file:
                 file.write(f"{event} {bot_id} {assignment}\n")
                 file.seek(0)
-                said = sum(line.startswith(f"{event} {bot_id} ") for line in file)
-            self._answer(str(said))
+                reports = sum(line.startswith(f"{event} {bot_id} ") for line in file)
+            self._respond(str(reports))
 
         def do_GET(self) -> None:
-            self._answer("yes" if (folder / MEETING_OVER).exists() else "no")
+            self._respond("yes" if (folder / MEETING_OVER).exists() else "no")
 
-        def _answer(self, text: str) -> None:
+        def _respond(self, text: str) -> None:
             self.send_response(200)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             self.wfile.write(text.encode())
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """Suppress the log."""
 
     lock = threading.Lock()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -1,4 +1,4 @@
-"""`kill -9` at every step of deploy and release on a Docker host, and a start afterwards."""
+"""Kills the replica at every step of deploy and release on Docker, and starts it again."""
 
 import signal
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ from tests.support.dockerd import Dockerd
 Settings: TypeAlias = Mapping[str, Any]
 IMAGE = "witness:1"
 DOWN_S = 3 * CALL_TIMEOUT_S
-"""A lease: the successor takes at once what the dead one had in hand."""
+"""The duration of a lease: the next replica can take over the work at once."""
 
 SHORT = [
     "after:create_container#2",
@@ -103,7 +103,7 @@ def assert_survived(scene: Scene, point: str, play: Scenario) -> None:
 @pytest.mark.parametrize(
     "point", [*SHORT, *(pytest.param(point, marks=pytest.mark.long) for point in LONG)]
 )
-def test_killed_while_deploying_or_handing_over(scene: Scene, point: str) -> None:
+def test_replica_killed_during_deployment_or_hand_over(scene: Scene, point: str) -> None:
     assert_survived(scene, point, one_behind_the_other)
     assert_done(scene, "second")
 
@@ -112,7 +112,7 @@ def test_killed_while_deploying_or_handing_over(scene: Scene, point: str) -> Non
 @pytest.mark.parametrize(
     "point", ["before:fail_deployment", "after:stop", "after:requeue_bots", "after:reset_slot"]
 )
-def test_killed_while_a_failed_deployment_is_tried_again(scene: Scene, point: str) -> None:
+def test_replica_killed_while_retrying_failed_deployment(scene: Scene, point: str) -> None:
     crash_and_recover(scene, point, failing(1), down_s=DOWN_S)
     assert_done(scene, "first", attempts=2)
     assert_done(scene, "second")
@@ -121,7 +121,7 @@ def test_killed_while_a_failed_deployment_is_tried_again(scene: Scene, point: st
 @pytest.mark.long
 @pytest.mark.parametrize("settings", [{"deploy": {"attempts": 3}, "recovery": {"max_attempts": 1}}])
 @pytest.mark.parametrize("point", ["before:delete", "after:delete", "within:remove_slot"])
-def test_killed_while_a_broken_slot_is_deleted(scene: Scene, point: str) -> None:
+def test_replica_killed_while_deleting_broken_slot(scene: Scene, point: str) -> None:
     crash_and_recover(scene, point, failing(2), down_s=DOWN_S)
     assert_done(scene, "first", attempts=3)
     assert_done(scene, "second")
@@ -129,5 +129,5 @@ def test_killed_while_a_broken_slot_is_deleted(scene: Scene, point: str) -> None
 
 @pytest.mark.long
 @pytest.mark.parametrize("point", ["after:ask_bot_to_leave", "before:end_bots"])
-def test_killed_while_a_running_bot_is_asked_to_leave(scene: Scene, point: str) -> None:
+def test_replica_killed_while_asking_bot_to_leave(scene: Scene, point: str) -> None:
     assert_survived(scene, point, stop_in_the_call)
