@@ -63,7 +63,7 @@ class Cycles:
         database = RecordingDatabase(url)
         await database.open()
         cycles = cls(database)
-        vacuum = Loop("vacuum", cycles.replica.vacuum.tidy, interval_s=INTERVAL_S)
+        vacuum = Loop("vacuum", cycles.replica.vacuum.vacuum_if_due, interval_s=INTERVAL_S)
         vacuum.start()
         try:
             yield cycles

@@ -29,17 +29,17 @@ async def test_pool_activity_by_minute(stage: Stage, clock: Clock) -> None:
     async with api_over(stage, pool(1), pool(1, TEAMS)) as api:
         await api.create()
         await api.create()
-        await api.replica.pool_samples.note()
+        await api.replica.pool_samples.record()
         clock.move(45)
         await stage.settle(api.replica)
         await run_to_its_end(api, stage, 1)
-        await api.replica.pool_samples.note()
+        await api.replica.pool_samples.record()
         clock.move(60)
         found = await asked(api, "/v1/pools/google-meet/activity", minutes=4)
         others = await asked(api, "/v1/pools/teams/activity")
         # Seen again in the same minute: the longest queue stays, the slots are those of now.
         clock.move(-105)
-        await api.replica.pool_samples.note()
+        await api.replica.pool_samples.record()
         again = await asked(api, "/v1/pools/google-meet/activity", minutes=1)
     nothing = {
         "arrivals": 0, "queueDepth": None, "slots": None,
@@ -65,9 +65,9 @@ async def test_pool_activity_by_minute(stage: Stage, clock: Clock) -> None:
 
 async def test_old_pool_samples_are_deleted(stage: Stage, clock: Clock) -> None:
     replica = await stage.replica(pool(1), pool(1, TEAMS))
-    await replica.pool_samples.note()
+    await replica.pool_samples.record()
     clock.move(49 * 3600)
-    await replica.pool_samples.note()
+    await replica.pool_samples.record()
     assert len(stage.rows("SELECT * FROM pool_samples")) == 2
 
 

@@ -90,7 +90,7 @@ async def test_what_fails_in_telling_of_admissions_admits_nobody_again(
 ) -> None:
     replica = await stage.replica(pool(8))
     await idle(stage, replica, 8)
-    monkeypatch.setattr(event_log, "assigned", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(event_log, "bots_assigned", lambda *_, **__: 1 / 0)
     failed: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: failed.append(what))
     answers = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(4)))
@@ -199,7 +199,7 @@ async def test_what_fails_in_telling_of_an_end_is_not_the_ends(
 ) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot.id
-    monkeypatch.setattr(event_log, "ended", lambda *_: 1 / 0)
+    monkeypatch.setattr(event_log, "bots_ended", lambda *_: 1 / 0)
     failed: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: failed.append(what))
     assert await replica.transitions.end_bot(assignment_of(stage, bot), CANCELLED)

@@ -1,4 +1,4 @@
-"""The cleanup: strays go when they are surely strays, rows when they are old; nothing else ever."""
+"""Cleanup deletes stray containers and old rows, and nothing else; operators command slots."""
 
 from dataclasses import replace
 
@@ -12,7 +12,8 @@ from botpool.engine.replica import Replica
 from tests.support.replicas import Stage, key, pool, wish
 
 
-async def stray(stage: Stage, name: str = "pool-google-meet-099") -> str:
+async def add_stray(stage: Stage, name: str = "pool-google-meet-099") -> str:
+    """Create a container with our label that belongs to no slot."""
     spec = ContainerSpec(name=name, pool_name="google-meet", image="demo")
     return await stage.backend.ensure(spec, timeout_s=1)
 
@@ -21,22 +22,22 @@ async def clean(replica: Replica, *, force: bool = False) -> CleanupResult:
     return await replica.cleanup.clean(all_strays=force)
 
 
-async def test_a_container_without_a_slot_goes_after_ten_minutes(stage: Stage) -> None:
+async def test_stray_container_is_deleted_after_ten_minutes(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     await stage.run_bot(replica)
-    lost = await stray(stage)
+    stray = await add_stray(stage)
     assert (await clean(replica)).deleted_containers == 0
     stage.clock.move(599)
     assert (await clean(replica)).deleted_containers == 0
     stage.clock.move(2)
     assert (await clean(replica)).deleted_containers == 1
-    assert lost not in stage.backend.containers
-    assert len(stage.backend.containers) == 1, "the one with a slot stays"
+    assert stray not in stage.backend.containers
+    assert len(stage.backend.containers) == 1, "the container of the slot remains"
 
 
-async def test_a_list_that_fails_is_no_evidence(stage: Stage) -> None:
+async def test_failed_list_deletes_nothing(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
-    await stray(stage)
+    await add_stray(stage)
     await clean(replica)
     stage.clock.move(3600)
     stage.backend.fail("list_owned", BackendUnavailable("502"))
@@ -44,31 +45,31 @@ async def test_a_list_that_fails_is_no_evidence(stage: Stage) -> None:
     assert len(stage.backend.containers) == 1
 
 
-async def test_a_container_that_is_just_being_made_is_none(stage: Stage) -> None:
-    """Lesson 2: its row is there, its id is not written yet."""
+async def test_container_of_slot_in_creation_is_no_stray(stage: Stage) -> None:
+    """Lesson 2: the slot exists, and the container's id is not written yet."""
     replica = await stage.replica(pool(1))
     await replica.admission.admit(wish())
-    await stray(stage, "pool-google-meet-001")
+    await add_stray(stage, "pool-google-meet-001")
     for _ in range(3):
         assert (await clean(replica)).deleted_containers == 0
         stage.clock.move(700)
 
 
-async def test_one_that_found_its_slot_again_begins_anew(stage: Stage) -> None:
+async def test_stray_that_was_absent_waits_ten_minutes_again(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
-    lost = await stray(stage)
+    stray = await add_stray(stage)
     await clean(replica)
-    container = stage.backend.containers.pop(lost)  # type: ignore[call-overload]
+    container = stage.backend.containers.pop(stray)  # type: ignore[call-overload]
     stage.clock.move(700)
     await clean(replica)
-    stage.backend.containers[lost] = container  # type: ignore[index]
+    stage.backend.containers[stray] = container  # type: ignore[index]
     assert (await clean(replica)).deleted_containers == 0
 
 
-async def test_many_strays_at_once_wait_for_an_operator(stage: Stage) -> None:
+async def test_many_strays_are_deleted_only_with_force(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     for number in range(5):
-        await stray(stage, f"pool-google-meet-{number + 50:03d}")
+        await add_stray(stage, f"pool-google-meet-{number + 50:03d}")
     await clean(replica)
     stage.clock.move(700)
     assert (await clean(replica)).deleted_containers == 0
@@ -76,14 +77,14 @@ async def test_many_strays_at_once_wait_for_an_operator(stage: Stage) -> None:
     assert (await clean(replica, force=True)).deleted_containers == 5
 
 
-async def test_old_rows_are_forgotten_and_young_ones_kept(stage: Stage) -> None:
+async def test_old_rows_are_pruned_and_young_rows_kept(stage: Stage) -> None:
     policy = replace(Policy(), bots_days=30, history_days=20, idempotency_days=7)
     replica = await stage.replica(pool(2), policy=policy)
     old = (await replica.admission.admit(wish(), key("old"))).bot
     await stage.settle(replica)
     await stage.end(replica, old.id)
     await stage.settle(replica)
-    lives = (await stage.run_bot(replica)).bot
+    live = (await stage.run_bot(replica)).bot
     day = 86_400
     stage.clock.move(8 * day)
     assert (await clean(replica)).pruned_rows == 1
@@ -93,14 +94,14 @@ async def test_old_rows_are_forgotten_and_young_ones_kept(stage: Stage) -> None:
     assert stage.bot(old.id)["status"] == "DONE"
     stage.clock.move(10 * day)
     await clean(replica)
-    assert [row["id"] for row in stage.rows("SELECT id FROM bots")] == [lives.id]
-    assert [row["bot_id"] for row in stage.rows("SELECT bot_id FROM assignments")] == [lives.id]
-    # The invariants read whole chains of history.
+    assert [row["id"] for row in stage.rows("SELECT id FROM bots")] == [live.id]
+    assert [row["bot_id"] for row in stage.rows("SELECT bot_id FROM assignments")] == [live.id]
+    # The invariants need complete histories, which the pruning removed.
     stage.rows("TRUNCATE history, bots, bot_pool_slots, assignments CASCADE")
 
 
 @pytest.mark.parametrize("status", ["deploying", "busy"])
-async def test_an_operator_releases_a_slot(stage: Stage, status: str) -> None:
+async def test_operator_releases_slot(stage: Stage, status: str) -> None:
     replica = await stage.replica(pool(1))
     if status == "busy":
         bot = (await stage.run_bot(replica)).bot
@@ -112,16 +113,16 @@ async def test_an_operator_releases_a_slot(stage: Stage, status: str) -> None:
     assert stage.bot(bot.id)["failure_code"] == "operator"
     await stage.settle(replica)
     assert stage.slots()[0]["status"] == "idle"
-    told = stage.rows("SELECT reason FROM history WHERE to_state = 'releasing'")
-    assert told == [{"reason": "The slot was released by ops."}]
+    written = stage.rows("SELECT reason FROM history WHERE to_state = 'releasing'")
+    assert written == [{"reason": "The slot was released by ops."}]
 
 
-async def test_an_operator_recovers_a_slot_in_every_state(stage: Stage) -> None:
+async def test_operator_recovers_slot_in_every_state(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = (await replica.admission.admit(wish())).bot
     await replica.slot_commands.recover(stage.slots()[0]["id"], reason="recovered by ops")
     await stage.settle(replica)
-    assert stage.statuses(bot.id) == ["JOINING_CALL"], "what only deployed is tried again"
+    assert stage.statuses(bot.id) == ["JOINING_CALL"], "a bot that was only deploying is retried"
     await replica.slot_commands.recover(stage.slots()[0]["id"], reason="recovered by ops")
     assert stage.bot(bot.id)["failure_code"] == "operator"
     await stage.settle(replica)
@@ -132,7 +133,7 @@ async def test_an_operator_recovers_a_slot_in_every_state(stage: Stage) -> None:
     assert stage.slots()[0]["status"] == "idle"
 
 
-async def test_an_operator_deletes_a_slot_with_its_bot(stage: Stage) -> None:
+async def test_operator_deletes_slot_with_its_bot(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot
     waiting = (await replica.admission.admit(wish())).bot
@@ -141,4 +142,4 @@ async def test_an_operator_deletes_a_slot_with_its_bot(stage: Stage) -> None:
     first = stage.slots()[0]["id"]
     await stage.settle(replica)
     assert [slot["id"] for slot in stage.slots()] != [first]
-    assert stage.statuses(waiting.id) == ["JOINING_CALL"], "the pool grew again for who waited"
+    assert stage.statuses(waiting.id) == ["JOINING_CALL"], "the pool grew again for the queued bot"

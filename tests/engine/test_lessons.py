@@ -12,7 +12,7 @@ from botpool.domain.errors import BackendUnavailable
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
 from botpool.engine.maintenance.recovery import RecoveryResult
-from tests.engine.patients import alive, deployed
+from tests.engine.recovery_cases import alive, deployed
 from tests.support.replicas import Stage, pool, wish
 
 

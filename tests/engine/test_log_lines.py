@@ -1,18 +1,18 @@
 """The log of the engine: every transition, and the five points with what seed 000 lists."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import pytest
 import structlog
 
 from botpool.domain.errors import BackendRefused, ContainerGone
-from botpool.domain.ids import BotId, ContainerId, SlotId
+from botpool.domain.ids import ContainerId
 from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
-from botpool.engine.observability import event_log
+from tests.engine.recovery_cases import pass_time, run_bot
 from tests.support.replicas import MEET, TEAMS, Stage, pool, wish
 
 Log = list[dict[str, Any]]
@@ -127,21 +127,20 @@ async def test_a_container_that_went_with_its_bot_is_named(stage: Stage, log: Lo
     assert (line["container"], line["gone_container"]) == (None, bot.container_id)
 
 
-def test_point_heartbeat_timeout(log: Log) -> None:
+async def test_point_heartbeat_timeout(stage: Stage, log: Log) -> None:
     """Slot, bot, last heartbeat, threshold."""
-    event_log.heartbeat_lost(
-        slot_id=SlotId(7),
-        name=SLOT,
-        bot_id=BotId(3),
-        container_id=ContainerId("c"),
-        correlation_id="c-1",
-        last_heartbeat_at=datetime(2026, 1, 5, 10, tzinfo=UTC),
-        threshold_s=300,
-    )
+    replica = await stage.replica(pool(1))
+    bot = await run_bot(stage, replica)
+    (heartbeat,) = stage.rows("SELECT last_at FROM bot_heartbeats")
+    await pass_time(stage, replica, 310)
+    slot = stage.slot_of(bot)
+    await replica.recovery.recover()
     (line,) = of(log, point="heartbeat_timeout")
-    assert (line["slot"], line["name"], line["bot"], line["container"]) == (7, SLOT, 3, "c")
-    assert (line["last_heartbeat_at"], line["threshold_s"]) == ("2026-01-05T10:00:00+00:00", 300)
-    assert (line["log_level"], line["correlation_id"]) == ("warning", "c-1")
+    assert (line["slot"], line["name"]) == (slot["id"], SLOT)
+    assert (line["bot"], line["container"]) == (bot, slot["container_id"])
+    assert datetime.fromisoformat(line["last_heartbeat_at"]) == heartbeat["last_at"]
+    assert line["threshold_s"] == 300
+    assert (line["log_level"], line["correlation_id"]) == ("warning", "corr")
 
 
 async def test_point_deployment_status(stage: Stage, log: Log) -> None:

@@ -1,4 +1,4 @@
-"""The recovery pass on a real database: the seed's scenarios, and what it must never do."""
+"""The recovery pass on a real database: the scenarios of the seed, and its safeguards."""
 
 import asyncio
 from dataclasses import replace
@@ -11,18 +11,24 @@ from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
 from botpool.engine.maintenance.recovery import RecoveryResult
-from tests.engine.patients import LONG, alive, beat, busy, deployed
+from tests.engine.recovery_cases import (
+    LONG_TIMEOUT,
+    pass_time,
+    run_bot,
+    start_bot,
+    write_heartbeat,
+)
 from tests.support.replicas import Stage, pool, wish
 
 
-async def test_slow_but_healthy_deployment(stage: Stage) -> None:
-    """Scenario 1: heartbeats for 40 minutes while the slot says deploying; never killed."""
-    replica = await stage.replica(pool(1), policy=LONG)
-    bot = await deployed(stage, replica)
+async def test_slow_deployment_with_heartbeats_is_never_reset(stage: Stage) -> None:
+    """Scenario 1: heartbeats arrive for 40 minutes while the slot is deploying."""
+    replica = await stage.replica(pool(1), policy=LONG_TIMEOUT)
+    bot = await start_bot(stage, replica)
     for _ in range(40):
-        await alive(stage, replica, 60)
+        await pass_time(stage, replica, 60)
         if stage.slots()[0]["status"] == "deploying":
-            beat(stage, bot)
+            write_heartbeat(stage, bot)
         else:
             await replica.agents.heartbeat(stage.slot_of(bot)["assignment_id"], bot)
         await replica.recovery.recover()
@@ -30,51 +36,51 @@ async def test_slow_but_healthy_deployment(stage: Stage) -> None:
     assert stage.slots()[0]["status"] in ("deploying", "busy")
 
 
-async def test_stuck_deployment_no_heartbeat(stage: Stage) -> None:
-    """Scenario 2: 15 minutes without a sign, and no deployment under way."""
-    replica = await stage.replica(pool(1), policy=replace(LONG, deploy_attempts=1))
-    bot = await deployed(stage, replica)
+async def test_stuck_deployment_without_heartbeat_is_reset(stage: Stage) -> None:
+    """Scenario 2: 15 minutes without a heartbeat or an active deployment."""
+    replica = await stage.replica(pool(1), policy=replace(LONG_TIMEOUT, deploy_attempts=1))
+    bot = await start_bot(stage, replica)
     stage.backend.finish(stage.slots()[0]["container_id"])
-    await alive(stage, replica, 890)
+    await pass_time(stage, replica, 890)
     assert await replica.recovery.recover() == RecoveryResult()
-    await alive(stage, replica, 20)
+    await pass_time(stage, replica, 20)
     assert await replica.recovery.recover() == RecoveryResult(recovered=1)
     await stage.settle(replica)
     assert stage.bot(bot)["failure_code"] == "deploy_failed"
 
 
-async def test_bot_alive_but_slot_stuck(stage: Stage) -> None:
-    """Scenario 3: heartbeats, three skips, then the slot is healed."""
-    replica = await stage.replica(pool(1), policy=LONG)
-    bot = await deployed(stage, replica)
+async def test_slot_with_live_bot_is_healed_after_three_skips(stage: Stage) -> None:
+    """Scenario 3: the bot sends heartbeats, the slot stays deploying."""
+    replica = await stage.replica(pool(1), policy=LONG_TIMEOUT)
+    bot = await start_bot(stage, replica)
     for skipped in (1, 2, 3):
-        await alive(stage, replica, 910)
-        beat(stage, bot)
+        await pass_time(stage, replica, 910)
+        write_heartbeat(stage, bot)
         assert await replica.recovery.recover() == RecoveryResult(skipped=1)
         assert stage.slots()[0]["skipped_recoveries"] == skipped
         assert stage.slots()[0]["status"] == "deploying"
-    await alive(stage, replica, 910)
-    beat(stage, bot)
+    await pass_time(stage, replica, 910)
+    write_heartbeat(stage, bot)
     assert await replica.recovery.recover() == RecoveryResult(skipped=1)
     slot = stage.slots()[0]
     assert (slot["status"], slot["skipped_recoveries"]) == ("busy", 0)
     assert stage.statuses(bot) == ["JOINING_CALL"]
 
 
-async def test_bot_crashed_after_heartbeat(stage: Stage) -> None:
-    """Scenario 4: it did run, so it is not tried again."""
-    replica = await stage.replica(pool(1), policy=LONG)
-    bot = await deployed(stage, replica)
-    beat(stage, bot)
-    await alive(stage, replica, 910)
+async def test_bot_that_crashed_after_heartbeat_is_not_retried(stage: Stage) -> None:
+    """Scenario 4: the bot did run."""
+    replica = await stage.replica(pool(1), policy=LONG_TIMEOUT)
+    bot = await start_bot(stage, replica)
+    write_heartbeat(stage, bot)
+    await pass_time(stage, replica, 910)
     assert await replica.recovery.recover() == RecoveryResult(failed=1)
     await stage.settle(replica)
     assert stage.bot(bot)["failure_code"] == "heartbeat_lost"
     assert stage.bot(bot)["attempts"] == 1
 
 
-async def test_error_status_slots(stage: Stage) -> None:
-    """Scenario 5: a slot in error is reset at once, without waiting for a pass."""
+async def test_slot_in_error_is_reset_without_a_pass(stage: Stage) -> None:
+    """Scenario 5."""
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
     stage.backend.state_after_start = ContainerState.ERROR
     await replica.admission.admit(wish())
@@ -83,108 +89,110 @@ async def test_error_status_slots(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("phase", ["waiting_for_image", "waiting_for_start"])
-async def test_whoever_waits_for_an_image_or_a_place_is_not_recovered(
-    stage: Stage, phase: str
-) -> None:
-    replica = await stage.replica(pool(3), policy=replace(LONG, deploy_wait_timeout_s=36_000))
+async def test_slot_that_waits_at_the_image_gate_is_not_recovered(stage: Stage, phase: str) -> None:
+    replica = await stage.replica(
+        pool(3), policy=replace(LONG_TIMEOUT, deploy_wait_timeout_s=36_000)
+    )
     if phase == "waiting_for_start":
-        # Its image is known by then.
+        # The first bot makes the image known.
         await stage.end(replica, (await stage.run_bot(replica)).bot.id)
         await stage.settle(replica)
     stage.backend.concurrent_starts = 1
     for _ in range(3):
-        await deployed(stage, replica)
+        await start_bot(stage, replica)
     before = [(slot["phase"], slot["assignment_id"]) for slot in stage.slots()]
     assert sorted(each for each, _ in before) == ["starting", phase, phase]
-    await alive(stage, replica, 1200)
-    assert await replica.recovery.recover() == RecoveryResult(skipped=1), "the one that starts"
+    await pass_time(stage, replica, 1200)
+    assert await replica.recovery.recover() == RecoveryResult(skipped=1), "the starting slot"
     assert [(slot["phase"], slot["assignment_id"]) for slot in stage.slots()] == before
 
 
-async def test_a_lobby_of_ten_minutes_is_not_a_hang(stage: Stage) -> None:
+async def test_bot_in_waiting_room_with_heartbeats_is_not_recovered(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
-    bot = await busy(stage, replica)
+    bot = await run_bot(stage, replica)
     assignment = stage.slot_of(bot)["assignment_id"]
     await replica.agents.report(assignment, bot, BotStatus.IN_WAITING_ROOM, None)
     for _ in range(60):
-        await alive(stage, replica, 10)
+        await pass_time(stage, replica, 10)
         await replica.agents.heartbeat(assignment, bot)
         assert await replica.recovery.recover() == RecoveryResult()
     assert stage.statuses(bot) == ["IN_WAITING_ROOM"]
 
 
-async def test_a_pool_that_needs_no_heartbeats_gets_none(stage: Stage) -> None:
+async def test_bot_of_pool_without_heartbeats_is_not_failed_for_silence(stage: Stage) -> None:
     replica = await stage.replica(replace(pool(1), heartbeats="none"))
     bot = (await stage.run_bot(replica)).bot
-    await alive(stage, replica, 3600)
+    await pass_time(stage, replica, 3600)
     await replica.recovery.recover()
     assert stage.statuses(bot.id) == ["JOINING_CALL"]
 
 
-@pytest.mark.parametrize("what", ["control plane", "PostgreSQL"])
-async def test_what_was_down_for_an_hour_fails_no_live_bot(stage: Stage, what: str) -> None:
-    """Heartbeats cannot arrive: no replica runs, or the database is away."""
+@pytest.mark.parametrize("down", ["control plane", "PostgreSQL"])
+async def test_outage_of_botpool_fails_no_live_bot(stage: Stage, down: str) -> None:
+    """Heartbeats cannot arrive without a replica or without the database."""
     replica = await stage.replica(pool(3))
-    bots = [await busy(stage, replica) for _ in range(3)]
+    bots = [await run_bot(stage, replica) for _ in range(3)]
     await replica.recovery.record_liveness()
     stage.clock.move(3600)
-    back = await stage.replica(pool(3)) if what == "control plane" else replica
+    back = await stage.replica(pool(3)) if down == "control plane" else replica
     assert await back.recovery.recover() == RecoveryResult()
     for bot in bots:
         await back.agents.heartbeat(stage.slot_of(bot)["assignment_id"], bot)
-    await alive(stage, back, 290)
+    await pass_time(stage, back, 290)
     assert await back.recovery.recover() == RecoveryResult()
     assert set(stage.statuses(*bots)) == {"JOINING_CALL"}
 
 
-async def test_whoever_stays_silent_after_our_outage_fails_all_the_same(stage: Stage) -> None:
+async def test_bot_that_stays_silent_after_an_outage_fails(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
-    bot = await busy(stage, replica)
+    bot = await run_bot(stage, replica)
     await replica.recovery.record_liveness()
     stage.clock.move(3600)
     await replica.recovery.recover()
-    await alive(stage, replica, 310)
+    await pass_time(stage, replica, 310)
     await replica.recovery.recover()
     assert stage.bot(bot)["failure_code"] == "heartbeat_lost"
 
 
-async def test_when_a_crowd_falls_silent_one_more_window_is_waited(stage: Stage) -> None:
+async def test_mass_silence_waits_one_more_window(stage: Stage) -> None:
     replica = await stage.replica(pool(6))
-    bots = [await busy(stage, replica) for _ in range(6)]
-    await alive(stage, replica, 310)
+    bots = [await run_bot(stage, replica) for _ in range(6)]
+    await pass_time(stage, replica, 310)
     assert await replica.recovery.recover() == RecoveryResult(skipped=6)
-    await alive(stage, replica, 290)
+    await pass_time(stage, replica, 290)
     assert await replica.recovery.recover() == RecoveryResult(skipped=6)
     await replica.agents.heartbeat(stage.slot_of(bots[0])["assignment_id"], bots[0])
-    await alive(stage, replica, 20)
+    await pass_time(stage, replica, 20)
     assert await replica.recovery.recover() == RecoveryResult(failed=5)
     assert stage.statuses(bots[0]) == ["JOINING_CALL"]
 
 
-async def test_a_platform_that_does_not_answer_is_no_evidence(stage: Stage) -> None:
-    replica = await stage.replica(pool(1), policy=LONG)
-    bot = await deployed(stage, replica)
+async def test_unavailable_backend_is_no_evidence(stage: Stage) -> None:
+    replica = await stage.replica(pool(1), policy=LONG_TIMEOUT)
+    bot = await start_bot(stage, replica)
     stage.backend.finish(stage.slots()[0]["container_id"])
-    await alive(stage, replica, 1200)
+    await pass_time(stage, replica, 1200)
     stage.backend.fail("look", BackendUnavailable("502"))
     assert await replica.recovery.recover() == RecoveryResult()
     assert stage.statuses(bot) == ["DEPLOYING"]
 
 
-@pytest.mark.parametrize("act", ["bot ends", "slot is taken"])
-async def test_what_moved_meanwhile_is_left_alone(stage: Stage, act: str) -> None:
+@pytest.mark.parametrize("change", ["bot ends", "slot is assigned"])
+async def test_slot_that_changed_during_the_observation_is_not_recovered(
+    stage: Stage, change: str
+) -> None:
     replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
-    bot = await busy(stage, replica)
-    if act == "slot is taken":
+    bot = await run_bot(stage, replica)
+    if change == "slot is assigned":
         await stage.end(replica, bot)
         await stage.settle(replica)
         stage.backend.show(stage.slots()[0]["container_id"], ContainerState.RUNNING)
     else:
-        await alive(stage, replica, 310)
+        await pass_time(stage, replica, 310)
     come, go_on = stage.backend.hold("look")
     late = asyncio.create_task(replica.recovery.recover())
     await come.wait()
-    if act == "slot is taken":
+    if change == "slot is assigned":
         await other.admission.admit(wish())
     else:
         await stage.end(other, bot)
@@ -192,11 +200,11 @@ async def test_what_moved_meanwhile_is_left_alone(stage: Stage, act: str) -> Non
     assert await late == RecoveryResult()
 
 
-async def test_who_is_heard_while_the_platform_is_asked_is_not_silent(stage: Stage) -> None:
-    """A heartbeat raises no version: it is a fence of its own."""
+async def test_heartbeat_during_the_observation_prevents_failure(stage: Stage) -> None:
+    """A heartbeat does not increase the slot's version, so it is a separate fence."""
     replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
-    bot = await busy(stage, replica)
-    await alive(stage, replica, 310)
+    bot = await run_bot(stage, replica)
+    await pass_time(stage, replica, 310)
     come, go_on = stage.backend.hold("look")
     late = asyncio.create_task(replica.recovery.recover())
     await come.wait()
@@ -208,9 +216,9 @@ async def test_who_is_heard_while_the_platform_is_asked_is_not_silent(stage: Sta
     assert stage.statuses(bot) == ["JOINING_CALL"]
 
 
-async def test_many_heartbeats_are_one_statement(stage: Stage) -> None:
+async def test_concurrent_heartbeats_share_statements(stage: Stage) -> None:
     replica = await stage.replica(pool(3))
-    bots = [await busy(stage, replica) for _ in range(3)]
+    bots = [await run_bot(stage, replica) for _ in range(3)]
     asked: list[str] = []
     fetch = replica.database.fetch
 
@@ -226,13 +234,12 @@ async def test_many_heartbeats_are_one_statement(stage: Stage) -> None:
     assert asked.count("record_heartbeats") <= 3
 
 
-async def test_a_deployment_state_is_asked_for_by_nobody_else(stage: Stage) -> None:
-    """A pass costs one list call, whatever it finds."""
-    replica = await stage.replica(pool(5), policy=LONG)
+async def test_recovery_pass_makes_one_list_call(stage: Stage) -> None:
+    replica = await stage.replica(pool(5), policy=LONG_TIMEOUT)
     for _ in range(5):
-        await deployed(stage, replica)
+        await start_bot(stage, replica)
         stage.backend.finish(stage.slots()[-1]["container_id"], DeploymentState.FINISHED)
-    await alive(stage, replica, 910)
-    looks = len(stage.backend.made("look"))
+    await pass_time(stage, replica, 910)
+    observations = len(stage.backend.made("look"))
     await replica.recovery.recover()
-    assert len(stage.backend.made("look")) == looks + 1
+    assert len(stage.backend.made("look")) == observations + 1

@@ -1,4 +1,4 @@
-"""Each row of the recovery table of the design, as a test named after it."""
+"""Each row of the recovery table, with a test named after it."""
 
 from dataclasses import replace
 
@@ -10,21 +10,27 @@ from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
 from botpool.engine.maintenance.cleanup import CleanupResult
 from botpool.engine.maintenance.recovery import RecoveryResult
-from tests.engine.patients import LONG, alive, beat, busy, deployed
+from tests.engine.recovery_cases import (
+    LONG_TIMEOUT,
+    pass_time,
+    run_bot,
+    start_bot,
+    write_heartbeat,
+)
 from tests.support.replicas import Stage, pool, wish
 
 
 @pytest.mark.parametrize(("attempts", "ends"), [(2, "QUEUED"), (1, "FAILED")])
-async def test_deploying_starting_over_15_min_no_heartbeat_and_no_deployment_under_way(
+async def test_starting_over_15_min_without_heartbeat_or_active_deployment_is_reset(
     stage: Stage, attempts: int, ends: str
 ) -> None:
-    """Reset; queued again while attempts remain, else FAILED `deploy_failed`."""
-    replica = await stage.replica(pool(1), policy=replace(LONG, deploy_attempts=attempts))
-    bot = await deployed(stage, replica)
+    """The bot is requeued while attempts remain, else FAILED `deploy_failed`."""
+    replica = await stage.replica(pool(1), policy=replace(LONG_TIMEOUT, deploy_attempts=attempts))
+    bot = await start_bot(stage, replica)
     stage.backend.finish(stage.slots()[0]["container_id"])
-    await alive(stage, replica, 890)
+    await pass_time(stage, replica, 890)
     assert await replica.recovery.recover() == RecoveryResult()
-    await alive(stage, replica, 20)
+    await pass_time(stage, replica, 20)
     assert await replica.recovery.recover() == RecoveryResult(recovered=1)
     await stage.settle(replica)
     went = stage.rows("SELECT to_state FROM history WHERE bot_id = %s AND kind = 'bot.status'", bot)
@@ -33,13 +39,15 @@ async def test_deploying_starting_over_15_min_no_heartbeat_and_no_deployment_und
     assert stage.bot(bot)["attempts"] == attempts
 
 
-async def test_deploying_over_15_min_last_heartbeat_over_5_min_ago(stage: Stage) -> None:
-    """It did run: reset; FAILED `heartbeat_lost`, never retried."""
-    replica = await stage.replica(pool(1), policy=LONG)
-    bot = await deployed(stage, replica)
-    await alive(stage, replica, 600)
-    beat(stage, bot)
-    await alive(stage, replica, 310)
+async def test_deploying_over_15_min_with_stale_heartbeat_fails_bot(
+    stage: Stage,
+) -> None:
+    """The bot did run, so it is not retried."""
+    replica = await stage.replica(pool(1), policy=LONG_TIMEOUT)
+    bot = await start_bot(stage, replica)
+    await pass_time(stage, replica, 600)
+    write_heartbeat(stage, bot)
+    await pass_time(stage, replica, 310)
     assert await replica.recovery.recover() == RecoveryResult(failed=1)
     await stage.settle(replica)
     row = stage.bot(bot)
@@ -48,61 +56,63 @@ async def test_deploying_over_15_min_last_heartbeat_over_5_min_ago(stage: Stage)
 
 
 @pytest.mark.parametrize("skipped", [0, 1, 2])
-async def test_deploying_over_15_min_heartbeat_fresh_skipped_less_than_3_times(
+async def test_deploying_over_15_min_with_fresh_heartbeat_is_skipped(
     stage: Stage, skipped: int
 ) -> None:
-    """Skip: touch (the 15 min start anew), count the skip."""
-    replica = await stage.replica(pool(1), policy=LONG)
-    bot = await deployed(stage, replica)
+    """The skip restarts the 15 minutes and is counted."""
+    replica = await stage.replica(pool(1), policy=LONG_TIMEOUT)
+    bot = await start_bot(stage, replica)
     for _ in range(skipped + 1):
-        await alive(stage, replica, 910)
-        beat(stage, bot)
+        await pass_time(stage, replica, 910)
+        write_heartbeat(stage, bot)
         assert await replica.recovery.recover() == RecoveryResult(skipped=1)
     slot = stage.slots()[0]
     assert (slot["status"], slot["skipped_recoveries"]) == ("deploying", skipped + 1)
-    await alive(stage, replica, 890)
-    beat(stage, bot)
-    assert await replica.recovery.recover() == RecoveryResult(), "the time has started anew"
+    await pass_time(stage, replica, 890)
+    write_heartbeat(stage, bot)
+    assert await replica.recovery.recover() == RecoveryResult(), "the 15 minutes started again"
 
 
-async def test_deploying_over_15_min_heartbeat_fresh_skipped_3_times(stage: Stage) -> None:
-    """Heal: slot to `busy`, skips to 0, counted as skipped."""
-    replica = await stage.replica(pool(1), policy=LONG)
-    bot = await deployed(stage, replica)
+async def test_deploying_over_15_min_is_healed_after_3_skips(
+    stage: Stage,
+) -> None:
+    """The slot becomes busy with 0 skips; the pass counts it as skipped."""
+    replica = await stage.replica(pool(1), policy=LONG_TIMEOUT)
+    bot = await start_bot(stage, replica)
     stage.rows("UPDATE bot_pool_slots SET skipped_recoveries = 3, version = version + 1")
-    await alive(stage, replica, 910)
-    beat(stage, bot)
+    await pass_time(stage, replica, 910)
+    write_heartbeat(stage, bot)
     assert await replica.recovery.recover() == RecoveryResult(skipped=1)
     slot = stage.slots()[0]
     assert (slot["status"], slot["skipped_recoveries"]) == ("busy", 0)
     assert stage.statuses(bot) == ["JOINING_CALL"]
 
 
-async def test_deploying_over_15_min_deployment_under_way_and_under_25_min(stage: Stage) -> None:
-    """Skip, uncounted; past the 25 minutes the start has timed out."""
+async def test_deploying_over_15_min_with_active_deployment_is_skipped(stage: Stage) -> None:
+    """The skip is not counted; after 25 minutes the start times out."""
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
-    bot = await deployed(stage, replica)
-    await alive(stage, replica, 1490)
+    bot = await start_bot(stage, replica)
+    await pass_time(stage, replica, 1490)
     assert await replica.recovery.recover() == RecoveryResult(skipped=1)
     assert stage.slots()[0]["skipped_recoveries"] == 0
-    await alive(stage, replica, 20)
+    await pass_time(stage, replica, 20)
     await stage.settle(replica)
     assert stage.bot(bot)["failure_code"] == "deploy_failed"
 
 
 @pytest.mark.parametrize(
-    ("said", "ends"), [(None, ("FAILED", "container_exited")), ("CALL_ENDED", ("DONE", None))]
+    ("reported", "ends"), [(None, ("FAILED", "container_exited")), ("CALL_ENDED", ("DONE", None))]
 )
-async def test_busy_a_fresh_look_shows_it_exited(
-    stage: Stage, said: str | None, ends: tuple[str, str | None]
+async def test_busy_with_exited_container_ends_bot(
+    stage: Stage, reported: str | None, ends: tuple[str, str | None]
 ) -> None:
-    """FAILED `container_exited` (DONE after CALL_ENDED), release; also where it is silent too."""
+    """FAILED `container_exited`, or DONE after CALL_ENDED; also if heartbeats are missing too."""
     replica = await stage.replica(pool(1))
-    bot = await busy(stage, replica)
-    if said:
+    bot = await run_bot(stage, replica)
+    if reported:
         assignment = AssignmentId(stage.slot_of(bot)["assignment_id"])
-        await replica.agents.report(assignment, bot, BotStatus(said), None)
-    await alive(stage, replica, 310)
+        await replica.agents.report(assignment, bot, BotStatus(reported), None)
+    await pass_time(stage, replica, 310)
     stage.backend.show(stage.slots()[0]["container_id"], ContainerState.EXITED)
     assert await replica.recovery.recover() == RecoveryResult(failed=1)
     assert (stage.bot(bot)["status"], stage.bot(bot)["failure_code"]) == ends
@@ -110,13 +120,13 @@ async def test_busy_a_fresh_look_shows_it_exited(
     assert stage.slots()[0]["status"] == "idle"
 
 
-async def test_busy_heartbeats_required_and_none_for_5_min(stage: Stage) -> None:
-    """Look first, exited wins; else FAILED `heartbeat_lost`, release. Exactly 5 min is fresh."""
+async def test_busy_without_heartbeat_for_5_min_fails_bot(stage: Stage) -> None:
+    """The pass observes first; exactly 5 minutes is fresh."""
     replica = await stage.replica(pool(1))
     stage.clock.freeze()
     await replica.recovery.record_liveness()
-    bot = await busy(stage, replica)
-    await alive(stage, replica, 300)
+    bot = await run_bot(stage, replica)
+    await pass_time(stage, replica, 300)
     assert await replica.recovery.recover() == RecoveryResult()
     stage.clock.move(1)
     assert await replica.recovery.recover() == RecoveryResult(failed=1)
@@ -128,10 +138,10 @@ async def test_busy_heartbeats_required_and_none_for_5_min(stage: Stage) -> None
 
 
 @pytest.mark.parametrize("status", ["deploying", "busy"])
-async def test_deploying_or_busy_and_its_bot_is_final(stage: Stage, status: str) -> None:
-    """Release. No path of ours makes one, a hand in the database may."""
-    replica = await stage.replica(pool(1), policy=LONG)
-    bot = await (deployed if status == "deploying" else busy)(stage, replica)
+async def test_slot_with_ended_bot_is_released(stage: Stage, status: str) -> None:
+    """Only a manual change in the database leads to this state."""
+    replica = await stage.replica(pool(1), policy=LONG_TIMEOUT)
+    bot = await (start_bot if status == "deploying" else run_bot)(stage, replica)
     assert stage.slots()[0]["status"] == status
     was = stage.statuses(bot)[0]
     stage.rows(
@@ -150,10 +160,10 @@ async def test_deploying_or_busy_and_its_bot_is_final(stage: Stage, status: str)
     assert stage.backend.running == []
 
 
-async def test_releasing_and_no_confirmation_in_time(stage: Stage) -> None:
-    """Stop again, then delete the container; nobody gets it meanwhile."""
+async def test_releasing_without_confirmed_stop_deletes_container(stage: Stage) -> None:
+    """The stop is repeated, then the container is deleted; no bot is assigned meanwhile."""
     replica = await stage.replica(pool(1))
-    bot = await busy(stage, replica)
+    bot = await run_bot(stage, replica)
     container = stage.slots()[0]["container_id"]
     stage.backend.stops_work = False
     await stage.end(replica, bot)
@@ -168,27 +178,26 @@ async def test_releasing_and_no_confirmation_in_time(stage: Stage) -> None:
         await stage.step(replica)
     assert len(stage.backend.made("delete")) == 1
     assert stage.statuses(waiting) == ["DEPLOYING"]
-    assert container not in stage.backend.containers, "the next one has a container of its own"
+    assert container not in stage.backend.containers, "the next bot has a new container"
 
 
-async def test_idle_and_its_container_is_seen_running(stage: Stage) -> None:
-    """Stop it; a released agent that calls is told to exit."""
+async def test_idle_with_running_container_is_reset(stage: Stage) -> None:
+    """A released agent that calls gets the instruction to exit."""
     replica = await stage.replica(pool(1))
-    bot = await busy(stage, replica)
+    bot = await run_bot(stage, replica)
     assignment = AssignmentId(stage.slot_of(bot)["assignment_id"])
     await stage.end(replica, bot)
     await stage.settle(replica)
     stage.backend.show(stage.slots()[0]["container_id"], ContainerState.RUNNING)
     assert (await replica.agents.heartbeat(assignment, bot)).should_exit
     assert await replica.recovery.recover() == RecoveryResult(recovered=1)
-    assert stage.slots()[0]["status"] == "error", "nobody gets it before it has stopped"
+    assert stage.slots()[0]["status"] == "error", "not assignable before the stop"
     await stage.settle(replica)
     assert stage.slots()[0]["status"] == "idle"
     assert stage.backend.running == []
 
 
-async def test_error_is_reset_at_once(stage: Stage) -> None:
-    """Always, and without waiting for a pass."""
+async def test_error_is_reset_without_a_pass(stage: Stage) -> None:
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
     stage.backend.state_after_start = ContainerState.ERROR
     await replica.admission.admit(wish())
@@ -197,8 +206,8 @@ async def test_error_is_reset_at_once(stage: Stage) -> None:
     assert (slot["status"], slot["resets"]) == ("idle", 1)
 
 
-async def test_error_and_3_failures(stage: Stage) -> None:
-    """To `deleting`: by its next step, or by the pass, whichever comes first; then gone."""
+async def test_error_after_3_failed_resets_is_deleted(stage: Stage) -> None:
+    """The slot's next step or the pass deletes it, whichever comes first."""
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
     stage.backend.state_after_start = ContainerState.ERROR
     for resets in (1, 2, 3):
@@ -217,8 +226,7 @@ async def test_error_and_3_failures(stage: Stage) -> None:
     assert stage.backend.containers == {}
 
 
-async def test_a_queue_row_past_its_deadline(stage: Stage) -> None:
-    """Bot FAILED `queue_timeout`."""
+async def test_queue_row_past_its_deadline_fails_bot(stage: Stage) -> None:
     replica = await stage.replica(pool(0))
     bot = (await replica.admission.admit(wish(queue_timeout_ms=60_000))).bot.id
     stage.clock.move(59)
@@ -228,10 +236,9 @@ async def test_a_queue_row_past_its_deadline(stage: Stage) -> None:
     assert stage.bot(bot)["failure_code"] == "queue_timeout"
 
 
-async def test_a_container_with_our_mark_and_no_slot(stage: Stage) -> None:
-    """First seen by us > 10 min ago, in a list that succeeded: delete."""
+async def test_stray_container_is_deleted_after_10_min(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
-    bot = await busy(stage, replica)
+    bot = await run_bot(stage, replica)
     stage.backend.containers |= {
         "stray": replace(next(iter(stage.backend.containers.values())), name="pool-google-meet-099")
     }

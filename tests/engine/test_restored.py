@@ -1,4 +1,4 @@
-"""A database that was restored into another server, whose transactions have lower numbers."""
+"""A database that was restored into a server with lower transaction ids."""
 
 from dataclasses import replace
 
@@ -9,8 +9,8 @@ from tests.support.replicas import Stage, pool, wish
 DAY = 86_400
 
 
-async def test_what_was_restored_is_older_than_all_that_follows(stage: Stage) -> None:
-    """So it is forgotten first, and the new is kept."""
+async def test_restored_history_sorts_before_new_history(stage: Stage) -> None:
+    """So retention deletes it first."""
     policy = replace(Policy(), history_days=20)
     replica = await stage.replica(pool(2), policy=policy)
     before = (await replica.admission.admit(wish())).bot
@@ -26,11 +26,11 @@ async def test_what_was_restored_is_older_than_all_that_follows(stage: Stage) ->
     await replica.cleanup.run()
     kept = {row["bot_id"] for row in stage.rows("SELECT bot_id FROM history")}
     assert after.id in kept and before.id not in kept
-    # The invariants read whole chains of history.
+    # The invariants need complete histories, which the pruning removed.
     stage.rows("TRUNCATE history, bots, bot_pool_slots, assignments CASCADE")
 
 
-async def test_what_was_written_here_is_left_as_it_is(stage: Stage) -> None:
+async def test_history_of_this_server_is_not_renumbered(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     await stage.run_bot(replica)
     before = stage.rows("SELECT id, xid::text FROM history ORDER BY id")

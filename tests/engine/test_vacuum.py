@@ -1,4 +1,4 @@
-"""Dead rows are cleared away in a burst, and not in vain while somebody looks at an old state."""
+"""Vacuum removes many dead rows, and not again while an old transaction keeps them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +10,12 @@ from tests.support.planting import planted
 from tests.support.replicas import Stage, pool
 
 SLOTS = 600
-ENOUGH = 10
-"""Writes of each slot that leave more dead rows than are left alone."""
+WRITES = 10
+"""Writes of each slot that leave enough dead rows for a vacuum."""
 
 
 class Slots:
-    """Written over and over, in a session that tells at once what it has counted."""
+    """Writes slots repeatedly and flushes the statistics at once."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
@@ -44,68 +44,70 @@ def many_slots(url: str) -> Iterator[Slots]:
             "SELECT 'google-meet', n, 'pool-google-meet-' || n, 'process', 'demo' "
             f"FROM generate_series(1, {SLOTS}) AS n"
         )
-        # Not by the server itself, in the middle of a test.
+        # Autovacuum in the middle of a test would change the counts.
         connection.execute("ALTER TABLE bot_pool_slots SET (autovacuum_enabled = off)")
         try:
             yield Slots(connection)
         finally:
-            connection.execute("DELETE FROM bot_pool_slots")  # They have no history.
+            connection.execute(
+                "DELETE FROM bot_pool_slots"
+            )  # These slots have no history, which the invariants would miss.
 
 
-async def test_many_dead_rows_are_cleared_away(stage: Stage) -> None:
-    tidying = (await stage.replica(pool(SLOTS))).vacuum
+async def test_many_dead_rows_are_vacuumed(stage: Stage) -> None:
+    vacuum = (await stage.replica(pool(SLOTS))).vacuum
     with many_slots(stage.url) as slots:
         slots.write(1)
-        await tidying.tidy()
-        assert slots.vacuums == 0, "a few are hardly noticed"
-        slots.write(ENOUGH)
-        await tidying.tidy()
+        await vacuum.vacuum_if_due()
+        assert slots.vacuums == 0, "too few dead rows"
+        slots.write(WRITES)
+        await vacuum.vacuum_if_due()
         assert slots.vacuums == 1
-        await tidying.tidy()
-        assert slots.vacuums == 1, "they are gone"
-        slots.write(ENOUGH)
-        await tidying.tidy()
+        await vacuum.vacuum_if_due()
+        assert slots.vacuums == 1, "no dead rows are left"
+        slots.write(WRITES)
+        await vacuum.vacuum_if_due()
         assert slots.vacuums == 2
 
 
-async def test_rows_that_somebody_still_sees_are_not_cleared_in_vain(stage: Stage) -> None:
-    tidying = (await stage.replica(pool(SLOTS))).vacuum
+async def test_vacuum_is_not_repeated_while_a_transaction_keeps_rows(stage: Stage) -> None:
+    vacuum = (await stage.replica(pool(SLOTS))).vacuum
     with many_slots(stage.url) as slots, psycopg.connect(stage.url) as reader:
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         reader.execute("SELECT FROM bot_pool_slots")
-        slots.write(ENOUGH)
-        await tidying.tidy()
+        slots.write(WRITES)
+        await vacuum.vacuum_if_due()
         assert slots.vacuums == 1
-        slots.write(ENOUGH)
-        await tidying.tidy()
-        assert slots.vacuums == 1, "none of them could go"
+        slots.write(WRITES)
+        await vacuum.vacuum_if_due()
+        assert slots.vacuums == 1, "no row could be removed"
         reader.rollback()
-        slots.write(2 * ENOUGH)
-        await tidying.tidy()
+        slots.write(2 * WRITES)
+        await vacuum.vacuum_if_due()
         assert slots.vacuums == 2
-        slots.write(ENOUGH)
-        await tidying.tidy()
-        assert slots.vacuums == 3, "as soon as it pays, again"
+        slots.write(WRITES)
+        await vacuum.vacuum_if_due()
+        assert slots.vacuums == 3, "the next vacuum pays again"
 
 
-async def test_a_vacuum_that_fails_is_not_repeated_at_once(stage: Stage) -> None:
-    tidying = (await stage.replica(pool(SLOTS))).vacuum
+async def test_failed_vacuum_is_not_repeated_at_once(stage: Stage) -> None:
+    vacuum = (await stage.replica(pool(SLOTS))).vacuum
     with many_slots(stage.url) as slots:
-        slots.write(ENOUGH)
+        slots.write(WRITES)
         with planted(vacuum_tables="SELECT 1 / 0"):
             with pytest.raises(psycopg.errors.DivisionByZero):
-                await tidying.tidy()
-            await tidying.tidy()
-        slots.write(3 * ENOUGH)
-        await tidying.tidy()
+                await vacuum.vacuum_if_due()
+            await vacuum.vacuum_if_due()
+        slots.write(3 * WRITES)
+        await vacuum.vacuum_if_due()
         assert slots.vacuums == 1
 
 
-async def test_who_finds_another_at_it_does_nothing(stage: Stage) -> None:
-    tidying = (await stage.replica(pool(SLOTS))).vacuum
+async def test_locked_table_is_skipped(stage: Stage) -> None:
+    vacuum = (await stage.replica(pool(SLOTS))).vacuum
     with many_slots(stage.url) as slots, psycopg.connect(stage.url) as other:
-        slots.write(ENOUGH)
+        slots.write(WRITES)
         other.execute("LOCK TABLE bot_pool_slots IN SHARE UPDATE EXCLUSIVE MODE")
-        await tidying.tidy()
+        await vacuum.vacuum_if_due()
         assert slots.vacuums == 0
         other.rollback()

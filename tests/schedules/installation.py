@@ -129,7 +129,7 @@ class Installation:
         identity = Identity(owner=owner, public_url="http://botpool", secret=SECRET)
         replica = Replica(database, {"process": line}, BRISK, identity)
         # How many rows are dead is a matter of what else ran in this database, and no schedule's.
-        replica._loops = tuple(loop for loop in replica._loops if loop.name != "tidying")
+        replica._loops = tuple(loop for loop in replica._loops if loop.name != "vacuum")
         living = Living(replica, database, line)
         database.notify = lambda: self._tell_others(living)
         await living.run(self._configure(replica))

@@ -20,7 +20,7 @@ async def test_those_that_died_at_rest_are_found_before_they_are_needed(database
     with psycopg.connect(database_url, autocommit=True) as server:
         server.execute(f"SELECT pg_terminate_backend(pid, 10000) {_ITS_OWN}")
         with pytest.raises(DatabaseUnavailable):
-            await database.fetch("check_ready", {})
+            await database.fetch("list_migrations", {})
         async with asyncio.timeout(30):
             while len(server.execute(f"SELECT {_ITS_OWN}").fetchall()) < _CONNECTIONS:
                 await asyncio.sleep(0.05)

@@ -53,7 +53,7 @@ def lines() -> Iterator[Lines]:
 
 def transition(**changes: Any) -> Callable[[], None]:
     slot = replace(SLOT, **changes)
-    return lambda: event_log.slot_transitioned(
+    return lambda: event_log.slot_transition(
         slot, old=SlotStatus.IDLE, new=SlotStatus.DEPLOYING, reason="assigned"
     )
 
@@ -80,7 +80,7 @@ def test_release_as_text_has_the_bots_end_and_its_duration(lines: Lines) -> None
     release = event_log.Release(
         SLOT, BotStatus.DONE, 61.2345, new=SlotStatus.IDLE, reason="stopped", gone=None
     )
-    (line,) = lines(lambda: event_log.released([release]), for_people=True)
+    (line,) = lines(lambda: event_log.slots_released([release]), for_people=True)
     assert line[9:] == (
         "[Pool] [corr=abc] Slot pool-google-meet-001 (7): releasing → idle"
         ' | bot=12 | container=c1 | bot_status=DONE | duration_s=61.234 | reason="stopped"'
@@ -89,7 +89,7 @@ def test_release_as_text_has_the_bots_end_and_its_duration(lines: Lines) -> None
 
 def test_bot_transition_as_text(lines: Lines) -> None:
     (line,) = lines(
-        lambda: event_log.bot_transitioned(
+        lambda: event_log.bot_transition(
             bot_id=BotId(12),
             pool="teams",
             old=BotStatus.QUEUED,
@@ -128,7 +128,7 @@ def test_batch_of_assignments_has_a_line_per_slot_and_few_writes(
 ) -> None:
     def work() -> None:
         with structlog.contextvars.bound_contextvars(correlation_id="bound"):
-            event_log.assigned(slots, reason="assigned")
+            event_log.bots_assigned(slots, reason="assigned")
 
     ids = [f"{n:0128}" for n in range(20)]
     slots = [replace(SLOT, container_id=LONG_ID, correlation_id=each) for each in ids]
@@ -139,7 +139,7 @@ def test_batch_of_assignments_has_a_line_per_slot_and_few_writes(
     assert len(found) == 20
     assert all(own in line for own, line in zip(ids, found, strict=True))
     (alone,) = lines(
-        lambda: event_log.assigned(slots[:1], reason="assigned"), for_people=for_people
+        lambda: event_log.bots_assigned(slots[:1], reason="assigned"), for_people=for_people
     )
     if for_people:
         assert found[0][9:] == alone[9:]
@@ -160,7 +160,7 @@ def test_lines_of_a_batch_fit_into_a_pipe_write(
     releases = [release] * 20
     ending = BotEnding(status=BotStatus.CANCELLED, reason=reason)
     ends = [event_log.End(slot, SlotStatus.DEPLOYING, ending)] * 20
-    for work in (lambda: event_log.released(releases), lambda: event_log.ended(ends)):
+    for work in (lambda: event_log.slots_released(releases), lambda: event_log.bots_ended(ends)):
         written = lines(work, for_people=for_people)
         assert all("\n" not in text or len(text) < 4096 for text in written)
         found = [line for text in written for line in text.split("\n")]

@@ -84,3 +84,13 @@ def container_does_not_stop(problem: str) -> str:
 def taken_by_operator(command: str) -> str:
     """Return the failure reason of a bot whose slot an operator released, recovered or deleted."""
     return f"The slot was {command}."
+
+
+def not_running_after_start(limit_s: float) -> str:
+    """Return the reason for giving up a deployment that neither runs nor makes progress."""
+    return f"not running {limit_s / 60:g} min after its start, and no deployment is active"
+
+
+def no_heartbeat(limit_s: float) -> str:
+    """Return the failure reason of a bot whose heartbeats stopped."""
+    return f"No heartbeat for more than {limit_s:g} s."

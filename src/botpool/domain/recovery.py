@@ -1,8 +1,8 @@
-"""Recovery: what becomes of a slot that does not move, by one table.
+"""The recovery table: which action a stuck slot needs.
 
-Every rule names the slot it is for, the evidence it needs and what it does; the first that fits
-decides. The table in the docs is written from here. Only positive evidence counts: where the
-pool_name did not answer, no rule that needs its word fits.
+Each rule names its slot, the evidence that it needs and its action; the first rule that matches
+decides. `scripts/recovery-table` writes the table of the docs from here. Only positive evidence
+counts: without an observation of the backend, no rule that needs one matches.
 """
 
 from collections.abc import Callable
@@ -13,34 +13,38 @@ from enum import Enum, auto
 from botpool.domain.observation import ACTIVE_DEPLOYMENT, ContainerState, Observation
 from botpool.domain.states import FINAL, BotStatus, SlotPhase, SlotStatus
 
+MASS_SILENCE_MIN_BOTS = 5
+
 
 class RecoveryAction(Enum):
-    """What to do; the value of a rule, not of the moment."""
+    """The action of a recovery rule."""
 
-    LEAVE = auto()
-    """Nothing is wrong, or nothing is known."""
+    NOTHING = auto()
+    """Nothing is wrong, or there is no evidence."""
     RETRY = auto()
-    """Reset the slot; the bot is queued again while attempts remain."""
+    """Reset the slot; requeue the bot while attempts remain."""
     FAIL = auto()
-    """Reset the slot; the bot has failed, and is not retried."""
+    """Reset the slot; fail the bot without a retry."""
     END = auto()
-    """Its container has ended: so has the bot."""
+    """End the bot, because its container exited."""
     TOUCH = auto()
-    """Skip: the time starts anew, and the skip is counted."""
+    """Skip the slot, restart its time and count the skip."""
     HEAL = auto()
-    """The slot is busy, whatever its row says."""
+    """Set the slot to busy, because its bot runs."""
     SKIP = auto()
-    """Skip, uncounted."""
+    """Skip the slot without counting."""
     RELEASE = auto()
-    """The bot has ended long ago: release its slot."""
+    """Release the slot, because its bot has ended."""
     RESET = auto()
-    """Nobody's container runs: stop it."""
+    """Stop the container, because the slot is idle."""
     DELETE = auto()
-    """Resets do not help: take the slot down."""
+    """Delete the slot, because resets did not repair it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryLimits:
+    """The time limits and counts of the rules."""
+
     deploying_timeout_s: float = 900.0
     heartbeat_freshness_s: float = 300.0
     max_skipped: int = 3
@@ -50,44 +54,44 @@ class RecoveryLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryCase:
-    """A slot as a recovery pass finds it."""
+    """A slot with the evidence that a recovery pass has about it."""
 
     status: SlotStatus
     phase: SlotPhase | None
-    still_since: datetime
-    """Since when it has not moved, or was last touched."""
+    unchanged_since: datetime
+    """When the slot last changed its phase, or a pass last touched it."""
     started_at: datetime | None
-    """When its start was issued."""
+    """When the start of its container was issued."""
     bot_status: BotStatus | None
     heartbeat_at: datetime | None
     """The last heartbeat of this assignment."""
     silent_since: datetime | None
-    """From when its silence counts: the last heartbeat, its start, or the end of our own outage."""
+    """The last heartbeat, the container's start or the end of an outage, whichever is latest."""
     needs_heartbeats: bool
     skipped: int
     resets: int
-    """In a row, since it was last busy."""
-    seen: Observation | None
-    """What the backend shows; None if it was not asked, or did not answer."""
+    """Resets in a row since the slot was last busy."""
+    observation: Observation | None
+    """None if the backend was not asked or did not answer."""
     has_exited: bool
-    """Whether that is certain to be the end of its container."""
+    """Whether the observation proves that the container exited."""
     now: datetime
     limits: RecoveryLimits
 
     @property
     def is_overdue(self) -> bool:
         limit = timedelta(seconds=self.limits.deploying_timeout_s)
-        return self.status is SlotStatus.DEPLOYING and self.now - self.still_since > limit
+        return self.status is SlotStatus.DEPLOYING and self.now - self.unchanged_since > limit
 
     @property
     def is_silent(self) -> bool:
-        """Exactly at the limit is still fresh."""
+        """A heartbeat that is exactly as old as the limit is still fresh."""
         limit = timedelta(seconds=self.limits.heartbeat_freshness_s)
         return self.silent_since is not None and self.now - self.silent_since > limit
 
     @property
-    def is_under_way(self) -> bool:
-        return self.seen is not None and self.seen.deployment in ACTIVE_DEPLOYMENT
+    def has_active_deployment(self) -> bool:
+        return self.observation is not None and self.observation.deployment in ACTIVE_DEPLOYMENT
 
     @property
     def is_within_timeout(self) -> bool:
@@ -97,10 +101,12 @@ class RecoveryCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
+    """One row of the recovery table; `slot` and `evidence` are its text in the docs."""
+
     slot: str
     evidence: str
-    act: RecoveryAction
-    fits: Callable[[RecoveryCase], bool]
+    action: RecoveryAction
+    matches: Callable[[RecoveryCase], bool]
 
 
 _S = SlotStatus
@@ -109,85 +115,88 @@ _WITH_BOT = (_S.DEPLOYING, _S.BUSY)
 RULES: tuple[Rule, ...] = (
     Rule(
         slot="deploying, busy",
-        evidence="its bot is final already",
-        act=RecoveryAction.RELEASE,
-        fits=lambda p: p.status in _WITH_BOT and p.bot_status in FINAL,
+        evidence="its bot has ended",
+        action=RecoveryAction.RELEASE,
+        matches=lambda case: case.status in _WITH_BOT and case.bot_status in FINAL,
     ),
     Rule(
         slot="deploying > 15 min",
-        evidence="last heartbeat > 5 min ago: it did run",
-        act=RecoveryAction.FAIL,
-        fits=lambda p: p.is_overdue and p.heartbeat_at is not None and p.is_silent,
+        evidence="last heartbeat > 5 min ago: the bot did run",
+        action=RecoveryAction.FAIL,
+        matches=lambda case: case.is_overdue and case.heartbeat_at is not None and case.is_silent,
     ),
     Rule(
         slot="deploying > 15 min",
         evidence="heartbeat fresh, skipped < 3 times",
-        act=RecoveryAction.TOUCH,
-        fits=lambda p: (
-            p.is_overdue and p.heartbeat_at is not None and p.skipped < p.limits.max_skipped
+        action=RecoveryAction.TOUCH,
+        matches=lambda case: (
+            case.is_overdue
+            and case.heartbeat_at is not None
+            and case.skipped < case.limits.max_skipped
         ),
     ),
     Rule(
         slot="deploying > 15 min",
         evidence="heartbeat fresh, skipped ≥ 3 times",
-        act=RecoveryAction.HEAL,
-        fits=lambda p: p.is_overdue and p.heartbeat_at is not None,
+        action=RecoveryAction.HEAL,
+        matches=lambda case: case.is_overdue and case.heartbeat_at is not None,
     ),
     Rule(
         slot="deploying > 15 min",
         evidence="no heartbeat, deployment queued or in progress, under the 25 min",
-        act=RecoveryAction.SKIP,
-        fits=lambda p: p.is_overdue and p.is_under_way and p.is_within_timeout,
+        action=RecoveryAction.SKIP,
+        matches=lambda case: (
+            case.is_overdue and case.has_active_deployment and case.is_within_timeout
+        ),
     ),
     Rule(
         slot="deploying, phase `starting` > 15 min",
-        evidence="no heartbeat, and the backend shows no deployment under way",
-        act=RecoveryAction.RETRY,
-        fits=lambda p: (
-            p.is_overdue
-            and p.phase is SlotPhase.STARTING
-            and p.seen is not None
-            and p.seen.state is not ContainerState.UNKNOWN
-            and not p.is_under_way
+        evidence="no heartbeat, and the backend shows no active deployment",
+        action=RecoveryAction.RETRY,
+        matches=lambda case: (
+            case.is_overdue
+            and case.phase is SlotPhase.STARTING
+            and case.observation is not None
+            and case.observation.state is not ContainerState.UNKNOWN
+            and not case.has_active_deployment
         ),
     ),
     Rule(
         slot="busy",
-        evidence="a fresh look shows it exited",
-        act=RecoveryAction.END,
-        fits=lambda p: p.status is _S.BUSY and p.has_exited,
+        evidence="a fresh observation shows that the container exited",
+        action=RecoveryAction.END,
+        matches=lambda case: case.status is _S.BUSY and case.has_exited,
     ),
     Rule(
         slot="busy",
-        evidence="heartbeats required by the pool and none for 5 min",
-        act=RecoveryAction.FAIL,
-        fits=lambda p: p.status is _S.BUSY and p.needs_heartbeats and p.is_silent,
+        evidence="the pool requires heartbeats and none arrived for 5 min",
+        action=RecoveryAction.FAIL,
+        matches=lambda case: case.status is _S.BUSY and case.needs_heartbeats and case.is_silent,
     ),
     Rule(
         slot="idle",
-        evidence="container seen running",
-        act=RecoveryAction.RESET,
-        fits=lambda p: (
-            p.status is _S.IDLE and p.seen is not None and p.seen.state is ContainerState.RUNNING
+        evidence="container observed running",
+        action=RecoveryAction.RESET,
+        matches=lambda case: (
+            case.status is _S.IDLE
+            and case.observation is not None
+            and case.observation.state is ContainerState.RUNNING
         ),
     ),
     Rule(
         slot="error",
-        evidence="3 resets in a row did not help",
-        act=RecoveryAction.DELETE,
-        fits=lambda p: p.status is _S.ERROR and p.resets >= p.limits.max_resets,
+        evidence="3 resets in a row failed",
+        action=RecoveryAction.DELETE,
+        matches=lambda case: case.status is _S.ERROR and case.resets >= case.limits.max_resets,
     ),
 )
 
 
-def decide(patient: RecoveryCase) -> RecoveryAction:
-    """The act of the first rule that fits."""
-    return next((rule.act for rule in RULES if rule.fits(patient)), RecoveryAction.LEAVE)
+def decide(case: RecoveryCase) -> RecoveryAction:
+    """Return the action of the first rule that matches."""
+    return next((rule.action for rule in RULES if rule.matches(case)), RecoveryAction.NOTHING)
 
 
-def is_mass_silence(*, silent: int, living: int) -> bool:
-    """So many at once are more likely our own deafness than their death."""
-    return silent >= _A_CROWD and 2 * silent > living
-
-
-_A_CROWD = 5
+def is_mass_silence(*, silent: int, live: int) -> bool:
+    """Check whether so many bots are silent at once that Botpool itself is the likely cause."""
+    return silent >= MASS_SILENCE_MIN_BOTS and 2 * silent > live

@@ -31,7 +31,8 @@ from botpool.engine.lifecycle.stop_bot import BotStopper
 from botpool.engine.lifecycle.transitions import Transitions
 from botpool.engine.maintenance.cleanup import Cleanup
 from botpool.engine.maintenance.recovery import Recovery
-from botpool.engine.maintenance.vacuum import INTERVAL_S as TIDYING_INTERVAL_S
+from botpool.engine.maintenance.recovery_actions import RecoveryActions
+from botpool.engine.maintenance.vacuum import INTERVAL_S as VACUUM_INTERVAL_S
 from botpool.engine.maintenance.vacuum import Vacuum
 from botpool.engine.observability.instrumented_backend import InstrumentedBackend
 from botpool.engine.observability.metrics import Metrics
@@ -49,7 +50,7 @@ from botpool.store.database import Database
 _log = structlog.get_logger()
 _HEALTH_INTERVAL_S = 60.0
 _ALIVE_INTERVAL_S = 10.0
-_NOTE_INTERVAL_S = 15.0
+_SAMPLE_INTERVAL_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,18 @@ class Replica:
             heartbeats=Heartbeats(database),
             metrics=self.metrics,
         )
-        self.recovery = Recovery(transitions=self.transitions, backends=backends)
+        self.recovery = Recovery(
+            database=database,
+            policy=policy,
+            backends=backends,
+            actions=RecoveryActions(
+                database=database,
+                policy=policy,
+                transitions=self.transitions,
+                wakeups=self.wakeups,
+                metrics=self.metrics,
+            ),
+        )
         self.pools = PoolCommands(
             transitions=self.transitions, matcher=self.matcher, backends=sorted(backends)
         )
@@ -127,7 +139,8 @@ class Replica:
             metrics=self.metrics,
         )
         self.cleanup = Cleanup(
-            transitions=self.transitions,
+            database=database,
+            policy=policy,
             queue_poller=self.queue_poller,
             recovery=self.recovery,
             backends=backends,
@@ -171,9 +184,13 @@ class Replica:
             Loop("recovery", self.recovery.run, interval_s=policy.recovery_interval_s),
             Loop("cleanup", self.cleanup.run, interval_s=policy.cleanup_interval_s),
             Loop("liveness", self._say_alive, interval_s=_ALIVE_INTERVAL_S),
-            Loop("minutes", self.pool_samples.note, interval_s=_NOTE_INTERVAL_S),
-            Loop("tidying", self.vacuum.tidy, interval_s=TIDYING_INTERVAL_S),
-            Loop("looks", self.observer.observe_due_backends, interval_s=policy.observe_interval_s),
+            Loop("pool_samples", self.pool_samples.record, interval_s=_SAMPLE_INTERVAL_S),
+            Loop("vacuum", self.vacuum.vacuum_if_due, interval_s=VACUUM_INTERVAL_S),
+            Loop(
+                "observation",
+                self.observer.observe_due_backends,
+                interval_s=policy.observe_interval_s,
+            ),
             Loop(
                 "health",
                 self.readiness.check_backends,

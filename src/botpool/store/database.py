@@ -111,7 +111,7 @@ class Database:
     async def applied_migrations(self) -> list[str] | None:
         """Return the migrations of the schema, or None when the database has no schema."""
         try:
-            row = await self.fetch_one("check_ready", {})
+            row = await self.fetch_one("list_migrations", {})
         except psycopg.errors.UndefinedTable:
             return None
         return row["migrations"] if row else None

@@ -78,7 +78,7 @@ def _is_up_to_date(url: str, folder: Traversable) -> bool:
     """Check whether every migration of the folder has been applied."""
     with psycopg.connect(url, connect_timeout=5) as connection:
         try:
-            row = connection.execute(sent_text("check_ready")).fetchone()
+            row = connection.execute(sent_text("list_migrations")).fetchone()
         except psycopg.errors.UndefinedTable:
             return False
     return row is not None and set(known_migrations(folder)) <= set(row[0])

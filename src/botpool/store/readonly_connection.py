@@ -53,7 +53,7 @@ class ReadonlyConnection:
     async def applied_migrations(self) -> list[str] | None:
         """The schema's migrations; None when the database has no schema of ours."""
         try:
-            rows = await self.fetch("check_ready", {})
+            rows = await self.fetch("list_migrations", {})
         except DatabaseUnavailable as error:
             if isinstance(error.__cause__, psycopg.errors.UndefinedTable):
                 return None

@@ -129,7 +129,7 @@ def test_notices_that_nobody_hears(patient: Patient, settings: pytest.MonkeyPatc
     """As behind a pooler that gives each transaction another connection."""
 
     def without_listening(name: str) -> str:
-        return statement("check_ready" if name == "listen_for_doctor" else name)
+        return statement("list_migrations" if name == "listen_for_doctor" else name)
 
     settings.setattr("botpool.store.readonly_connection.statement", without_listening)
     report = patient.examine()

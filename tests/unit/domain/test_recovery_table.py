@@ -26,14 +26,14 @@ def ago(**time: float) -> datetime:
     return NOW - timedelta(**time)
 
 
-def seen(state: ContainerState, deployment: DeploymentState | None = None) -> Observation:
+def observed(state: ContainerState, deployment: DeploymentState | None = None) -> Observation:
     return Observation(container_id=ContainerId("c"), state=state, deployment=deployment)
 
 
 DEPLOYING = RecoveryCase(
     status=SlotStatus.DEPLOYING,
     phase=SlotPhase.STARTING,
-    still_since=ago(minutes=16),
+    unchanged_since=ago(minutes=16),
     started_at=ago(minutes=16),
     bot_status=BotStatus.DEPLOYING,
     heartbeat_at=None,
@@ -41,7 +41,7 @@ DEPLOYING = RecoveryCase(
     needs_heartbeats=True,
     skipped=0,
     resets=0,
-    seen=seen(ContainerState.EXITED),
+    observation=observed(ContainerState.EXITED),
     has_exited=False,
     now=NOW,
     limits=RecoveryLimits(),
@@ -53,29 +53,29 @@ BUSY = replace(
     bot_status=BotStatus.IN_CALL,
     heartbeat_at=ago(seconds=5),
     silent_since=ago(seconds=5),
-    seen=seen(ContainerState.RUNNING),
+    observation=observed(ContainerState.RUNNING),
 )
 FRESH = {"heartbeat_at": ago(minutes=5), "silent_since": ago(minutes=5)}
 STALE = {"heartbeat_at": ago(minutes=5, seconds=1), "silent_since": ago(minutes=5, seconds=1)}
 
 
 @pytest.mark.parametrize(
-    ("patient", "changes", "act"),
+    ("case", "changes", "action"),
     [
         (DEPLOYING, {}, RecoveryAction.RETRY),
-        (DEPLOYING, {"still_since": ago(minutes=15)}, RecoveryAction.LEAVE),
-        (DEPLOYING, {"phase": SlotPhase.WAITING_FOR_IMAGE}, RecoveryAction.LEAVE),
-        (DEPLOYING, {"phase": SlotPhase.WAITING_FOR_START}, RecoveryAction.LEAVE),
-        (DEPLOYING, {"seen": None}, RecoveryAction.LEAVE),
-        (DEPLOYING, {"seen": seen(ContainerState.UNKNOWN)}, RecoveryAction.LEAVE),
+        (DEPLOYING, {"unchanged_since": ago(minutes=15)}, RecoveryAction.NOTHING),
+        (DEPLOYING, {"phase": SlotPhase.WAITING_FOR_IMAGE}, RecoveryAction.NOTHING),
+        (DEPLOYING, {"phase": SlotPhase.WAITING_FOR_START}, RecoveryAction.NOTHING),
+        (DEPLOYING, {"observation": None}, RecoveryAction.NOTHING),
+        (DEPLOYING, {"observation": observed(ContainerState.UNKNOWN)}, RecoveryAction.NOTHING),
         (
             DEPLOYING,
-            {"seen": seen(ContainerState.STARTING, DeploymentState.QUEUED)},
+            {"observation": observed(ContainerState.STARTING, DeploymentState.QUEUED)},
             RecoveryAction.SKIP,
         ),
         (
             DEPLOYING,
-            {"seen": seen(ContainerState.EXITED, DeploymentState.IN_PROGRESS)},
+            {"observation": observed(ContainerState.EXITED, DeploymentState.IN_PROGRESS)},
             RecoveryAction.SKIP,
         ),
         (DEPLOYING, STALE, RecoveryAction.FAIL),
@@ -83,44 +83,46 @@ STALE = {"heartbeat_at": ago(minutes=5, seconds=1), "silent_since": ago(minutes=
         (DEPLOYING, FRESH | {"skipped": 2}, RecoveryAction.TOUCH),
         (DEPLOYING, FRESH | {"skipped": 3}, RecoveryAction.HEAL),
         (DEPLOYING, {"bot_status": BotStatus.FAILED}, RecoveryAction.RELEASE),
-        (BUSY, {}, RecoveryAction.LEAVE),
+        (BUSY, {}, RecoveryAction.NOTHING),
         (BUSY, {"bot_status": BotStatus.DONE}, RecoveryAction.RELEASE),
-        (BUSY, FRESH, RecoveryAction.LEAVE),
+        (BUSY, FRESH, RecoveryAction.NOTHING),
         (BUSY, STALE, RecoveryAction.FAIL),
         (BUSY, STALE | {"has_exited": True}, RecoveryAction.END),
         (BUSY, {"has_exited": True}, RecoveryAction.END),
-        (BUSY, STALE | {"needs_heartbeats": False}, RecoveryAction.LEAVE),
-        (BUSY, STALE | {"seen": None}, RecoveryAction.FAIL),
+        (BUSY, STALE | {"needs_heartbeats": False}, RecoveryAction.NOTHING),
+        (BUSY, STALE | {"observation": None}, RecoveryAction.FAIL),
         (
             BUSY,
             {"heartbeat_at": ago(hours=1), "silent_since": ago(minutes=4)},
-            RecoveryAction.LEAVE,
+            RecoveryAction.NOTHING,
         ),
     ],
 )
-def test_each_row(patient: RecoveryCase, changes: dict[str, Any], act: RecoveryAction) -> None:
-    assert decide(replace(patient, **changes)) is act
+def test_rule_decides_on_action(
+    case: RecoveryCase, changes: dict[str, Any], action: RecoveryAction
+) -> None:
+    assert decide(replace(case, **changes)) is action
 
 
 @pytest.mark.parametrize("state", ContainerState)
-def test_only_a_container_that_runs_is_too_much_in_an_idle_slot(state: ContainerState) -> None:
-    idle = replace(BUSY, status=SlotStatus.IDLE, bot_status=None, seen=seen(state))
+def test_idle_slot_is_reset_only_if_its_container_runs(state: ContainerState) -> None:
+    idle = replace(BUSY, status=SlotStatus.IDLE, bot_status=None, observation=observed(state))
     assert (decide(idle) is RecoveryAction.RESET) == (state is ContainerState.RUNNING)
-    assert decide(replace(idle, seen=None)) is RecoveryAction.LEAVE
+    assert decide(replace(idle, observation=None)) is RecoveryAction.NOTHING
 
 
 @pytest.mark.parametrize(
-    ("resets", "act"),
+    ("resets", "action"),
     [
-        (0, RecoveryAction.LEAVE),
-        (2, RecoveryAction.LEAVE),
+        (0, RecoveryAction.NOTHING),
+        (2, RecoveryAction.NOTHING),
         (3, RecoveryAction.DELETE),
         (4, RecoveryAction.DELETE),
     ],
 )
-def test_a_slot_that_three_resets_did_not_help_is_deleted(resets: int, act: RecoveryAction) -> None:
-    error = replace(BUSY, status=SlotStatus.ERROR, bot_status=None, seen=None, resets=resets)
-    assert decide(error) is act
+def test_slot_is_deleted_after_three_failed_resets(resets: int, action: RecoveryAction) -> None:
+    error = replace(BUSY, status=SlotStatus.ERROR, bot_status=None, observation=None, resets=resets)
+    assert decide(error) is action
 
 
 @given(
@@ -131,31 +133,31 @@ def test_a_slot_that_three_resets_did_not_help_is_deleted(resets: int, act: Reco
     st.floats(0, 300),
     st.sampled_from(ContainerState) | st.none(),
 )
-def test_whoever_is_heard_and_not_overdue_is_left_alone(
+def test_slot_with_fresh_heartbeats_within_its_time_is_not_changed(
     status: SlotStatus,
     phase: SlotPhase | None,
     skipped: int,
-    still_s: float,
+    unchanged_s: float,
     silent_s: float,
     state: ContainerState | None,
 ) -> None:
-    patient = replace(
+    case = replace(
         BUSY,
         status=status,
         phase=phase,
         skipped=skipped,
-        still_since=ago(seconds=still_s),
+        unchanged_since=ago(seconds=unchanged_s),
         heartbeat_at=ago(seconds=silent_s),
         silent_since=ago(seconds=silent_s),
-        seen=None if state is None else seen(state),
+        observation=None if state is None else observed(state),
     )
     idle_runs = status is SlotStatus.IDLE and state is ContainerState.RUNNING
-    assert decide(patient) is (RecoveryAction.RESET if idle_runs else RecoveryAction.LEAVE)
+    assert decide(case) is (RecoveryAction.RESET if idle_runs else RecoveryAction.NOTHING)
 
 
 @pytest.mark.parametrize(
-    ("silent", "living", "mass"),
+    ("silent", "live", "mass"),
     [(4, 4, False), (5, 5, True), (5, 9, True), (5, 10, False), (50, 99, True), (50, 100, False)],
 )
-def test_a_crowd_is_five_and_more_than_half(silent: int, living: int, mass: bool) -> None:
-    assert is_mass_silence(silent=silent, living=living) is mass
+def test_mass_silence_is_five_bots_and_more_than_half(silent: int, live: int, mass: bool) -> None:
+    assert is_mass_silence(silent=silent, live=live) is mass

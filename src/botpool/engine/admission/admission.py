@@ -251,7 +251,7 @@ class Admission:
         self._metrics.admitted(bot)
         if bot.status is not BotStatus.QUEUED:
             return AdmittedBot(bot=bot)
-        event_log.bot_transitioned(
+        event_log.bot_transition(
             bot_id=bot.id,
             pool=bot.pool_name,
             old=BotStatus.PENDING,
@@ -286,7 +286,7 @@ async def _submit(
 
 
 def _log_claims(claimed: Sequence[ClaimedSlot]) -> None:
-    event_log.assigned(claimed, reason=reasons.ASSIGNED)
+    event_log.bots_assigned(claimed, reason=reasons.ASSIGNED)
 
 
 def _by_request(

@@ -77,15 +77,15 @@ class Matcher:
     def report(self, match: Match) -> set[SlotId]:
         """Log and count a committed match, wake the reconciler and return the assigned slots."""
         for surplus in match.surplus.rows:
-            event_log.slot_transitioned(
+            event_log.slot_transition(
                 surplus, old=surplus.status, new=SlotStatus.DELETING, reason=surplus.reason
             )
         for created in match.created.rows:
-            event_log.slot_transitioned(
+            event_log.slot_transition(
                 created, old=None, new=SlotStatus.IDLE, reason=reasons.POOL_GREW
             )
         assigned = [*match.assigned.rows, *match.assigned_created.rows]
-        event_log.assigned(assigned, reason=reasons.ASSIGNED)
+        event_log.bots_assigned(assigned, reason=reasons.ASSIGNED)
         for slot in assigned:
             self._metrics.assigned(slot.pool_name, warm=slot.container_id is not None)
         if match.surplus.rows or assigned:

@@ -95,7 +95,7 @@ class Agents:
         )
         if former_status is None:
             return False
-        event_log.bot_transitioned(
+        event_log.bot_transition(
             bot_id=bot_id,
             pool=view.bot.pool_name,
             old=former_status,

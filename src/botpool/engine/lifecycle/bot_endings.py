@@ -101,7 +101,7 @@ class BotEndings:
 
     def _tell(self, endings: Sequence[BotEnding], rows: Sequence[_Row | None]) -> None:
         moved = [(row, end) for row, end in zip(rows, endings, strict=True) if row is not None]
-        event_log.ended(
+        event_log.bots_ended(
             event_log.End(to_slot_change(row), SlotStatus(row["slot_status"]), end)
             for row, end in moved
         )

@@ -182,7 +182,7 @@ class Deployer:
         if row is None:
             raise _TakenAway
         if deployment_id is not None:
-            event_log.deployment_changed(slot, deployment_id, old=None, new=ISSUED)
+            event_log.deployment_status_changed(slot, deployment_id, old=None, new=ISSUED)
 
     async def _look_at_deadline(self, slot: LeasedSlot) -> None:
         """The timeout of the start has passed: one last look decides."""

@@ -28,7 +28,7 @@ class DeploymentStatuses:
         if deployment_id != slot.deployment_id:
             old = ISSUED
         if new != old:
-            event_log.deployment_changed(slot, slot.deployment_id, old=old, new=new)
+            event_log.deployment_status_changed(slot, slot.deployment_id, old=old, new=new)
         seen[slot.slot_id] = (slot.deployment_id, new)
 
     def forget_others(self, backend: str, slots: Sequence[ObservedSlot]) -> None:

@@ -67,7 +67,7 @@ class Observer:
             )
         except BackendError as error:
             # No evidence of anything: every slot stays as it is until the backend answers.
-            event_log.unavailable("look.unavailable", error, backend=backend)
+            event_log.backend_unavailable("observation.unavailable", error, backend=backend)
             return
         if any(each.status_unreliable for each in seen.values()):
             await self.transitions.database.fetch("mark_status_unreliable", {"backend": backend})
@@ -119,7 +119,7 @@ class Observer:
             try:
                 slot, seen = await self._ask_for_deployment(slot, seen)
             except BackendError as error:
-                event_log.unavailable("look.unavailable", error, slot=slot.slot_id)
+                event_log.backend_unavailable("observation.unavailable", error, slot=slot.slot_id)
                 return
         judgement = assess_start(
             seen,

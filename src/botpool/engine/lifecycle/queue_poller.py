@@ -42,7 +42,7 @@ class QueuePoller:
         return expired
 
     def _report(self, bot: ExpiredBot) -> None:
-        event_log.bot_transitioned(
+        event_log.bot_transition(
             bot_id=bot.bot_id,
             pool=bot.pool_name,
             old=BotStatus.QUEUED,

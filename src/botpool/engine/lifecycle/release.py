@@ -53,7 +53,7 @@ class Releaser:
             await self.transitions.postpone(slot, delay_s=0, delete_issued=True)
             return
         except BackendError as error:
-            event_log.unavailable("release.unavailable", error, slot=slot.slot_id)
+            event_log.backend_unavailable("release.unavailable", error, slot=slot.slot_id)
             await self.transitions.postpone(slot, after=error)
             return
         if state is not None:

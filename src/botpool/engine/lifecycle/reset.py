@@ -44,7 +44,7 @@ class Resetter:
             await self._stop_later(slot, error)
             return
         except BackendError as error:
-            event_log.unavailable("reset.unavailable", error, slot=slot.slot_id)
+            event_log.backend_unavailable("reset.unavailable", error, slot=slot.slot_id)
             # A wrong setting is not the slot's fault: it waits for somebody to put it right.
             delay_s = _REFUSED_S if isinstance(error, BackendRefused) else None
             await self.transitions.postpone(slot, after=error, delay_s=delay_s, problem=str(error))
@@ -64,7 +64,7 @@ class Resetter:
             *match_calls(slot.pool_name),
         )
         if reset := results[1]:
-            event_log.slot_transitioned(
+            event_log.slot_transition(
                 to_slot_change(reset[0]), old=SlotStatus.ERROR, new=SlotStatus.IDLE, reason="reset"
             )
             if slot.container_id not in (None, container_id):
@@ -85,7 +85,7 @@ class Resetter:
                 await self.transitions.postpone(slot, delay_s=delay_s)
                 return
         except BackendError as error:
-            event_log.unavailable("delete.unavailable", error, slot=slot.slot_id)
+            event_log.backend_unavailable("delete.unavailable", error, slot=slot.slot_id)
             await self.transitions.postpone(slot, after=error)
             return
         results = await self.transitions.database.atomically(
@@ -94,7 +94,7 @@ class Resetter:
             *match_calls(slot.pool_name),
         )
         if removed := results[1]:
-            event_log.slot_transitioned(
+            event_log.slot_transition(
                 to_slot_change(removed[0]),
                 old=SlotStatus.DELETING,
                 new=None,

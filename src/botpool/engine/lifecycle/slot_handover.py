@@ -158,7 +158,7 @@ class SlotHandover:
             assert slot.correlation_id is not None
             if (status := became.get(slot.bot_id)) is None:
                 continue
-            event_log.bot_transitioned(
+            event_log.bot_transition(
                 bot_id=slot.bot_id,
                 pool=slot.pool_name,
                 old=BotStatus.DEPLOYING,
@@ -174,7 +174,7 @@ class SlotHandover:
 def _told(releases: Sequence[_Release], rows: Rows) -> dict[SlotId, _Row]:
     """Tell of those that were freed, by their rows."""
     freed: dict[SlotId, _Row] = {row["slot_id"]: row for row in rows}
-    event_log.released(
+    event_log.slots_released(
         event_log.Release(
             slot=to_slot_change(freed[release.slot.slot_id]),
             bot_status=freed[release.slot.slot_id]["bot_status"],

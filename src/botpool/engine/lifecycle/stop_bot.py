@@ -63,7 +63,7 @@ class BotStopper:
             return False
         # Asked before, or past leaving already: then its status is what it was.
         if row["status"] != row["former_status"]:
-            event_log.bot_transitioned(
+            event_log.bot_transition(
                 bot_id=bot_id,
                 pool=row["pool_name"],
                 old=BotStatus(row["former_status"]),

@@ -88,7 +88,7 @@ class Transitions:
 
     async def abandon_step(self, slot: LeasedSlot, *, wanted: str) -> None:
         """The fence held: the slot moved on. Undo nothing; let its new state be served at once."""
-        event_log.fence_held(name=slot.slot_name, slot_id=slot.slot_id, wanted=wanted)
+        event_log.write_fenced(name=slot.slot_name, slot_id=slot.slot_id, wanted=wanted)
         self.metrics.fenced(wanted)
         await self.return_lease(slot)
         self.wakeups.slots_due()
@@ -121,7 +121,7 @@ class Transitions:
         )
         if row is None:
             return False
-        event_log.slot_transitioned(
+        event_log.slot_transition(
             to_slot_change(row), old=SlotStatus.DEPLOYING, new=SlotStatus.BUSY, reason=reason
         )
         pool = row["pool_name"]
@@ -185,7 +185,7 @@ class Transitions:
         )
         if row is None:
             return False
-        event_log.slot_transitioned(
+        event_log.slot_transition(
             to_slot_change(row), old=SlotStatus.DEPLOYING, new=SlotStatus.RELEASING, reason=reason
         )
         if row["others_wait"]:
@@ -231,7 +231,7 @@ class Transitions:
         )
         if row is None:
             return False
-        event_log.slot_transitioned(
+        event_log.slot_transition(
             to_slot_change(row), old=SlotStatus.ERROR, new=SlotStatus.DELETING, reason=reason
         )
         self.wakeups.slots_due()
@@ -256,7 +256,7 @@ class Transitions:
         row = await self.database.fetch_one(statement, {"bot_id": bot_id, "reason": reason})
         if row is None:
             return False
-        event_log.bot_transitioned(
+        event_log.bot_transition(
             bot_id=bot_id,
             pool=row["pool_name"],
             old=old,

@@ -1,15 +1,14 @@
-"""History that was written on another server: a restored database is seen to by its first cleanup.
+"""Renumbering of history that another PostgreSQL server wrote, after a restore.
 
-Every row of history carries the number of the transaction that wrote it, and is read, and
-forgotten, in that order. A server that a database is restored into counts from another number: what
-it writes would come before what was restored, and what is old would be forgotten last.
-
-Done twice, or by two replicas at once, the second finds nothing. If the process dies, the next
-cleanup goes on.
+Every row of history has the id of the transaction that wrote it; readers and retention use this
+order. A server into which a database is restored counts transactions from another number, so its
+new rows would sort before the restored ones. Each cleanup therefore gives restored rows the lowest
+id. A repeated or concurrent run finds nothing left to do.
 """
 
 import structlog
 
+from botpool.store import maintenance
 from botpool.store.database import Database
 
 _log = structlog.get_logger()
@@ -17,8 +16,9 @@ _BATCH = 10_000
 
 
 async def renumber_restored_history(database: Database) -> None:
-    adopted = 0
-    while rows := await database.fetch("renumber_restored_history", {"limit": _BATCH}):
-        adopted += len(rows)
-    if adopted:
-        _log.info("history.adopted", rows=adopted)
+    """Renumber all restored rows, in batches."""
+    renumbered = 0
+    while rows := await database.query(maintenance.renumber_restored_history(limit=_BATCH)):
+        renumbered += len(rows)
+    if renumbered:
+        _log.info("history.renumbered", rows=renumbered)

@@ -1,41 +1,41 @@
-"""Vacuum: dead rows of slots and queue are cleared away while a burst lasts.
+"""Vacuums the tables of slots and queue during a burst.
 
 Every step of a slot leaves a dead version of its row. The longest-unused slot and the head of a
-queue are found at the beginning of their index, which is where the dead are: whoever looks goes
-past all of them, until they are vacuumed. PostgreSQL looks for what is to be vacuumed once a
-minute by default, table after table, the large ones too. In a burst that is late: a cycle took
-twice as long after half a minute. So a replica clears these two small tables as soon as it pays.
+queue are at the start of their indexes, where the dead versions are, so that every claim reads past
+them. Autovacuum checks a table once a minute by default, which is too late in a burst.
 
-Any replica may, at any time: one that finds another at it does nothing. If the process dies, the
-server goes on with the vacuum it was asked for. What fails, or takes longer than a statement may,
-is not tried again before there is three times as much to do: autovacuum has its turn.
+Any replica may vacuum at any time: PostgreSQL skips a table that is being vacuumed. After a vacuum
+that failed or removed little, the next one waits until there is clearly more to remove.
 """
 
+from botpool.store import maintenance
 from botpool.store.database import Database
+from botpool.store.maintenance import RowCounts
 
 INTERVAL_S = 2.0
-_DEAD = 5_000
-"""So few are hardly noticed."""
-_SHARE = 0.2
-"""Of the living: what has to be gone through costs no more than what it saves."""
+_MIN_DEAD_ROWS = 5_000
+_DEAD_SHARE = 0.2
+"""Of the live rows: below this, a vacuum costs more than it saves."""
 
 
 class Vacuum:
+    """Runs VACUUM when enough dead rows have accumulated."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
-        # What the last vacuum left: where somebody still looks at an old state of the database, its
-        # rows cannot go, and trying again and again would be in vain.
+        # Dead rows that the last vacuum left, because an old transaction may still read them.
         self._left = 0
 
-    async def tidy(self) -> None:
-        live, dead = await self._count()
-        self._left = min(self._left, dead)
-        if dead >= 2 * self._left + max(_DEAD, _SHARE * live):
-            self._left = dead
-            await self._database.fetch("vacuum_tables", {})
-            _, self._left = await self._count()
+    async def vacuum_if_due(self) -> None:
+        """Vacuum if the dead rows have clearly grown since the last time."""
+        rows = await self._count()
+        self._left = min(self._left, rows.dead)
+        if rows.dead >= 2 * self._left + max(_MIN_DEAD_ROWS, _DEAD_SHARE * rows.live):
+            self._left = rows.dead
+            await self._database.query(maintenance.vacuum_tables())
+            self._left = (await self._count()).dead
 
-    async def _count(self) -> tuple[int, int]:
-        row = await self._database.fetch_one("count_dead_rows", {})
-        assert row is not None, "a sum is always one row"
-        return row["live"], row["dead"]
+    async def _count(self) -> RowCounts:
+        counts = await self._database.query_one(maintenance.count_dead_rows())
+        assert counts is not None, "an aggregate always returns a row"
+        return counts

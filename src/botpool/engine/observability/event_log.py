@@ -1,30 +1,29 @@
-"""Log lines for what happened to slots and bots. Written after the commit, never before.
+"""Log lines about slots and bots, written after the commit of the change.
 
-Every change of a slot's status is one `slot.transition`, every change of a bot's status that no
-slot goes along with one `bot.transition`. Five kinds of lines carry a `point`: those by which an
-operator follows a slot through its life.
+Every change of a slot's status is one `slot.transition`; every change of a bot's status without a
+change of a slot is one `bot.transition`. The five critical points of a slot's lifecycle carry a
+`point`: assign, release, recreate, heartbeat_timeout, deployment_status.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any, NamedTuple
 
 import structlog
 
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.errors import BackendError, BudgetExhausted
-from botpool.domain.ids import BotId, ContainerId, DeploymentId, SlotId
-from botpool.domain.records import LeasedSlot, ObservedSlot, SlotChange
+from botpool.domain.ids import BotId, ContainerId, DeploymentId
+from botpool.domain.records import LeasedSlot, ObservedSlot, SlotChange, StuckSlot
 from botpool.domain.states import BotStatus, SlotStatus
 
 _log = structlog.get_logger("botpool.pool")
-_AT_ONCE = 5
-"""Lines, that is: what several processes write to one pipe stays whole up to 4,096 bytes."""
-_SHORT = 100
-"""Characters of a reason. What others gave as one may be long, and is told alone."""
+_LINES_PER_WRITE = 5
+"""Keeps a write below 4,096 bytes, up to which a pipe does not mix lines of several processes."""
+_MAX_SHORT_REASON = 100
+"""Characters; a line with a longer reason is written on its own."""
 
 
-def slot_transitioned(
+def slot_transition(
     slot: SlotChange,
     *,
     old: SlotStatus | None,
@@ -36,7 +35,7 @@ def slot_transitioned(
     _log.info("slot.transition", **_of_slot(slot), **_from_to(old, new), reason=reason, **context)
 
 
-def assigned(slots: Iterable[SlotChange], *, reason: str) -> None:
+def bots_assigned(slots: Iterable[SlotChange], *, reason: str) -> None:
     """Log the slots that one statement assigned to bots; all of them were idle."""
     change = {
         **_from_to(SlotStatus.IDLE, SlotStatus.DEPLOYING),
@@ -54,7 +53,7 @@ class End(NamedTuple):
     ending: BotEnding
 
 
-def ended(ends: Iterable[End]) -> None:
+def bots_ended(ends: Iterable[End]) -> None:
     """Log the bots that one statement ended, with the slots that it releases."""
     lines = [
         {
@@ -80,12 +79,12 @@ class Release(NamedTuple):
     """The container that no longer exists."""
 
 
-def released(releases: Iterable[Release]) -> None:
+def slots_released(releases: Iterable[Release]) -> None:
     """Log the slots that one statement freed."""
     _write_batch("slot.transition", [_of_release(release) for release in releases])
 
 
-def bot_transitioned(
+def bot_transition(
     *,
     bot_id: BotId,
     pool: str,
@@ -94,7 +93,7 @@ def bot_transitioned(
     correlation_id: str,
     reason: str,
 ) -> None:
-    """A bot's status changed, and no slot's with it."""
+    """Log a change of a bot's status without a change of a slot."""
     _log.info(
         "bot.transition",
         bot=bot_id,
@@ -105,54 +104,46 @@ def bot_transitioned(
     )
 
 
-def fence_held(*, name: str, slot_id: int, wanted: str) -> None:
-    """A write came too late: somebody else owns the slot's state by now. Nothing was changed."""
+def write_fenced(*, name: str, slot_id: int, wanted: str) -> None:
+    """Log a fenced write that changed nothing, because the slot has changed since it was read."""
     _log.info("slot.fenced", slot=slot_id, name=name, wanted=wanted)
 
 
-def container_recreated(slot: LeasedSlot, made: ContainerId, *, attempt: int | None) -> None:
-    """A container was deleted behind our back, and made again under the same slot."""
+def container_recreated(slot: LeasedSlot, new_id: ContainerId, *, attempt: int | None) -> None:
+    """Log that a slot's container was gone and has been created again."""
     _log.warning(
         "slot.container_recreated",
         point="recreate",
         slot=slot.slot_id,
         name=slot.slot_name,
         old=slot.container_id,
-        new=made,
+        new=new_id,
         bot=slot.bot_id,
         attempt=attempt,
         correlation_id=slot.correlation_id,
     )
 
 
-def heartbeat_lost(
-    *,
-    slot_id: SlotId,
-    name: str,
-    bot_id: BotId,
-    container_id: ContainerId | None,
-    correlation_id: str | None,
-    last_heartbeat_at: datetime | None,
-    threshold_s: float,
-) -> None:
-    """A bot's heartbeats have stopped for longer than they may."""
+def heartbeat_lost(slot: StuckSlot, *, threshold_s: float) -> None:
+    """Log that a bot has sent no heartbeat for longer than the threshold."""
+    last_at = slot.heartbeat_at
     _log.warning(
         "slot.heartbeat_lost",
         point="heartbeat_timeout",
-        slot=slot_id,
-        name=name,
-        bot=bot_id,
-        container=container_id,
-        last_heartbeat_at=last_heartbeat_at.isoformat() if last_heartbeat_at else None,
+        slot=slot.slot_id,
+        name=slot.slot_name,
+        bot=slot.bot_id,
+        container=slot.container_id,
+        last_heartbeat_at=last_at.isoformat() if last_at else None,
         threshold_s=threshold_s,
-        correlation_id=correlation_id,
+        correlation_id=slot.correlation_id,
     )
 
 
-def deployment_changed(
+def deployment_status_changed(
     slot: LeasedSlot | ObservedSlot, deployment_id: DeploymentId, *, old: str | None, new: str
 ) -> None:
-    """The backend's own record of a start went from one status to the next."""
+    """Log a change of status of a backend's deployment."""
     _log.info(
         "slot.deployment",
         point="deployment_status",
@@ -167,14 +158,14 @@ def deployment_changed(
 
 
 def _write_batch(event: str, lines: Iterable[Mapping[str, Any]]) -> None:
-    """What happened to many at once, a few lines in one write."""
+    """Write lines with short reasons in groups, and the others one by one."""
     short: list[Mapping[str, Any]] = []
     long: list[Mapping[str, Any]] = []
     for line in lines:
         reason = line["reason"]
-        (short if len(reason) <= _SHORT and reason.isascii() else long).append(line)
-    for start in range(0, len(short), _AT_ONCE):
-        first, *others = short[start : start + _AT_ONCE]
+        (short if len(reason) <= _MAX_SHORT_REASON and reason.isascii() else long).append(line)
+    for start in range(0, len(short), _LINES_PER_WRITE):
+        first, *others = short[start : start + _LINES_PER_WRITE]
         if others:
             _log.info(event, each=[first, *others])
         else:
@@ -206,11 +197,11 @@ def _of_slot(slot: SlotChange) -> dict[str, object]:
 
 
 def _from_to(old: str | None, new: str | None) -> dict[str, str | None]:
-    """`from` is a word of Python's, and cannot be written as an argument."""
+    """Return the fields `from` and `to`; `from` cannot be a keyword argument in Python."""
     return {"from": str(old) if old else None, "to": str(new) if new else None}
 
 
-def unavailable(event: str, error: BackendError, **context: object) -> None:
-    """A backend did not do it now. A spent budget is no trouble: it was made to be spent."""
+def backend_unavailable(event: str, error: BackendError, **context: object) -> None:
+    """Log a failed call to a backend: an exhausted request budget as info, others as a warning."""
     log = _log.info if isinstance(error, BudgetExhausted) else _log.warning
     log(event, problem=str(error), **context)

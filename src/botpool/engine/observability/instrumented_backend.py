@@ -59,7 +59,7 @@ class InstrumentedBackend:
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
         return await self._measure(
-            "look", self._backend.observe(container_ids, timeout_s=timeout_s)
+            "observe", self._backend.observe(container_ids, timeout_s=timeout_s)
         )
 
     async def stop(

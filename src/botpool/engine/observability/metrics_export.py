@@ -1,11 +1,11 @@
-"""The metrics as text, with the figures of the pools read from the database as they are asked for.
+"""Exports the metrics as text, with the figures of the pools read from the database.
 
-However many ask, and however often, the database is read at most once in five seconds. While it
-does not answer there are no figures of pools: an old one would say that all is well.
+The database is read at most once in five seconds, however often `/metrics` is scraped. While the
+database does not answer, the metrics of pools are absent rather than out of date.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
@@ -13,7 +13,9 @@ from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.states import SlotStatus
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.clock import loop_time
-from botpool.store.database import Database, Rows
+from botpool.store import samples
+from botpool.store.database import Database
+from botpool.store.samples import PoolFigures
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _FRESH_S = 5.0
@@ -21,6 +23,8 @@ _READ_TIMEOUT_S = 5.0
 
 
 class MetricsExport:
+    """Renders the metrics of this replica for Prometheus."""
+
     def __init__(
         self,
         database: Database,
@@ -35,7 +39,7 @@ class MetricsExport:
         self._reading = asyncio.Lock()
 
     async def text(self) -> bytes:
-        """Everything, in the format that Prometheus reads."""
+        """Return all metrics in Prometheus' text format."""
         async with self._reading:
             now = self._monotonic()
             if self._read_at is None or now - self._read_at >= _FRESH_S:
@@ -46,28 +50,28 @@ class MetricsExport:
     async def _measure_pools(self) -> None:
         try:
             async with asyncio.timeout(_READ_TIMEOUT_S):
-                rows = await self._database.fetch("measure_pools", {})
+                pools = await self._database.query(samples.measure_pools())
         except (DatabaseUnavailable, TimeoutError):
-            self._show([], reachable=False)
+            self._set_pools([], reachable=False)
         else:
-            self._show(rows, reachable=True)
+            self._set_pools(pools, reachable=True)
 
-    def _show(self, rows: Rows, *, reachable: bool) -> None:
-        shown = self._instruments
-        shown.database_reachable.set(reachable)
+    def _set_pools(self, pools: Sequence[PoolFigures], *, reachable: bool) -> None:
+        metrics = self._instruments
+        metrics.database_reachable.set(reachable)
         for gauge in (
-            shown.slots,
-            shown.slots_assignable,
-            shown.pool_max_slots,
-            shown.queue_depth,
-            shown.queue_oldest_wait,
+            metrics.slots,
+            metrics.slots_assignable,
+            metrics.pool_max_slots,
+            metrics.queue_depth,
+            metrics.queue_oldest_wait,
         ):
             gauge.clear()
-        for row in rows:
-            pool = row["pool_name"]
+        for pool in pools:
             for status in SlotStatus:
-                shown.slots.labels(pool, status).set(row["slots_by_status"].get(status, 0))
-            shown.slots_assignable.labels(pool).set(row["assignable"])
-            shown.pool_max_slots.labels(pool).set(row["max_size"])
-            shown.queue_depth.labels(pool).set(row["queue_depth"])
-            shown.queue_oldest_wait.labels(pool).set(row["oldest_wait_s"])
+                count = pool.slots_by_status.get(status, 0)
+                metrics.slots.labels(pool.pool_name, status).set(count)
+            metrics.slots_assignable.labels(pool.pool_name).set(pool.assignable)
+            metrics.pool_max_slots.labels(pool.pool_name).set(pool.max_size)
+            metrics.queue_depth.labels(pool.pool_name).set(pool.queue_depth)
+            metrics.queue_oldest_wait.labels(pool.pool_name).set(pool.oldest_wait_s)

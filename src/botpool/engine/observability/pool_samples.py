@@ -1,11 +1,12 @@
-"""How the pools stood, noted several times a minute: charts of the last hours are drawn from it.
+"""Records the state of the pools several times a minute, for charts of the last hours.
 
-Who arrived and who began to run is known from bots and assignments. How long the queue was and what
-the slots did is known only now, so it is written down, small, and forgotten after two days.
+Arrivals and starts can be read from bots and assignments later; queue depth and slots by status
+cannot, so they are recorded and kept for two days.
 """
 
 from dataclasses import dataclass
 
+from botpool.store import samples
 from botpool.store.database import Database
 
 _KEPT_H = 48
@@ -13,7 +14,10 @@ _KEPT_H = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSamples:
+    """Records samples of all pools."""
+
     database: Database
 
-    async def note(self) -> None:
-        await self.database.fetch("record_pool_sample", {"kept_h": _KEPT_H})
+    async def record(self) -> None:
+        """Record the state of every pool in the current minute."""
+        await self.database.query(samples.record_pool_sample(kept_h=_KEPT_H))

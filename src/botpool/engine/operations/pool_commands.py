@@ -88,7 +88,7 @@ class PoolCommands:
         )
         if row is None:
             return False
-        event_log.slot_transitioned(
+        event_log.slot_transition(
             to_slot_change(row | {"correlation_id": correlation_id}),
             old=SlotStatus(row["status"]),
             new=SlotStatus.DELETING,

@@ -102,6 +102,6 @@ class SlotCommands:
                 return row is not None
         if row is None:
             return False
-        event_log.slot_transitioned(to_slot_change(row), old=moved[0], new=moved[1], reason=reason)
+        event_log.slot_transition(to_slot_change(row), old=moved[0], new=moved[1], reason=reason)
         self.transitions.wakeups.slots_due()
         return True

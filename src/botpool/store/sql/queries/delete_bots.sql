@@ -1,2 +1,2 @@
--- The bots themselves, whose assignments went in the statement before.
+-- Delete bots whose assignments prune_bots has deleted.
 DELETE FROM bots WHERE id = ANY(%(bot_ids)s) RETURNING id

@@ -1,4 +1,4 @@
--- Who works on this database: where replicas are connected from, and who holds leases now.
+-- List from where replicas are connected and which replicas hold leases.
 SELECT
     ARRAY(
         SELECT coalesce(host(a.client_addr), 'this machine') || ' (' || count(*) || ')'
@@ -12,4 +12,4 @@ SELECT
         FROM bot_pool_slots s
         WHERE s.lease_until > botpool_now()
         ORDER BY s.lease_owner
-    ) AS at_work
+    ) AS lease_owners

@@ -1,6 +1,5 @@
--- Slots that a recovery pass has to look into: bots that are silent or do not come up, bots that
--- have ended in slots that do not know it, idle slots, whose containers must not run, and slots that
--- resets did not help.
+-- List the slots that a recovery pass decides about: silent bots, deployments that take too long, slots
+-- whose bot has ended, idle slots (whose containers must not run) and slots that resets did not repair.
 SELECT
     s.id AS slot_id, s.slot_name, s.pool_name, s.backend, s.container_id, s.status, s.phase,
     s.phase_at, s.last_used_at, s.start_issued_at, s.deployment_id, s.skipped_recoveries,

@@ -1,2 +1,2 @@
--- Hear what the doctor says to itself: not the replicas' channel, which would wake them.
+-- Listen to the channel of the doctor, which wakes no replica.
 LISTEN botpool_doctor

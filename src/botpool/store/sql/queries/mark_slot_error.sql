@@ -1,4 +1,4 @@
--- An idle slot's container was seen running: it is reset before anybody gets it. Fenced.
+-- Set an idle slot to error, so that a reset stops its container before the next bot. Fenced.
 WITH slot AS (
     UPDATE bot_pool_slots
     SET status = 'error',

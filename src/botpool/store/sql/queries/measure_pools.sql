@@ -1,4 +1,4 @@
--- The figures of all pools for the metrics: two small tables, and no history.
+-- Read the figures of all pools for the metrics, without history.
 SELECT
     p.pool_name, p.max_size,
     slots.by_status AS slots_by_status,

@@ -1,4 +1,4 @@
--- How large the database is, and how many dead rows its busiest tables carry.
+-- Read the size of the database and the dead rows of its busiest tables.
 SELECT
     pg_size_pretty(pg_database_size(current_database())) AS size,
     ARRAY(

@@ -1,2 +1,2 @@
--- Say something that only the doctor's other connection hears.
-SELECT pg_notify('botpool_doctor', %(word)s)
+-- Notify the other connection of the doctor.
+SELECT pg_notify('botpool_doctor', %(payload)s)

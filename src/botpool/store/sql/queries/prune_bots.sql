@@ -1,9 +1,9 @@
--- Forget some bots that ended long ago, with their assignments and heartbeats: meeting links carry
--- passwords. Small batches: nobody waits for them.
+-- Delete the assignments and heartbeats of a batch of bots that ended long ago, and return the bots for
+-- delete_bots. Meeting links contain passwords, so that they are not kept for ever.
 WITH old AS MATERIALIZED (
     SELECT b.id
     FROM bots b
-    -- Who ended before a time arrived before it.
+    -- A bot that ended before a time was also created before it, so that ids bound the search.
     WHERE b.id < (
               SELECT botpool_first_bot_since(botpool_now() - make_interval(days => %(days)s)))
       AND b.ended_at < botpool_now() - make_interval(days => %(days)s)

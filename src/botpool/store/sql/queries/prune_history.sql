@@ -1,6 +1,6 @@
--- Forget some of what happened long ago: the oldest transactions wrote the oldest rows, and what came
--- from another server was adopted (see renumber_restored_history). Nobody else writes these rows: they are named
--- by where they lie.
+-- Delete a batch of the oldest rows of history. Transaction ids give the order; rows from another server
+-- have been renumbered (renumber_restored_history). No other statement writes these rows, so that ctid
+-- identifies them safely.
 DELETE FROM history
 WHERE ctid = ANY (ARRAY(
     SELECT oldest.ctid

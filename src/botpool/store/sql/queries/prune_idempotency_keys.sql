@@ -1,4 +1,4 @@
--- Forget some keys that no longer count.
+-- Delete a batch of expired idempotency keys.
 DELETE FROM idempotency_keys
 WHERE (api_key_id, key) IN (
     SELECT k.api_key_id, k.key

@@ -1,4 +1,4 @@
--- So many of a pool are silent at once that the fault may be ours: since when it has been so.
+-- Raise the silence alarm of a pool unless it is raised already, and return since when it is raised.
 UPDATE pools
 SET silence_alarm_at = coalesce(silence_alarm_at, botpool_now())
 WHERE pool_name = %(pool_name)s

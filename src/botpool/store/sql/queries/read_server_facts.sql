@@ -1,5 +1,5 @@
--- What the server says of itself: version, role, clock, and the settings that matter to us. Also
--- answered by versions that are too old to serve.
+-- Read the version, role, clock and relevant settings of the server. PostgreSQL versions that are too old
+-- for Botpool accept this statement too.
 SELECT
     current_setting('server_version') AS version,
     current_setting('server_version_num')::integer AS version_number,

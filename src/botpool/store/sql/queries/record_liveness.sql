@@ -1,5 +1,5 @@
--- Say that a replica lives. After a time in which none did, note that it is over: silence of
--- agents counts only from then, since nobody could have heard them.
+-- Record that a replica is alive. After a gap without a live replica, record when the gap ended: the
+-- silence of agents counts only from then, because no replica could accept their heartbeats.
 INSERT INTO liveness AS l (seen_at, gap_ended_at)
 VALUES (botpool_now(), botpool_now())
 ON CONFLICT (only_row) DO UPDATE

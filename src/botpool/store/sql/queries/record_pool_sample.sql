@@ -1,9 +1,9 @@
--- Note how every pool stands in this minute, and forget the minutes of long ago. Any replica may,
--- as often as it likes: the longest queue and the latest slots stay.
-WITH forgotten AS (
+-- Record the state of every pool in this minute and delete old samples. Several samples in a minute keep
+-- the longest queue and the latest slots.
+WITH deleted AS (
     DELETE FROM pool_samples WHERE at < botpool_now() - make_interval(hours => %(kept_h)s)
 )
-INSERT INTO pool_samples AS noted (pool_name, at, queue_depth, slots)
+INSERT INTO pool_samples AS sample (pool_name, at, queue_depth, slots)
 SELECT
     p.pool_name,
     date_bin('1 minute', botpool_now(), 'epoch'),
@@ -21,4 +21,4 @@ SELECT
 FROM pools p
 ORDER BY p.pool_name
 ON CONFLICT (pool_name, at) DO UPDATE
-SET queue_depth = greatest(noted.queue_depth, EXCLUDED.queue_depth), slots = EXCLUDED.slots
+SET queue_depth = greatest(sample.queue_depth, EXCLUDED.queue_depth), slots = EXCLUDED.slots

@@ -1,6 +1,6 @@
--- Remember since when these containers belong to no slot, forget those that no longer do, and give
--- those that have been strays for long enough. One that a slot has, or whose name a slot that is
--- still being made has, is none.
+-- Record since when containers belong to no slot, forget the others, and return the containers that
+-- have been strays for long enough. A container is no stray if a slot has it, or if it has the name of
+-- a slot whose container is being created.
 WITH found AS MATERIALIZED (
     SELECT f.container_id
     FROM unnest(%(container_ids)s::text[], %(names)s::text[]) AS f (container_id, name)
@@ -8,7 +8,7 @@ WITH found AS MATERIALIZED (
               SELECT
               FROM slot_identities i
               WHERE i.backend = %(backend)s AND i.container_id = f.container_id)
-      -- Being made, or made again: its new id is not written yet. Their names are read once for all.
+      -- The id of a container that is being created or recreated is not written yet.
       AND (
           f.name IN (
               SELECT s.slot_name
@@ -19,7 +19,7 @@ WITH found AS MATERIALIZED (
     DELETE FROM strays t
     WHERE t.backend = %(backend)s
       AND NOT EXISTS (SELECT FROM found WHERE found.container_id = t.container_id)
-), noted AS (
+), recorded AS (
     INSERT INTO strays (backend, container_id, first_seen_at)
     SELECT %(backend)s, found.container_id, botpool_now()
     FROM found

@@ -1,4 +1,4 @@
--- A slot whose bot is final already is released: nobody else would. Fenced.
+-- Start the release of a slot whose bot has already ended. Fenced.
 WITH held AS MATERIALIZED (
     SELECT s.id, s.slot_name, s.status, s.assigned_bot_id, s.assignment_id, s.container_id
     FROM bot_pool_slots s
@@ -25,7 +25,7 @@ WITH held AS MATERIALIZED (
         correlation_id)
     SELECT
         'slot.status', held.assigned_bot_id, held.id, held.assignment_id, held.slot_name,
-        held.status, 'releasing', 'its bot had ended already', b.correlation_id
+        held.status, 'releasing', %(reason)s, b.correlation_id
     FROM held
     JOIN bots b ON b.id = held.assigned_bot_id
 )

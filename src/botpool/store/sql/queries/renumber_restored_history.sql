@@ -1,6 +1,5 @@
--- Some of the history that was written on another server, by transactions whose numbers this one has
--- not reached: they get the lowest number, since all of it was before. Of our own, everything that
--- can be seen was written by transactions below.
+-- Give a batch of history from another server the lowest transaction id, so that it sorts before all rows
+-- of this server. Rows of another server have ids that this server has not reached.
 UPDATE history
 SET xid = '3'
 WHERE ctid = ANY (ARRAY(

@@ -1,4 +1,4 @@
--- A recovery was skipped because the bot lives: its time starts anew, and the skip counts. Fenced.
+-- Restart the time of a deploying slot whose bot sends heartbeats, and count the skip. Fenced.
 WITH slot AS (
     UPDATE bot_pool_slots
     SET last_used_at = botpool_now(),
@@ -14,7 +14,7 @@ WITH slot AS (
         kind, bot_id, slot_id, assignment_id, slot_name, reason, correlation_id, data)
     SELECT
         'slot.skipped', slot.assigned_bot_id, slot.id, slot.assignment_id, slot.slot_name,
-        'its heartbeats are fresh', b.correlation_id,
+        %(reason)s, b.correlation_id,
         json_build_object('skipped', slot.skipped_recoveries)
     FROM slot
     JOIN bots b ON b.id = slot.assigned_bot_id

@@ -1,3 +1,3 @@
--- Take the dead rows of slots and queue out of their tables and indexes. Nobody waits for it: not for
--- a table that somebody else vacuums, and no page is given back, for which all would have to wait.
+-- Remove the dead rows of slots and queue. SKIP_LOCKED skips a table that is being vacuumed, and without
+-- TRUNCATE no statement waits for the vacuum.
 VACUUM (SKIP_LOCKED, TRUNCATE false) bot_pool_slots, bot_pool_queue

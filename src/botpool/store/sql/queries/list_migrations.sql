@@ -1,2 +1,2 @@
--- The applied migrations; also shows that the database answers.
+-- List the applied migrations. The statement fails if the database does not answer or has no schema.
 SELECT ARRAY(SELECT m.migration_id::text FROM _yoyo_migration m ORDER BY m.migration_id) AS migrations

@@ -1,0 +1,138 @@
+"""The actions of the recovery table, each as one fenced write."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from botpool.domain import reasons
+from botpool.domain.bot_ending import BotEnding, ending_after_exit
+from botpool.domain.policy import Policy
+from botpool.domain.records import StuckSlot
+from botpool.domain.recovery import RecoveryAction, RecoveryCase
+from botpool.domain.states import BotStatus, FailureCode, SlotStatus
+from botpool.engine.lifecycle.transitions import Transitions
+from botpool.engine.observability import event_log
+from botpool.engine.observability.metrics import Metrics
+from botpool.engine.runtime.wakeups import Wakeups
+from botpool.store import recovery as statements
+from botpool.store.database import Database
+from botpool.store.rows import to_slot_change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryActions:
+    """Applies the action that the recovery table decided on to one slot."""
+
+    database: Database
+    policy: Policy
+    transitions: Transitions
+    wakeups: Wakeups
+    metrics: Metrics
+
+    async def apply(self, action: RecoveryAction, slot: StuckSlot, case: RecoveryCase) -> bool:
+        """Apply the action and count it. False: nothing to do, or the slot has changed since."""
+        if action is RecoveryAction.NOTHING:
+            return False
+        if action is RecoveryAction.SKIP:
+            return True
+        works: Mapping[RecoveryAction, Callable[[StuckSlot, RecoveryCase], Awaitable[bool]]] = {
+            RecoveryAction.RETRY: self._retry,
+            RecoveryAction.FAIL: self._fail,
+            RecoveryAction.END: self._end,
+            RecoveryAction.TOUCH: self._touch,
+            RecoveryAction.HEAL: self._heal,
+            RecoveryAction.RELEASE: self._release,
+            RecoveryAction.RESET: self._reset,
+            RecoveryAction.DELETE: self._delete,
+        }
+        if not await works[action](slot, case):
+            return False
+        self.metrics.recovered(action.name.lower())
+        return True
+
+    async def _touch(self, slot: StuckSlot, _: RecoveryCase) -> bool:
+        touched = await self.database.query(
+            statements.touch_slot(
+                slot_id=slot.slot_id,
+                assignment_id=slot.assignment_id,
+                version=slot.version,
+                reason=reasons.HEARTBEATS_FRESH,
+            )
+        )
+        return bool(touched)
+
+    async def _heal(self, slot: StuckSlot, _: RecoveryCase) -> bool:
+        assert slot.assignment_id is not None
+        return await self.transitions.mark_running(
+            slot.assignment_id,
+            version=slot.version,
+            reason=reasons.HEARTBEATS_FRESH,
+            by_agent=True,
+        )
+
+    async def _retry(self, slot: StuckSlot, _: RecoveryCase) -> bool:
+        reason = reasons.not_running_after_start(self.policy.recovery.deploying_timeout_s)
+        return await self.transitions.fail_deployment(slot, reason=reason)
+
+    async def _fail(self, slot: StuckSlot, _: RecoveryCase) -> bool:
+        assert slot.assignment_id is not None
+        assert slot.bot_id is not None
+        limit_s = self.policy.recovery.heartbeat_freshness_s
+        ending = BotEnding(
+            status=BotStatus.FAILED,
+            reason=reasons.no_heartbeat(limit_s),
+            failure_code=FailureCode.HEARTBEAT_LOST,
+        )
+        if not await self.transitions.end_bot(
+            slot.assignment_id, ending, version=slot.version, silent_since=slot.now
+        ):
+            return False
+        event_log.heartbeat_lost(slot, threshold_s=limit_s)
+        return True
+
+    async def _end(self, slot: StuckSlot, case: RecoveryCase) -> bool:
+        assert slot.assignment_id is not None
+        assert case.bot_status is not None
+        assert case.observation is not None
+        ending = ending_after_exit(
+            case.bot_status,
+            asked_to_leave=slot.leave_by is not None,
+            detail=case.observation.detail or str(case.observation.state),
+        )
+        return await self.transitions.end_bot(slot.assignment_id, ending, version=slot.version)
+
+    async def _release(self, slot: StuckSlot, _: RecoveryCase) -> bool:
+        released = await self.database.query_one(
+            statements.release_orphaned_slot(
+                slot_id=slot.slot_id,
+                assignment_id=slot.assignment_id,
+                version=slot.version,
+                reason=reasons.BOT_ALREADY_ENDED,
+            )
+        )
+        if released is None:
+            return False
+        event_log.slot_transition(
+            released,
+            old=released.status,
+            new=SlotStatus.RELEASING,
+            reason=reasons.BOT_ALREADY_ENDED,
+        )
+        self.wakeups.slots_due()
+        return True
+
+    async def _reset(self, slot: StuckSlot, _: RecoveryCase) -> bool:
+        reason = reasons.IDLE_BUT_RUNNING
+        row = await self.database.fetch_one(
+            "mark_slot_error",
+            {"slot_id": slot.slot_id, "version": slot.version, "reason": reason},
+        )
+        if row is None:
+            return False
+        event_log.slot_transition(
+            to_slot_change(row), old=SlotStatus.IDLE, new=SlotStatus.ERROR, reason=reason
+        )
+        self.wakeups.slots_due()
+        return True
+
+    async def _delete(self, slot: StuckSlot, _: RecoveryCase) -> bool:
+        return await self.transitions.delete_after_failed_resets(slot)
