@@ -22,20 +22,19 @@ async def read(
 
     aiodocker's `log` does not close an abandoned stream and keeps the whole output in memory.
     """
-    params: dict[str, bool | str] = {"stdout": True, "stderr": True, "follow": follow}
+    params = {"stdout": "1", "stderr": "1", "follow": str(int(follow))}
     params["tail"] = "all" if tail is None else str(tail)
-    path = f"containers/{container.docker_id}/logs"
     try:
-        async with (
-            connect(host) as docker,
-            docker._query(path, params=params) as response,
-            response,
-        ):
-            while (chunk := await _next_chunk(response.content)) is not None:
-                yield chunk
-    except DockerError as error:
-        if error.status not in (404, 409):
-            raise error_messages.request_failed(error) from error
+        async with connect(host) as docker:
+            url = f"{docker.docker_host}/containers/{container.docker_id}/logs"
+            async with docker.session.get(url, params=params) as response:
+                if response.status in (404, 409):
+                    return
+                if response.status != 200:
+                    failure = DockerError(response.status, await response.text())
+                    raise error_messages.request_failed(failure)
+                while (chunk := await _next_chunk(response.content)) is not None:
+                    yield chunk
     except (aiohttp.ClientError, OSError, asyncio.IncompleteReadError) as error:
         raise BackendUnavailable(f"logs: {error}") from error
 
