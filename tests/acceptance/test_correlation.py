@@ -1,4 +1,4 @@
-"""One correlation id, followed from the request to the agent's last call."""
+"""The correlation id, from the request to the agent's last call."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ ID = "request-7f3c"
 
 @pytest.fixture
 def written() -> Iterator[list[dict[str, Any]]]:
-    """Every log line as JSON, as a supervisor gets it, and what was bound when it was logged."""
+    """Every log line as JSON, and the values that were bound to it."""
     lines: list[dict[str, Any]] = []
 
     class Writer:
@@ -47,7 +47,7 @@ async def api(stage: Stage) -> AsyncIterator[Api]:
 
 @asynccontextmanager
 async def on_a_socket(api: Api) -> AsyncIterator[str]:
-    """The same application where an agent can reach it; its address."""
+    """Serve the application on a socket for an agent; yields the address."""
     transport = api.client._transport
     assert isinstance(transport, httpx.ASGITransport)
     config = uvicorn.Config(
@@ -77,19 +77,19 @@ async def test_correlation_id_is_in_every_log_line_and_history_row(
 
     monkeypatch.setattr(api.stage.backend, "start", started)
 
-    # The request, and its answer.
+    # The request and its response.
     answer = await api.post("/v1/bots", {"meetingUrl": LINK}, **{"X-Correlation-ID": ID})
     assert answer.headers["X-Correlation-ID"] == ID
     bot_id = answer.json()["bot"]["id"]
     assert answer.json()["bot"]["correlationId"] == ID
 
-    # The call to the backend, and the container's environment.
+    # The call to the backend and the container's environment.
     await api.stage.step(api.replica)
     (order,) = orders
     assert order.correlation_id == ID
     assert json.loads(order.environment["BOT_DATA"])["correlationId"] == ID
 
-    # The agent, who knows it from its environment alone, and says it with every call.
+    # The agent reads the id from its environment and sends it with every call.
     heads: list[str] = []
     async with on_a_socket(api) as url:
         environment = dict(order.environment) | {"BOTPOOL_URL": url}
@@ -113,7 +113,7 @@ async def test_correlation_id_is_in_every_log_line_and_history_row(
     await api.stage.settle(api.replica)
     assert (await api.bot(bot_id))["status"] == "DONE"
 
-    # The history, and the log: every row and every line about this bot.
+    # Every history row and every log line of this bot.
     rows = api.stage.rows("SELECT correlation_id FROM history WHERE bot_id = %s", bot_id)
     assert len(rows) >= 8
     assert {row["correlation_id"] for row in rows} == {ID}
@@ -127,8 +127,8 @@ async def test_correlation_id_is_in_every_log_line_and_history_row(
         ("busy", "releasing"),
         ("releasing", "idle"),
     ]
-    # Those that an agent's call caused were bound to the id that it sent; but an end is told with
-    # those of others, each under its own id.
+    # Log lines of an agent's call have the id that the agent sent. Ends are batched with those of
+    # other bots, each with its own id.
     by_agent = [line for line in about if "agent" in line.get("reason", "")]
     assert [line["bound"] for line in by_agent] == [
         None if line["to"] == "releasing" else ID for line in by_agent
@@ -141,7 +141,7 @@ async def test_correlation_id_is_generated_if_absent(
 ) -> None:
     bot = (await api.create())["bot"]
     (assigned,) = [line for line in written if line.get("point") == "assign"]
-    # Its own, not that of the statement that it shared with others.
+    # The bot's own id, not that of another bot in the same batch.
     assert assigned["correlation_id"] == bot["correlationId"]
 
 

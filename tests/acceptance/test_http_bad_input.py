@@ -1,7 +1,6 @@
-"""Nothing that a client sends gives a 500, and no error changes anything.
+"""Invalid input never causes a 500, and no error changes anything.
 
-Each refusal is one problem that names what is wrong. After each, the whole database is compared
-with what it held before.
+Each error is one problem that names the fault. After each test, the database must be unchanged.
 """
 
 import json
@@ -18,7 +17,7 @@ from tests.support.http_server import (
     RUNNING,
     Api,
     assert_problem,
-    standing_installation,
+    shared_installation,
     unchanged,
 )
 from tests.support.postgres import TestPostgres
@@ -38,16 +37,16 @@ NULS = {"start": "\0a", "middle": "a\0b", "end": "a\0"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing(postgres: TestPostgres, template: str) -> AsyncIterator[Api]:
-    async with standing_installation(postgres, template) as api:
+async def shared(postgres: TestPostgres, template: str) -> AsyncIterator[Api]:
+    async with shared_installation(postgres, template) as api:
         yield api
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def api(standing: Api) -> AsyncIterator[Api]:
-    """The standing installation, which is afterwards as it was."""
-    with unchanged(standing.stage.url):
-        yield standing
+async def api(shared: Api) -> AsyncIterator[Api]:
+    """The shared installation. The test must not change it."""
+    with unchanged(shared.stage.url):
+        yield shared
 
 
 def named(cases: dict[str, tuple[Any, ...]]) -> list[Any]:
@@ -63,7 +62,7 @@ async def send(api: Api, content: bytes, **headers: str) -> httpx.Response:
     return await api.client.post("/v1/bots", content=content, headers=sent)
 
 
-# Bodies that cannot be read at all.
+# Malformed bodies.
 
 
 @pytest.mark.parametrize(
@@ -186,7 +185,7 @@ async def test_field_of_the_wrong_type_is_rejected(api: Api, field: str, right: 
 async def test_field_out_of_bounds_is_rejected(
     api: Api, fields: dict[str, Any], words: str
 ) -> None:
-    # Written as Python does, with NaN, Infinity and lone surrogates as escapes.
+    # As Python writes JSON, with NaN, Infinity and escaped lone surrogates.
     problem = assert_problem(await send(api, json.dumps(body(**fields)).encode()), 422, words)
     assert len(problem["errors"]) == 1
 
@@ -204,7 +203,7 @@ async def test_nul_characters_are_rejected(api: Api, place: str) -> None:
     bot = f"/v1/agent/bots/{RUNNING}"
     agent, admin = api.agent(RUNNING), api.admin
     failed = {"status": "FAILED", "failureReason": text}
-    for path, rights, sent, field in [
+    for path, headers, sent, field in [
         ("/v1/bots", api.user, body(meetingUrl=LINK + text), "meetingUrl"),
         ("/v1/bots", api.user, body(botDisplayName=text), "botDisplayName"),
         ("/v1/bots", api.user, body(platform=text), "platform"),
@@ -217,14 +216,14 @@ async def test_nul_characters_are_rejected(api: Api, place: str) -> None:
         (f"{bot}/events", agent, {"events": [{"kind": text}]}, "events.0.kind"),
         (f"{bot}/events", agent, {"events": [{"kind": "a", "data": {"a": text}}]}, "events.0.data"),
     ]:
-        answer = await api.client.post(path, json=sent, headers=rights)
+        answer = await api.client.post(path, json=sent, headers=headers)
         assert_problem(answer, 422, f"{field}: should")
     for path in ("/v1/bots", "/v1/queue", "/v1/slots"):
         answer = await api.client.get(path, params={"platform": text}, headers=admin)
         assert_problem(answer, 422, "platform: should")
 
 
-# Addresses, queries, headers.
+# Paths, queries, headers.
 
 WRONG_IDS = ["0", "-1", str(2**63), str(2**64), "9" * 5000, "abc", "1.0", "+1", "1_0", "%201", "٣"]
 
@@ -246,13 +245,13 @@ async def test_malformed_ids_are_rejected(api: Api, wrong: str) -> None:
         ("POST", "/v1/agent/bots/{}/status", agent, {"status": "IN_CALL"}),
         ("POST", "/v1/agent/bots/{}/events", agent, {"events": []}),
     ]
-    for method, path, rights, sent in calls:
-        answer = await api.client.request(method, path.format(wrong), json=sent, headers=rights)
+    for method, path, headers, sent in calls:
+        answer = await api.client.request(method, path.format(wrong), json=sent, headers=headers)
         assert_problem(answer, 422, "id: ")
 
 
 async def test_unknown_ids_give_404(api: Api) -> None:
-    for method, path, rights, words in [
+    for method, path, headers, words in [
         ("GET", f"/v1/bots/{MISSING}", api.user, f"no bot {MISSING}"),
         ("DELETE", f"/v1/bots/{MISSING}", api.user, f"no bot {MISSING}"),
         ("GET", f"/v1/bots/{MISSING}/logs", api.user, f"no bot {MISSING}"),
@@ -264,7 +263,7 @@ async def test_unknown_ids_give_404(api: Api) -> None:
         ("POST", "/v1/pools/webex/drain", api.operator, "no pool webex"),
         ("DELETE", f"/v1/keys/{MISSING}", api.admin, f"no API key {MISSING}"),
     ]:
-        answer = await api.client.request(method, path, headers=rights)
+        answer = await api.client.request(method, path, headers=headers)
         assert_problem(answer, 404, words)
 
 
@@ -332,7 +331,7 @@ async def test_unsupported_method_gives_405_with_the_allowed_ones(
     assert answer.headers["allow"] == allowed
 
 
-# What agents send.
+# Requests of agents.
 
 
 @pytest.mark.parametrize(

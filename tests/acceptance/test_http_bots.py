@@ -1,4 +1,4 @@
-"""The users' part of the contract, row by row: reading what was sent, and stopping it."""
+"""The users' API: reading and stopping bots."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -21,7 +21,7 @@ from tests.support.replicas import TEAMS, Stage, pool
 
 @pytest.fixture
 async def api(stage: Stage) -> AsyncIterator[Api]:
-    """Two slots for Google Meet, none for Teams: whoever goes there waits."""
+    """Two slots for Google Meet and none for Teams, so that bots for Teams are queued."""
     async with api_over(stage, pool(2), pool(0, TEAMS)) as api:
         yield api
 
@@ -39,19 +39,19 @@ async def ids(api: Api, **query: Any) -> list[int]:
 
 
 async def test_bots_are_listed_newest_first_in_pages(api: Api) -> None:
-    made = [(await api.create(platform="teams"))["bot"]["id"] for _ in range(5)]
-    seen, query = [], {"limit": 2}
+    created = [(await api.create(platform="teams"))["bot"]["id"] for _ in range(5)]
+    loaded, query = [], {"limit": 2}
     while True:
         page = (await api.get("/v1/bots", **query)).json()
         assert set(page) == {"bots", "nextCursor"}
         assert all(list(bot) == BOT_FIELDS for bot in page["bots"])
-        seen.append([bot["id"] for bot in page["bots"]])
+        loaded.append([bot["id"] for bot in page["bots"]])
         if page["nextCursor"] is None:
             break
         query["cursor"] = page["nextCursor"]
         await api.create(platform="teams")  # a newcomer shifts nothing
-    newest = made[::-1]
-    assert seen == [newest[0:2], newest[2:4], newest[4:5]]
+    newest = created[::-1]
+    assert loaded == [newest[0:2], newest[2:4], newest[4:5]]
 
 
 async def test_full_last_page_has_no_next_cursor(api: Api) -> None:
@@ -173,8 +173,10 @@ async def test_bot_events_are_ordered_oldest_first(api: Api) -> None:
     assert all(
         set(event) == {"at", "kind", "from", "to", "slotName", "reason", "data"} for event in events
     )
-    moves = [(event["from"], event["to"]) for event in events if event["kind"] == "bot.status"]
-    assert moves == [
+    transitions = [
+        (event["from"], event["to"]) for event in events if event["kind"] == "bot.status"
+    ]
+    assert transitions == [
         (None, "PENDING"),
         ("PENDING", "DEPLOYING"),
         ("DEPLOYING", "JOINING_CALL"),

@@ -1,4 +1,4 @@
-"""The containers' part of the contract, as an agent of any language sees it."""
+"""The API for agents, as an agent in any language uses it."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -15,19 +15,19 @@ async def api(stage: Stage) -> AsyncIterator[Api]:
         yield api
 
 
-async def identify(api: Api, bot: dict[str, Any], rights: dict[str, str] | None = None) -> Any:
+async def identify(api: Api, bot: dict[str, Any], headers: dict[str, str] | None = None) -> Any:
     answer = await api.client.get(
         "/v1/agent/slot",
         params={"containerId": bot["containerId"]},
-        headers=rights or api.agent(bot["id"]),
+        headers=headers or api.agent(bot["id"]),
     )
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
-async def heartbeat(api: Api, bot_id: int, rights: dict[str, str] | None = None) -> Any:
+async def heartbeat(api: Api, bot_id: int, headers: dict[str, str] | None = None) -> Any:
     path = f"/v1/agent/bots/{bot_id}/heartbeat"
-    answer = await api.client.post(path, headers=rights or api.agent(bot_id))
+    answer = await api.client.post(path, headers=headers or api.agent(bot_id))
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -41,7 +41,7 @@ async def record(api: Api, bot_id: int, events: list[dict[str, Any]]) -> int:
 
 
 async def deploying(api: Api, **fields: Any) -> dict[str, Any]:
-    """A bot whose container was started and not yet looked at."""
+    """A bot whose container was started and not yet observed."""
     created = await api.create(**fields)
     while not api.stage.backend.made("start"):
         await api.stage.step(api.replica)
@@ -50,8 +50,8 @@ async def deploying(api: Api, **fields: Any) -> dict[str, Any]:
 
 async def test_agent_gets_its_bot_and_bot_data(api: Api) -> None:
     bot = await api.running(botData={"staySeconds": 3})
-    told = await identify(api, bot)
-    assert told == {
+    response = await identify(api, bot)
+    assert response == {
         "bot": await api.bot(bot["id"]),
         "botData": {"staySeconds": 3},
         "released": False,
@@ -86,9 +86,9 @@ async def test_container_environment_identifies_the_bot(api: Api) -> None:
         "BOTPOOL_TOKEN",
         "BOT_DATA",
     }
-    rights = {"Authorization": f"Bearer {environment['BOTPOOL_TOKEN']}"}
+    headers = {"Authorization": f"Bearer {environment['BOTPOOL_TOKEN']}"}
     place = {"containerId": environment["BOTPOOL_CONTAINER_ID"]}
-    assert (await identify(api, bot | place, rights))["bot"]["id"] == bot["id"]
+    assert (await identify(api, bot | place, headers))["bot"]["id"] == bot["id"]
 
 
 async def test_heartbeat_is_recorded(api: Api) -> None:
@@ -143,14 +143,14 @@ async def test_agent_events_are_added_to_the_history(api: Api) -> None:
     ]
     assert await record(api, bot["id"], sent) == 100
     assert await record(api, bot["id"], []) == 0
-    told = (await api.get(f"/v1/bots/{bot['id']}/events")).json()["events"]
-    own = [event for event in told if event["kind"].endswith(("chat.message", "tick"))]
+    response = (await api.get(f"/v1/bots/{bot['id']}/events")).json()["events"]
+    own = [event for event in response if event["kind"].endswith(("chat.message", "tick"))]
     assert len(own) == 100
     assert own[0]["data"] == largest
 
 
 async def test_agent_of_a_released_slot_gets_should_exit_and_changes_nothing(api: Api) -> None:
-    """Its assignment has ended, and its container already serves another bot."""
+    """The agent's assignment has ended, and its container already serves another bot."""
     first = await api.running(botData={"whose": "first"})
     straggler = api.agent(first["id"])
     await api.report(first["id"], "DONE")
@@ -158,9 +158,9 @@ async def test_agent_of_a_released_slot_gets_should_exit_and_changes_nothing(api
     assert second["containerId"] == first["containerId"]
     path = f"/v1/agent/bots/{first['id']}"
     with unchanged(api.stage.url):
-        told = await identify(api, first, straggler)
-        assert told["released"]
-        assert (told["bot"]["id"], told["botData"]) == (first["id"], {"whose": "first"})
+        response = await identify(api, first, straggler)
+        assert response["released"]
+        assert (response["bot"]["id"], response["botData"]) == (first["id"], {"whose": "first"})
         beat = await heartbeat(api, first["id"], straggler)
         assert beat == {"shouldLeave": True, "shouldExit": True}
         report = {"status": "FAILED", "failureReason": "late"}

@@ -1,4 +1,4 @@
-"""The users' part of the contract, row by row, as a client sees it: sending bots."""
+"""The users' API: creating bots."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ from tests.support.replicas import TEAMS, Stage, pool
 
 @pytest.fixture
 async def api(stage: Stage) -> AsyncIterator[Api]:
-    """Two slots for Google Meet, none for Teams: whoever goes there waits."""
+    """Two slots for Google Meet and none for Teams, so that bots for Teams are queued."""
     async with api_over(stage, pool(2), pool(0, TEAMS)) as api:
         yield api
 
@@ -102,12 +102,12 @@ async def test_largest_allowed_values_are_accepted(api: Api) -> None:
     )
     await api.stage.settle(api.replica)
     bot = await api.bot(created["bot"]["id"])
-    told = await api.client.get(
+    response = await api.client.get(
         "/v1/agent/slot",
         params={"containerId": bot["containerId"]},
         headers=api.agent(bot["id"]),
     )
-    assert told.json()["botData"] == data
+    assert response.json()["botData"] == data
 
 
 async def test_bot_data_is_returned_unchanged(api: Api) -> None:
@@ -116,10 +116,10 @@ async def test_bot_data_is_returned_unchanged(api: Api) -> None:
         nested = [nested]
     sent = {"text": "\\u0000 ü \U0001f916 \n", "n": [10**30, -0.5, 1e300, True, None], "": nested}
     bot = await api.running(botData=sent)
-    told = await api.client.get(
+    response = await api.client.get(
         "/v1/agent/slot", params={"containerId": bot["containerId"]}, headers=api.agent(bot["id"])
     )
-    assert told.json()["botData"] == sent
+    assert response.json()["botData"] == sent
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ async def test_repeated_idempotency_key_returns_the_same_bot(api: Api) -> None:
     sent = {"meetingUrl": LINK, "botData": {"a": 1, "b": 2}}
     first = await api.post("/v1/bots", sent, **mark)
     await api.stage.settle(api.replica)
-    # The same by its contents: defaults written out, members in another order.
+    # The same contents: explicit defaults, and fields in another order.
     again = await api.post(
         "/v1/bots", {"botData": {"b": 2, "a": 1}, "priority": 100, "meetingUrl": LINK}, **mark
     )
@@ -185,7 +185,7 @@ async def test_repeated_idempotency_key_returns_the_same_bot(api: Api) -> None:
     assert "Idempotency-Replayed" not in first.headers
     assert again.headers["Idempotency-Replayed"] == "true"
     assert again.json()["bot"]["id"] == first.json()["bot"]["id"]
-    assert again.json()["bot"]["status"] == "JOINING_CALL", "the bot as it is now"
+    assert again.json()["bot"]["status"] == "JOINING_CALL", "not the current state"
     with unchanged(api.stage.url):
         other = await api.post("/v1/bots", {**sent, "priority": 1}, **mark)
     assert_problem(other, 409, "Idempotency-Key was used for another request")

@@ -1,4 +1,4 @@
-"""What an operator looks at: the last hour, who was in a slot, a bot's life, a search."""
+"""Pool activity, slot assignments, histories, timelines and the search."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.support.http_server import LINK, Api, api_over, assert_problem
 from tests.support.replicas import TEAMS, Stage, pool
 
 
-async def asked(api: Api, path: str, **query: Any) -> Any:
+async def get(api: Api, path: str, **query: Any) -> Any:
     answer = await api.client.get(path, params=query, headers=api.operator)
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -35,12 +35,12 @@ async def test_pool_activity_by_minute(stage: Stage, clock: Clock) -> None:
         await run_to_its_end(api, stage, 1)
         await api.replica.pool_samples.record()
         clock.move(60)
-        found = await asked(api, "/v1/pools/google-meet/activity", minutes=4)
-        others = await asked(api, "/v1/pools/teams/activity")
-        # Seen again in the same minute: the longest queue stays, the slots are those of now.
+        found = await get(api, "/v1/pools/google-meet/activity", minutes=4)
+        others = await get(api, "/v1/pools/teams/activity")
+        # A second sample in the same minute: the longest queue and the current slots count.
         clock.move(-105)
         await api.replica.pool_samples.record()
-        again = await asked(api, "/v1/pools/google-meet/activity", minutes=1)
+        again = await get(api, "/v1/pools/google-meet/activity", minutes=1)
     nothing = {
         "arrivals": 0, "queueDepth": None, "slots": None,
         "timeToRunningP50Ms": None, "timeToRunningP95Ms": None,
@@ -74,11 +74,11 @@ async def test_old_pool_samples_are_deleted(stage: Stage, clock: Clock) -> None:
 async def test_pool_figures_count_started_bots(stage: Stage) -> None:
     async with api_over(stage, pool(2)) as api:
         await api.create()
-        before = (await asked(api, "/v1/pools/google-meet"))["pool"]
+        before = (await get(api, "/v1/pools/google-meet"))["pool"]
         await stage.settle(api.replica)
-        after = (await asked(api, "/v1/pools/google-meet"))["pool"]
+        after = (await get(api, "/v1/pools/google-meet"))["pool"]
     assert (before["warmHitRatio"], before["timeToRunningP50Ms"]) == (None, None)
-    assert after["slotsByStatus"] == {"busy": 1}, "it runs, and has not ended"
+    assert after["slotsByStatus"] == {"busy": 1}, "the bot runs"
     assert after["warmHitRatio"] == 0.0
     assert after["timeToRunningP50Ms"] >= 0
 
@@ -94,9 +94,9 @@ async def test_slot_assignments_are_ordered_newest_first(stage: Stage) -> None:
         await run_to_its_end(api, stage, 2)
         await api.create()
         (slot,) = stage.slots()
-        found = (await asked(api, f"/v1/slots/{slot['id']}/assignments"))["assignments"]
-        failed = (await asked(api, "/v1/bots/1/timeline"))["phases"]
-        done = (await asked(api, "/v1/bots/2/timeline"))["phases"]
+        found = (await get(api, f"/v1/slots/{slot['id']}/assignments"))["assignments"]
+        failed = (await get(api, "/v1/bots/1/timeline"))["phases"]
+        done = (await get(api, "/v1/bots/2/timeline"))["phases"]
         assert_problem(
             await api.client.get("/v1/slots/99/assignments", headers=api.operator), 404, "slot 99"
         )
@@ -114,13 +114,13 @@ async def test_slot_assignments_are_ordered_newest_first(stage: Stage) -> None:
         assert each["endedAt"] == each["releasedAt"]
     order = [each["assignmentId"] for each in found]
     assert order == sorted(order, reverse=True)
-    assert [bar["phase"] for bar in failed].count("starting") == 2, "a bar for each try"
+    assert [bar["phase"] for bar in failed].count("starting") == 2, "one bar per attempt"
     assert [bar["phase"] for bar in done][-2:] == ["joining", "releasing"]
     assert all(bar["from"] < bar["to"] for bar in (*failed, *done))
 
 
 async def test_slot_history_is_ordered_newest_first(stage: Stage) -> None:
-    """With its bots and without one, in the order in which it happened, and the newest of it."""
+    """With and without a bot, in order, limited to the newest rows."""
     async with api_over(stage, pool(1)) as api:
         for failing in (True, False):
             state = ContainerState.ERROR if failing else ContainerState.RUNNING
@@ -129,7 +129,7 @@ async def test_slot_history_is_ordered_newest_first(stage: Stage) -> None:
             await stage.settle(api.replica)
         await run_to_its_end(api, stage, 2)
         (slot,) = stage.slots()
-        found = (await asked(api, f"/v1/slots/{slot['id']}/history"))["events"]
+        found = (await get(api, f"/v1/slots/{slot['id']}/history"))["events"]
         newest = await api.replica.database.fetch(
             "list_slot_history", {"slot_id": slot["id"], "limit": 7}
         )
@@ -141,7 +141,7 @@ async def test_slot_history_is_ordered_newest_first(stage: Stage) -> None:
 
 
 async def found_by(api: Api, search: str) -> list[int]:
-    return [bot["id"] for bot in (await asked(api, "/v1/bots", search=search))["bots"]]
+    return [bot["id"] for bot in (await get(api, "/v1/bots", search=search))["bots"]]
 
 
 async def test_search_finds_bots_by_text_and_number(stage: Stage) -> None:
@@ -165,12 +165,12 @@ async def test_search_finds_bots_by_text_and_number(stage: Stage) -> None:
         assert await found_by(api, "\\") == [3]
         assert await found_by(api, "room=blue") == [2]
         assert await found_by(api, "CORR-3") == [3]
-        assert await found_by(api, "2") == [4, 2], "a number is a bot's, or a part of a name"
+        assert await found_by(api, "2") == [4, 2], "a number matches an id or a part of a name"
         assert await found_by(api, "meet.google.com") == [4, 3, 2, 1]
         assert await found_by(api, "'; --") == []
-        page = await asked(api, "/v1/bots", search="corr", limit=3)
+        page = await get(api, "/v1/bots", search="corr", limit=3)
         assert len(page["bots"]) == 3
-        rest = await asked(api, "/v1/bots", search="corr", cursor=page["nextCursor"])
+        rest = await get(api, "/v1/bots", search="corr", cursor=page["nextCursor"])
         assert [bot["id"] for bot in rest["bots"]] == [1]
 
 

@@ -1,4 +1,4 @@
-"""`GET /metrics` and the docs, open, with a key or not at all, as the settings say."""
+"""Access to `GET /metrics` and the docs, as the settings define it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,16 +22,16 @@ async def api(stage: Stage) -> AsyncIterator[Api]:
 
 @asynccontextmanager
 async def with_settings(api: Api, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
-    made = HttpSettings(
+    http_settings = HttpSettings(
         platforms=("google-meet",), default_timeout_ms=1, max_timeout_ms=1, **settings
     )
-    transport = httpx.ASGITransport(create_app(api.replica, made))
+    transport = httpx.ASGITransport(create_app(api.replica, http_settings))
     async with httpx.AsyncClient(transport=transport, base_url="http://botpool.test") as client:
         yield client
 
 
 def samples(text: str) -> dict[tuple[str, ...], float]:
-    """By name and labels, in the order of the labels' names."""
+    """Samples by name and labels, with the labels sorted by name."""
     return {
         (sample.name, *(label for _, label in sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
@@ -46,7 +46,7 @@ async def test_metrics_count_admissions_and_heartbeats(api: Api) -> None:
     answer = await api.client.get("/metrics", headers=api.operator)
     assert answer.status_code == 200
     assert answer.headers["Content-Type"].startswith("text/plain; version=")
-    seen = samples(answer.text)
+    found = samples(answer.text)
     expected = {
         ("botpool_slots", "google-meet", "busy"): 1,
         ("botpool_slots", "google-meet", "idle"): 0,
@@ -60,7 +60,7 @@ async def test_metrics_count_admissions_and_heartbeats(api: Api) -> None:
         ("botpool_database_reachable",): 1,
         ("botpool_listening",): 0,
     }
-    assert {key: seen.get(key) for key in expected} == expected
+    assert {key: found.get(key) for key in expected} == expected
 
 
 async def test_metrics_need_an_operator_key_by_default(api: Api) -> None:

@@ -1,4 +1,4 @@
-"""Who may do what: without the right key or token nothing is to be had, and nothing changes."""
+"""Permissions: without the right key or token, requests get nothing and change nothing."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -17,7 +17,7 @@ from tests.support.http_server import (
     Api,
     assert_problem,
     bearer,
-    standing_installation,
+    shared_installation,
     unchanged,
 )
 from tests.support.postgres import TestPostgres
@@ -26,16 +26,16 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing(postgres: TestPostgres, template: str) -> AsyncIterator[Api]:
-    async with standing_installation(postgres, template) as api:
+async def shared(postgres: TestPostgres, template: str) -> AsyncIterator[Api]:
+    async with shared_installation(postgres, template) as api:
         yield api
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def api(standing: Api) -> AsyncIterator[Api]:
-    """The standing installation, which is afterwards as it was."""
-    with unchanged(standing.stage.url):
-        yield standing
+async def api(shared: Api) -> AsyncIterator[Api]:
+    """The shared installation. The test must not change it."""
+    with unchanged(shared.stage.url):
+        yield shared
 
 
 async def test_agent_token_gives_access_to_its_own_bot_only(api: Api) -> None:
@@ -150,18 +150,16 @@ async def test_wrong_keys_give_401(api: Api) -> None:
         assert_problem(await request(api, "GET", "/v1/bots", wrong), 401, "valid API key")
 
 
-async def test_revoked_key_gives_401(standing: Api) -> None:
-    made = (
-        await standing.client.post("/v1/keys", json={"name": "x"}, headers=standing.admin)
-    ).json()
-    session = await standing.client.post("/v1/session", headers=bearer(made["secret"]))
+async def test_revoked_key_gives_401(shared: Api) -> None:
+    made = (await shared.client.post("/v1/keys", json={"name": "x"}, headers=shared.admin)).json()
+    session = await shared.client.post("/v1/session", headers=bearer(made["secret"]))
     assert session.status_code == 200
-    standing.client.cookies.clear()
-    await standing.client.delete(f"/v1/keys/{made['key']['id']}", headers=standing.admin)
-    with unchanged(standing.stage.url):
+    shared.client.cookies.clear()
+    await shared.client.delete(f"/v1/keys/{made['key']['id']}", headers=shared.admin)
+    with unchanged(shared.stage.url):
         cookie = f"botpool_session={session.cookies['botpool_session']}"
         for rights in (bearer(made["secret"]), {"Cookie": cookie}):
-            assert_problem(await request(standing, "GET", "/v1/bots", rights), 401, "valid API key")
+            assert_problem(await request(shared, "GET", "/v1/bots", rights), 401, "valid API key")
 
 
 async def test_forged_agent_tokens_give_401(api: Api) -> None:
@@ -189,7 +187,7 @@ async def test_forged_agent_tokens_give_401(api: Api) -> None:
         rights: dict[str, Any] = {"Authorization": b"Bearer " + forged.encode()}
         for method, path in agent_calls():
             assert_problem(await request(api, method, path, rights), 401, "BOTPOOL_TOKEN")
-    # Well signed, but of an assignment that never was.
+    # Correctly signed, but for an unknown assignment.
     rights = bearer(agent_token(AssignmentId(2**63 - 1), secret))
     for method, path in agent_calls():
         assert_problem(await request(api, method, path, rights), 404)

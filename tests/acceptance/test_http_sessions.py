@@ -1,4 +1,4 @@
-"""Keys, the dashboard's session, and what is open to everybody."""
+"""API keys, dashboard sessions, and routes without a key."""
 
 from collections.abc import AsyncIterator
 
@@ -43,20 +43,20 @@ async def test_scope_includes_lower_scopes(api: Api, scope: str, allowed: int) -
 async def test_key_is_created_shown_once_and_revoked(api: Api) -> None:
     answer = await api.client.post("/v1/keys", json={"name": "team"}, headers=api.admin)
     assert answer.status_code == 201
-    made, secret = answer.json()["key"], answer.json()["secret"]
-    assert set(made) == {"id", "name", "scope", "prefix", "createdAt", "revokedAt"}
-    assert (made["name"], made["scope"], made["revokedAt"]) == ("team", "user", None)
-    assert secret.startswith(made["prefix"])
+    created, secret = answer.json()["key"], answer.json()["secret"]
+    assert set(created) == {"id", "name", "scope", "prefix", "createdAt", "revokedAt"}
+    assert (created["name"], created["scope"], created["revokedAt"]) == ("team", "user", None)
+    assert secret.startswith(created["prefix"])
     assert (await api.client.get("/v1/bots", headers=bearer(secret))).status_code == 200
     listed = await api.client.get("/v1/keys", headers=api.admin)
-    assert made in listed.json()["keys"]
+    assert created in listed.json()["keys"]
     assert secret not in listed.text
-    revoked = await api.client.delete(f"/v1/keys/{made['id']}", headers=api.admin)
+    revoked = await api.client.delete(f"/v1/keys/{created['id']}", headers=api.admin)
     assert revoked.status_code == 202
     assert revoked.json()["revokedAt"].endswith("Z")
     assert_problem(await api.client.get("/v1/bots", headers=bearer(secret)), 401)
     with unchanged(api.stage.url):
-        again = await api.client.delete(f"/v1/keys/{made['id']}", headers=api.admin)
+        again = await api.client.delete(f"/v1/keys/{created['id']}", headers=api.admin)
     assert again.json() == revoked.json()
 
 

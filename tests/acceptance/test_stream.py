@@ -1,4 +1,4 @@
-"""The stream over HTTP: keys that end, servers that end, clients that do not read."""
+"""The event stream over HTTP: revoked keys, restarts, and clients that do not read."""
 
 import asyncio
 import socket
@@ -74,10 +74,10 @@ async def test_ten_streams_get_the_same_events_without_secrets(
         bot_id = await send(installed, server)
     told = [stream.result() for stream in streams]
     assert all(events == told[0] for events in told)
-    moves = [(each["from"], each["to"]) for each in of_bot(told[0], bot_id)]
-    assert moves[0] == (None, "PENDING")
-    assert ("deploying", "busy") in moves
-    assert moves[-1] == ("releasing", "idle")
+    transitions = [(each["from"], each["to"]) for each in of_bot(told[0], bot_id)]
+    assert transitions[0] == (None, "PENDING")
+    assert ("deploying", "busy") in transitions
+    assert transitions[-1] == ("releasing", "idle")
     assert set(told[0][0].data) == {
         "at", "kind", "platform", "botId", "slotId", "slotName", "from", "to", "reason",
         "correlationId", "data",
@@ -89,10 +89,10 @@ async def test_ten_streams_get_the_same_events_without_secrets(
 async def test_revoked_key_ends_its_stream(installed: Installation, server: Server) -> None:
     key_id, revoked = await new_key(installed, server)
     kept_id, kept = await new_key(installed, server)
-    # The dashboard's cookie, with a session that is nearly over.
+    # The dashboard's cookie, with a session that ends soon.
     nearly_over = session(installed.secret, kept_id, ends_at=time.time() + 3)
     async with (
-        # The first, so that it was quiet for long enough when the others have ended.
+        # Opened first, so that it is silent for long enough while the others end.
         opened(server.url, {"X-API-Key": kept}) as lasting,
         opened(server.url, bearer(revoked)) as by_key,
         opened(server.url, {"Cookie": f"{COOKIE}={nearly_over}"}) as by_cookie,
@@ -105,7 +105,7 @@ async def test_revoked_key_ends_its_stream(installed: Installation, server: Serv
             assert await stream.rest() == []
         await send(installed, server)
         await lasting.until("change", kind="bot.status", to="PENDING")
-        assert lasting.comments, "a quiet stream says that it is alive"
+        assert lasting.comments, "a silent stream sends comments"
 
 
 async def test_client_that_does_not_read_is_disconnected(
@@ -132,7 +132,7 @@ async def test_stream_resumes_after_a_restart(installed: Installation, server: S
         first = await send(installed, server)
         before = await stream.until("change", kind="slot.status", to="idle", botId=first)
         stopping = asyncio.create_task(server.stop())
-        # It ends as an answer ends, and at once: nobody is cut off, and nothing waits for it.
+        # The response ends in order and at once.
         await stream.rest()
         assert await stopping == 0
     again = await installed.serve()
@@ -140,8 +140,14 @@ async def test_stream_resumes_after_a_restart(installed: Installation, server: S
     async with opened(again.url, bearer(installed.key), before[0].id) as stream:
         after = await stream.until("change", kind="slot.status", to="idle", botId=second)
     assert {each.kind for each in after} == {"change"}
-    assert of_bot(after, first) == of_bot(before[1:], first), "exactly what followed the first"
-    assert len(of_bot(after, second)) == len(of_bot(before, first))
+    assert of_bot(after, first) == of_bot(before[1:], first), (
+        "not exactly the events after the first"
+    )
+    async with installed.client(again) as user:
+        history = (await user.get(f"/v1/bots/{second}/events")).json()["events"]
+    of_history = [(row["at"], row["kind"], row["to"]) for row in history]
+    of_stream = [(row["at"], row["kind"], row["to"]) for row in of_bot(after, second)]
+    assert of_stream == of_history, "the new server must stream every row"
     async with opened(again.url, bearer(installed.key), "nonsense") as stream:
         (reset,) = await stream.until("reset")
         assert "not one of this installation" in reset.data["reason"]

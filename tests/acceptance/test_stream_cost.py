@@ -1,4 +1,4 @@
-"""What ten open dashboards cost the server: its processor time, which no neighbour adds to much.
+"""The server's processor time for ten open dashboards.
 
 The figures go to `artefacts/dashboards.txt`.
 """
@@ -52,7 +52,7 @@ async def test_ten_dashboards_use_less_than_a_tenth_of_a_core(
 
 @asynccontextmanager
 async def watched(installed: Installation) -> AsyncIterator[list[int]]:
-    """With so many streams; at the end, how many changes each of them told."""
+    """Open ten streams; at the end, the number of changes that each of them received."""
     begun = [asyncio.Event() for _ in range(DASHBOARDS)]
     watching = [asyncio.create_task(watch(installed, ready)) for ready in begun]
     for ready in begun:
@@ -65,7 +65,7 @@ async def watched(installed: Installation) -> AsyncIterator[list[int]]:
 
 
 async def watch(installed: Installation, ready: asyncio.Event) -> int:
-    """How many changes a stream told."""
+    """The number of changes that a stream received."""
     async with opened(installed.servers[0].url, bearer(installed.key)) as stream:
         ready.set()
         return len(await stream.until("change", kind="the last"))
@@ -73,7 +73,7 @@ async def watch(installed: Installation, ready: asyncio.Event) -> int:
 
 @asynccontextmanager
 async def asking(installed: Installation) -> AsyncIterator[None]:
-    """Beside the streams, what so many pages with the overview ask for."""
+    """Send the other requests of ten pages with the overview."""
     async with installed.client(installed.servers[0]) as client:
         pools = (await client.get("/v1/pools")).json()["pools"]
         hours = {f"/v1/pools/{pool['platform']}/activity?minutes=60": HOUR_S for pool in pools}
@@ -97,7 +97,7 @@ async def ask(client: httpx.AsyncClient, paths: Mapping[str, float]) -> None:
 
 
 async def share_of_a_core(installed: Installation, process: psutil.Process) -> float:
-    """While changes happen, as many as at ten o'clock. A machine that is slower counts as worse."""
+    """The share of one core that the server uses while 50 changes per second happen."""
     before = process.cpu_times()
     async with await psycopg.AsyncConnection.connect(
         installed.database_url, autocommit=True

@@ -201,7 +201,7 @@ async def api_over(stage: Stage, *pools: PoolSpec) -> AsyncIterator[Api]:
 
 
 @asynccontextmanager
-async def standing_installation(postgres: TestPostgres, template: str) -> AsyncIterator[Api]:
+async def shared_installation(postgres: TestPostgres, template: str) -> AsyncIterator[Api]:
     """In the middle of its work: two bots that run, one that waits, one that was cancelled."""
     url = postgres.create_database(template)
     async with (

@@ -1,4 +1,4 @@
-"""What a request asks of the framework: little, and on the loop instead of in a thread."""
+"""Routes and dependencies run on the event loop, not in threads."""
 
 from collections.abc import Iterator
 from inspect import iscoroutinefunction, isfunction, ismethod
@@ -21,7 +21,7 @@ def app() -> FastAPI:
 
 
 def test_dependencies_and_routes_are_asynchronous(app: FastAPI) -> None:
-    """FastAPI calls a plain function in a thread, which costs more than the rest of a request."""
+    """FastAPI runs synchronous functions in threads, which costs more than the request itself."""
     routes = [route for route in app.routes if isinstance(route, APIRoute)]
     called = [call for route in routes for call in _calls(route.dependant)]
     assert len(called) > 50
@@ -29,7 +29,7 @@ def test_dependencies_and_routes_are_asynchronous(app: FastAPI) -> None:
 
 
 def test_routes_are_registered_once(app: FastAPI) -> None:
-    """A route in an included router is made twice, and looked for twice at every request."""
+    """FastAPI creates a route of an included router twice."""
     assert [route for route in app.routes if not isinstance(route, Route)] == []
 
 

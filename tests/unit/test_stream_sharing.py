@@ -1,4 +1,4 @@
-"""A change is written once, however many streams tell it."""
+"""A change is serialized once for all streams."""
 
 from datetime import UTC, datetime
 
@@ -23,7 +23,7 @@ def change(number: int) -> Change:
         slot_name="pool-zoom-003",
         from_state="deploying",
         to_state="busy",
-        reason="seen running",
+        reason="observed running",
         correlation_id="c",
         data=None,
     )
