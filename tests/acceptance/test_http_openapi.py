@@ -22,7 +22,7 @@ PROBLEM = "application/problem+json"
 TIMEOUT_S = 360.0  # for a busy machine
 
 # Responses of 401 alone would test nothing, so they fail the run.
-# Valid requests may get 422, because the document cannot express three rules: a link without a known
+# Valid requests may get 422, as the document cannot express three rules: a link without a known
 # host needs a pool name, JSON may contain no NUL, and its size is counted in bytes.
 CONFIGURATION = """
 continue-on-failure = true
