@@ -1,7 +1,7 @@
-"""10,000 slots that were started and deploy: looks a second, memory, calls to the backend.
+"""Observing 10,000 deploying slots: slots per second, memory and calls to the backend.
 
-Coolify is the emulator in memory, without child processes; engine, backend, its client and the
-database are the real ones. The same with 1,000 slots, in turns, shows what grows.
+Coolify is the emulator in memory; engine, backend, client and database are the product's. A
+replica with 1,000 slots alternates with it and shows which figures grow.
 """
 
 import gc
@@ -69,16 +69,16 @@ class _Counting(httpx.AsyncBaseTransport):
         return await self._emulated.handle_async_request(request)
 
 
-class _Looked:
-    """A replica that looks at that many slots, with the backend's calls counted."""
+class _ObservingReplica:
+    """A replica that observes its slots, with the calls to the backend counted."""
 
     def __init__(self, replica: Replica, counting: _Counting, slots: int) -> None:
         self._replica = replica
         self._counting = counting
         self.slots = slots
 
-    async def looks(self, count: int) -> tuple[float, float]:
-        """Seconds of a look, and calls it made."""
+    async def observe(self, count: int) -> tuple[float, float]:
+        """Observe several times; return the seconds and the calls of one observation."""
         self._counting.calls.clear()
         began = time.perf_counter()
         for _ in range(count):
@@ -94,20 +94,20 @@ async def _measure(bench: Bench) -> list[Figure]:
     calls, few_calls, rates, mebibytes = [], [], [], []
     sizes = (100, 1_000) if bench.small else (1_000, 10_000)
     async with _slots(bench, sizes[0]) as few, _slots(bench, sizes[1]) as many:
-        for looked in (few, many):
-            await looked.looks(1)
+        for replica in (few, many):
+            await replica.observe(1)
         for _ in range(bench.rounds):
-            few_calls.append((await few.looks(2))[1])
-            seconds, made = await many.looks(2)
-            calls.append(made)
+            few_calls.append((await few.observe(2))[1])
+            seconds, call_count = await many.observe(2)
+            calls.append(call_count)
             rates.append(many.slots / seconds)
             gc.collect()
             mebibytes.append(psutil.Process().memory_info().rss / _MEBI)
     detail = {
         "slots": sum(sizes),
-        "slots_looked_at_per_s": round(statistics.median(rates)),
-        "calls_per_look": statistics.median(calls),
-        "calls_per_look_with_a_tenth": statistics.median(few_calls),
+        "slots_observed_per_s": round(statistics.median(rates)),
+        "calls_per_observation": statistics.median(calls),
+        "calls_per_observation_with_a_tenth": statistics.median(few_calls),
     }
     ratios = [more / fewer for more, fewer in zip(calls, few_calls, strict=True)]
     return [
@@ -117,7 +117,7 @@ async def _measure(bench: Bench) -> list[Figure]:
 
 
 @asynccontextmanager
-async def _slots(bench: Bench, slots: int) -> AsyncIterator[_Looked]:
+async def _slots(bench: Bench, slots: int) -> AsyncIterator[_ObservingReplica]:
     url = bench.database(f"rows_{slots}")
     database = Database(url)
     await database.open()
@@ -146,20 +146,20 @@ async def _slots(bench: Bench, slots: int) -> AsyncIterator[_Looked]:
     await replica.pools.configure([spec])
     _fill(url, world, config.tag, slots)
     try:
-        yield _Looked(replica, counting, slots)
+        yield _ObservingReplica(replica, counting, slots)
     finally:
         await backend.close()
         await database.close()
 
 
 def _fill(url: str, world: EmulatedCoolify, tag: str, slots: int) -> None:
-    """Slots whose start was issued just now, each with its application."""
+    """Create slots whose start was just issued, each with its application."""
     execute(url, _BOTS % slots, _ASSIGNMENTS % slots)
     rows = []
     for n in range(1, slots + 1):
         name = f"pool-google-meet-{n:03}"
-        made = world.create_application(name=name, image="acme/bot", tag="1", tags=(tag,))
-        rows.append((n, n, name, made.uuid, n, n))
+        application = world.create_application(name=name, image="acme/bot", tag="1", tags=(tag,))
+        rows.append((n, n, name, application.uuid, n, n))
     with psycopg.connect(url) as connection:
         connection.cursor().executemany(_SLOT, rows)
     execute(url, "VACUUM ANALYZE")

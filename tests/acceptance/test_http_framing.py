@@ -1,7 +1,6 @@
-"""What lies below the application: bodies and heads without end, and what is not HTTP at all.
+"""Oversized bodies, oversized heads and malformed requests, sent to a running server.
 
-Only the server itself shows it, so these speak to a served Botpool, byte by byte where a client
-library would be too polite.
+Some tests send raw bytes, because a client library would refuse to send them.
 """
 
 import contextlib
@@ -49,11 +48,11 @@ def pieces(total: int) -> Iterator[bytes]:
         yield b"x" * PIECE
 
 
-def exchange(server: Server, *sent: bytes) -> httpx.Response:
-    """Send piece by piece until the server has answered and hung up.
+def send_raw(server: Server, *sent: bytes) -> httpx.Response:
+    """Send piece by piece until the server has responded and closed the connection.
 
-    A server that hangs up on what it has not read resets the connection: right after its answer,
-    or while the next piece is on its way. The answer must be whole all the same.
+    A server that closes with unread data resets the connection, right after its response or while
+    the next piece travels. The response must be complete all the same.
     """
     received = b""
     with (
@@ -74,18 +73,17 @@ def exchange(server: Server, *sent: bytes) -> httpx.Response:
     return httpx.Response(int(status_line.split()[1]), headers=headers, content=body)
 
 
-def test_ten_megabytes_that_are_declared(server: Server, key: str) -> None:
+def test_declared_large_body_is_refused(server: Server, key: str) -> None:
     with unchanged(server.database_url):
         assert_problem(post(server, key, b"x" * TEN_MB), 413, "at most 1048576 bytes")
 
 
-def test_ten_megabytes_that_are_not_declared(server: Server, key: str) -> None:
+def test_undeclared_large_body_is_refused(server: Server, key: str) -> None:
     with unchanged(server.database_url):
         assert_problem(post(server, key, pieces(TEN_MB)), 413, "at most 1048576 bytes")
 
 
-def test_a_body_without_end_is_not_kept(server: Server, key: str) -> None:
-    """The server hangs up; its memory does not grow with what is sent."""
+def test_large_bodies_do_not_grow_the_servers_memory(server: Server, key: str) -> None:
     before = psutil.Process(server.process.pid).memory_info().rss
     for _ in range(5):
         assert_problem(post(server, key, pieces(TEN_MB)), 413)
@@ -93,7 +91,9 @@ def test_a_body_without_end_is_not_kept(server: Server, key: str) -> None:
     assert grown < 20 * 1024**2
 
 
-def test_ten_megabytes_where_no_body_is_read(server: Server, key: str) -> None:
+def test_large_body_for_a_route_without_body_gets_the_routes_error(
+    server: Server, key: str
+) -> None:
     with unchanged(server.database_url):
         answer = httpx.post(f"{server.url}/v1/session", content=pieces(TEN_MB))
         assert_problem(answer, 401)
@@ -114,50 +114,49 @@ def test_ten_megabytes_where_no_body_is_read(server: Server, key: str) -> None:
     ],
     ids=["TLS", "words", "byte in path", "NUL", "below 0", "digits", "two", "smuggled", "chunk"],
 )
-def test_what_is_not_http(server: Server, sent: bytes) -> None:
+def test_malformed_request_gets_a_problem_document(server: Server, sent: bytes) -> None:
     with unchanged(server.database_url):
-        assert_problem(exchange(server, sent), 400, "Invalid HTTP request")
+        assert_problem(send_raw(server, sent), 400, "Invalid HTTP request")
 
 
 @pytest.mark.parametrize("start", [b"GET /", HEAD + b"X-Long: "], ids=["address", "header"])
-def test_a_head_without_end(server: Server, start: bytes) -> None:
+def test_head_without_end_is_refused(server: Server, start: bytes) -> None:
     with unchanged(server.database_url):
-        answer = exchange(server, start, *[b"a" * PIECE] * 40)
-    # A parser's own limit may come first: an address has one.
+        answer = send_raw(server, start, *[b"a" * PIECE] * 40)
+    # The parser has its own, smaller limit for addresses.
     assert answer.status_code in (400, 431)
     assert_problem(answer, answer.status_code)
 
 
-def test_a_hundred_thousand_headers(server: Server) -> None:
+def test_too_many_headers_are_refused(server: Server) -> None:
     with unchanged(server.database_url):
-        answer = exchange(server, HEAD, *[b"X-Many: a\r\n" * 3000] * 40)
+        answer = send_raw(server, HEAD, *[b"X-Many: a\r\n" * 3000] * 40)
     assert_problem(answer, 431, "at most 65536 bytes")
 
 
-def test_a_head_that_comes_in_pieces_is_read(server: Server, key: str) -> None:
+def test_head_in_pieces_is_read(server: Server, key: str) -> None:
     content = json.dumps({"meetingUrl": LINK, "queueTimeoutMs": -1}).encode()
     rights = f"Authorization: Bearer {key}\r\nX-Long: {'a' * 40_000}\r\nConnection: close\r\n"
     head = HEAD + rights.encode() + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     whole = head % len(content) + content
     sent = [whole[start : start + 5000] for start in range(0, len(whole), 5000)]
-    assert_problem(exchange(server, *sent), 422, "queueTimeoutMs: should be greater")
+    assert_problem(send_raw(server, *sent), 422, "queueTimeoutMs: should be greater")
 
 
-def test_two_requests_on_one_connection_with_a_large_body_first(server: Server, key: str) -> None:
-    """What counts towards a head's limit is the head alone."""
+def test_body_does_not_count_towards_the_head_limit(server: Server, key: str) -> None:
     fields = {"meetingUrl": LINK, "botData": {"a": "x" * 300_000}}
     with httpx.Client(base_url=server.url, headers=bearer(key)) as client:
         for _ in range(3):
             assert_problem(client.post("/v1/bots", json=fields), 422, "botData: should be at most")
 
 
-def test_an_upgrade_is_answered_as_if_it_had_not_been_asked_for(server: Server) -> None:
+def test_upgrade_request_is_answered_without_upgrade(server: Server) -> None:
     upgrade = {"Connection": "upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "eA=="}
     assert httpx.get(f"{server.url}/healthz", headers=upgrade).json() == {"status": "ok"}
 
 
-def test_an_idle_connection_outlasts_the_patience_of_clients(server: Server) -> None:
-    """httpx and others keep one for five seconds: a server that closes it then loses a request."""
+def test_idle_connection_stays_open_longer_than_clients_keep_it(server: Server) -> None:
+    """httpx and others keep an idle connection for five seconds and may then send on it."""
     asked = b"GET /healthz HTTP/1.1\r\nHost: botpool.test\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
         for pause_s in (0, 6.5):

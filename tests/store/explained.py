@@ -1,4 +1,4 @@
-"""What a statement of the product reads: its plan, made once without knowing what it is asked."""
+"""The generic plans of the product's statements and the rows that they read."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ def explained(
     *,
     in_transaction: bool = False,
 ) -> dict[str, Any]:
-    """The plan that the statement has for all of its lives, and what it did; then it is undone."""
+    """Run a statement with its generic plan, roll it back and return the plan with its counts."""
     if not in_transaction:
         connection.execute("BEGIN")
     plan(connection, name, parameters)
@@ -27,7 +27,7 @@ def explained(
 
 
 def plan(connection: psycopg.Connection, name: str, parameters: Mapping[str, Any]) -> None:
-    """Have the server prepare and plan a statement, as things are now, and do nothing."""
+    """Prepare and plan a statement without running it."""
     text, order = positional(sent_text(name))
     connection.execute(f"PREPARE {name} AS {text.decode()}")
     connection.execute(f"EXPLAIN {_execute(name, order)}", [parameters[each] for each in order])
@@ -36,7 +36,7 @@ def plan(connection: psycopg.Connection, name: str, parameters: Mapping[str, Any
 def executed_as_planned(
     connection: psycopg.Connection, name: str, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a planned statement does now: its plan, with what each part of it read."""
+    """Run a planned statement and return its plan with the rows that each part read."""
     _, order = positional(sent_text(name))
     values = [parameters[each] for each in order]
     explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {_execute(name, order)}"
@@ -52,8 +52,10 @@ def _execute(name: str, parameters: Sequence[str]) -> str:
 
 
 def read_whole(plan: dict[str, Any]) -> list[str]:
-    """Tables that are read from end to end. A join may look at the first row of a table before it
-    sees that it has nothing to join."""
+    """Return the tables that the plan reads completely.
+
+    A join may read the first row of a table before it finds nothing to join.
+    """
     return [
         node["Relation Name"]
         for node in nodes(plan)
@@ -72,7 +74,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def touched(node: dict[str, Any]) -> int:
-    """Rows that a scan of a table or an index read, those that it then left out included."""
+    """Return the rows that a scan read, filtered rows included."""
     if "Relation Name" not in node or node["Node Type"] == "ModifyTable":
         return 0
     left_out = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)

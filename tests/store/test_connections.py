@@ -1,4 +1,4 @@
-"""Connections at rest, and whether all of them are."""
+"""The connection pool: dead idle connections, and statements in progress."""
 
 import asyncio
 
@@ -10,25 +10,27 @@ from botpool.store.database import Database
 from tests.support.planting import planted
 
 _CONNECTIONS = 4
-_ITS_OWN = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+_OTHER_CONNECTIONS = (
+    "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
 
 
-async def test_those_that_died_at_rest_are_found_before_they_are_needed(database_url: str) -> None:
+async def test_dead_idle_connections_are_replaced_after_one_failure(database_url: str) -> None:
     database = Database(database_url)
     await database.open()
     await _use(database, _CONNECTIONS)
     with psycopg.connect(database_url, autocommit=True) as server:
-        server.execute(f"SELECT pg_terminate_backend(pid, 10000) {_ITS_OWN}")
+        server.execute(f"SELECT pg_terminate_backend(pid, 10000) {_OTHER_CONNECTIONS}")
         with pytest.raises(DatabaseUnavailable):
             await database.fetch("list_migrations", {})
         async with asyncio.timeout(30):
-            while len(server.execute(f"SELECT {_ITS_OWN}").fetchall()) < _CONNECTIONS:
+            while len(server.execute(f"SELECT {_OTHER_CONNECTIONS}").fetchall()) < _CONNECTIONS:
                 await asyncio.sleep(0.05)
     await _use(database, _CONNECTIONS)
     await database.close()
 
 
-async def test_the_server_is_idle_while_nothing_is_under_way(database_url: str) -> None:
+async def test_database_is_idle_without_statements_in_progress(database_url: str) -> None:
     database = Database(database_url)
     await database.open()
     statements = {"sleep": "SELECT pg_sleep(60)", "fail": "SELECT 1 / 0"}
@@ -47,7 +49,7 @@ async def test_the_server_is_idle_while_nothing_is_under_way(database_url: str) 
 
 
 async def _use(database: Database, connections: int) -> None:
-    """Use so many at the same time."""
+    """Use several connections at the same time."""
     together = asyncio.Barrier(connections)
 
     async def hold(_: object) -> None:

@@ -1,6 +1,7 @@
-"""What a statement is given is read as what its name says, for the server decides that alone.
+"""PostgreSQL reads each parameter as the type that its name promises.
 
-A number of seconds has a fraction. Read as an integer, it would be refused when it has one.
+Parameters are sent without a type, so the SQL decides. A number of seconds that PostgreSQL read as
+an integer would be refused when it has a fraction.
 """
 
 from importlib.resources import files
@@ -14,7 +15,7 @@ _NAMES = sorted(
     file.name.removesuffix(".sql")
     for file in (files("botpool.store") / "sql" / "queries").iterdir()
 )
-_BY_ENDING = {
+_TYPES_BY_SUFFIX = {
     "_s": "float8",
     "_ids": "_int8|_text",
     "_id": "int8|text",
@@ -26,18 +27,18 @@ _BY_ENDING = {
 }
 
 
-def test_a_parameter_is_of_the_kind_that_it_is_called(database_url: str) -> None:
-    others = []
+def test_parameters_have_the_type_of_their_suffix(database_url: str) -> None:
+    wrong = []
     with psycopg.connect(database_url, autocommit=True) as connection:
         kinds = dict(connection.execute("SELECT oid, typname FROM pg_type").fetchall())
         for name in _NAMES:
             text, parameters = positional(sent_text(name))
-            made = connection.pgconn.prepare(name.encode(), text)
-            assert made.status == ExecStatus.COMMAND_OK, made.error_message
+            prepared = connection.pgconn.prepare(name.encode(), text)
+            assert prepared.status == ExecStatus.COMMAND_OK, prepared.error_message
             described = connection.pgconn.describe_prepared(name.encode())
             for number, parameter in enumerate(parameters):
                 kind = kinds[described.param_type(number)]
-                for ending, expected in _BY_ENDING.items():
-                    if parameter.endswith(ending) and kind not in expected.split("|"):
-                        others.append(f"{name}: {parameter} is read as {kind}")
-    assert others == []
+                for suffix, expected in _TYPES_BY_SUFFIX.items():
+                    if parameter.endswith(suffix) and kind not in expected.split("|"):
+                        wrong.append(f"{name}: {parameter} is read as {kind}")
+    assert wrong == []

@@ -1,4 +1,4 @@
-"""Statements as they are sent."""
+"""The text of statements as it is sent."""
 
 from botpool.store.statements import sent_text
 

@@ -86,7 +86,11 @@ class HttpServer:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to `HttpServer`, which stops its parts in order, and reports its start."""
+    """Leaves signals to `HttpServer` and reports when it listens.
+
+    uvicorn has no option for either. Its own signal handler would close connections before
+    `before_stop` has run.
+    """
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

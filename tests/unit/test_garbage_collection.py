@@ -1,4 +1,4 @@
-"""A server that is ready no longer looks for garbage among what was loaded to stay."""
+"""A ready server excludes its libraries from garbage collection."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from botpool.api.server import HttpServer
 
 @pytest.fixture
 def collecting() -> Iterator[None]:
-    """The collector as it begins, whatever others froze, and as it was, afterwards."""
+    """Unfreeze the collector for the test and restore its threshold."""
     threshold = gc.get_threshold()
     gc.unfreeze()
     yield
@@ -23,7 +23,7 @@ def collecting() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("collecting")
-async def test_what_was_loaded_is_not_looked_at_again() -> None:
+async def test_ready_server_freezes_loaded_objects() -> None:
     loaded, before = len(gc.get_objects()), gc.get_threshold()
     with bound_socket("127.0.0.1", 0) as listener:
         serving = asyncio.create_task(HttpServer(FastAPI(), listener).serve())
