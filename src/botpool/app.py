@@ -26,7 +26,7 @@ from botpool.store.installation import Installation
 from botpool.store.migrations import check_schema
 
 if TYPE_CHECKING:
-    from botpool.engine.maintenance.doctor import Subject
+    from botpool.engine.maintenance.doctor import Target
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -151,15 +151,13 @@ def _coolify(
 
 
 @asynccontextmanager
-async def under_examination(
-    settings: Settings, installed: Installation
-) -> AsyncIterator["Subject"]:
-    """What `botpool doctor` looks at. Backends are not opened: opening tidies up."""
-    from botpool.engine.maintenance.doctor import Subject
+async def doctor_target(settings: Settings, installed: Installation) -> AsyncIterator["Target"]:
+    """Yield the installation that `botpool doctor` checks, with backends that are not opened."""
+    from botpool.engine.maintenance.doctor import Target
 
     backends = backends_of(settings, installed, None)
     try:
-        yield Subject(
+        yield Target(
             database_url=installed.database_url,
             backends=backends,
             pool_backends=frozenset(pool.backend for pool in settings.pools.values()),

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 import psycopg
 from psycopg.rows import dict_row
 
-from botpool.engine.maintenance.doctor.rules import EVERYTHING
+from botpool.engine.maintenance.doctor.invariants import ALL_HISTORY
 from botpool.store.database import Database
 from botpool.store.readonly_connection import check_statement
 from tests.model.reference import Move
@@ -87,15 +87,15 @@ class Theatre:
 
     def observe(self) -> Sight:
         """In one round trip: it is done after every step."""
-        names = [*ALWAYS.values(), "queue_is_served"]
+        names = [*ALWAYS.values(), "queue_is_matched"]
         with self._eye.pipeline():
             history = self._eye.execute(_HISTORY, [self._seen])
             bots, slots, queue = map(self._eye.execute, (_BOTS, _SLOTS, _QUEUE))
-            checks = [self._eye.execute(check_statement(name), EVERYTHING) for name in names]
+            checks = [self._eye.execute(check_statement(name), ALL_HISTORY) for name in names]
         rows = history.fetchall()
         self._seen = max((row["id"] for row in rows), default=self._seen)
         found = dict(zip(names, (check.fetchall() for check in checks), strict=True))
-        unserved = found.pop("queue_is_served")
+        unserved = found.pop("queue_is_matched")
         return Sight(
             transactions=[
                 [_move(row) for row in group] for _, group in groupby(rows, lambda row: row["xid"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from botpool.engine.maintenance.doctor.rules import EVERYTHING
+from botpool.engine.maintenance.doctor.invariants import ALL_HISTORY
 from botpool.store.readonly_connection import check_statement
 from tests.schedules.cast import Cast
 from tests.schedules.causes import ENDS
@@ -182,7 +182,7 @@ class _Stage:
     def _observe(self) -> None:
         """What must always hold, holds now."""
         self._server.show(self._conductor.now)
-        for found in self._server.eye.execute(_RULES, EVERYTHING).fetchall():
+        for found in self._server.eye.execute(_RULES, ALL_HISTORY).fetchall():
             self._outcome.violations.append(f"{self._conductor.now:.3f} {found}")
 
     def _see_nobody_running(self, pool_name: PoolName) -> None:

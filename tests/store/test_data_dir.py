@@ -1,4 +1,4 @@
-"""The data directory: closed to others, one process at a time, an identity that stays."""
+"""The data directory is private, locked by one process, and keeps its identity."""
 
 import os
 import signal
@@ -44,32 +44,32 @@ def hold_in_another_process(data_dir: DataDir) -> Popen[str]:
     return holder
 
 
-def test_it_is_made_for_its_owner_only(tmp_path: Path) -> None:
+def test_new_directory_is_private(tmp_path: Path) -> None:
     data_dir = DataDir.open(tmp_path / "above" / "data")
 
     assert mode_of(data_dir.root) == 0o700
 
 
-def test_a_directory_that_exists_keeps_its_mode(tmp_path: Path) -> None:
+def test_existing_directory_keeps_its_mode(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
 
     assert mode_of(DataDir.open(tmp_path).root) == 0o755
 
 
-@pytest.mark.parametrize("image_host", ["file", "file/below"])
-def test_a_file_is_refused(tmp_path: Path, image_host: str) -> None:
+@pytest.mark.parametrize("path", ["file", "file/below"])
+def test_file_is_refused(tmp_path: Path, path: str) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(SettingError, match=r"^data_dir: .* a file$"):
-        DataDir.open(tmp_path / image_host)
+        DataDir.open(tmp_path / path)
 
 
-def test_a_place_that_cannot_be_written_is_refused() -> None:
+def test_unwritable_path_is_refused() -> None:
     with pytest.raises(SettingError, match=r"^data_dir: /proc/botpool cannot be used: "):
         DataDir.open(Path("/proc/botpool"))
 
 
-def test_the_second_process_is_told_who_holds_it(data_dir: DataDir) -> None:
+def test_second_process_learns_the_holder(data_dir: DataDir) -> None:
     with hold_in_another_process(data_dir) as holder:
         try:
             with pytest.raises(AlreadyRunning) as caught, data_dir.locked():
@@ -81,7 +81,7 @@ def test_the_second_process_is_told_who_holds_it(data_dir: DataDir) -> None:
     assert caught.value.data_dir == str(data_dir.root)
 
 
-def test_a_killed_holder_leaves_it_free(data_dir: DataDir) -> None:
+def test_lock_of_killed_process_is_released(data_dir: DataDir) -> None:
     with hold_in_another_process(data_dir) as holder:
         holder.send_signal(signal.SIGKILL)
         holder.wait()
@@ -90,7 +90,7 @@ def test_a_killed_holder_leaves_it_free(data_dir: DataDir) -> None:
         assert data_dir.lock_file.read_text() == f"{os.getpid()}\n"
 
 
-def test_it_is_free_again_after_use(data_dir: DataDir) -> None:
+def test_lock_is_released_after_use(data_dir: DataDir) -> None:
     with pytest.raises(RuntimeError), data_dir.locked():
         raise RuntimeError
 
@@ -98,7 +98,7 @@ def test_it_is_free_again_after_use(data_dir: DataDir) -> None:
         pass
 
 
-def test_the_identity_is_made_once_and_kept_private(data_dir: DataDir) -> None:
+def test_identity_is_created_once_and_private(data_dir: DataDir) -> None:
     first = data_dir.installation()
 
     assert data_dir.installation() == first
@@ -115,7 +115,7 @@ def test_two_directories_have_two_identities(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"id": "x"}'])
-def test_a_damaged_identity_is_never_replaced(data_dir: DataDir, text: str) -> None:
+def test_damaged_identity_is_never_replaced(data_dir: DataDir, text: str) -> None:
     data_dir.installation_file.write_text(text)
 
     with pytest.raises(SettingError, match=r"installation\.json is damaged"):
@@ -123,7 +123,7 @@ def test_a_damaged_identity_is_never_replaced(data_dir: DataDir, text: str) -> N
     assert data_dir.installation_file.read_text() == text
 
 
-def test_private_files_are_whole_and_closed(data_dir: DataDir) -> None:
+def test_private_file_is_written_atomically(data_dir: DataDir) -> None:
     data_dir.key.write_text("old")
     data_dir.key.chmod(0o644)
 

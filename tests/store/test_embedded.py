@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: private, durable, and back after any kind of end."""
+"""The embedded PostgreSQL is private and durable, and starts again after any kind of end."""
 
 import os
 import signal
@@ -32,8 +32,8 @@ time.sleep(600)
 
 
 @pytest.fixture
-def image_host() -> Iterator[Path]:
-    """A short path of its own; pytest's would not leave room for a socket."""
+def directory() -> Iterator[Path]:
+    """A short path; pytest's own would be too long for a socket."""
     with tempfile.TemporaryDirectory(prefix="bp-", dir=fastest_place()) as path:
         yield Path(path)
 
@@ -49,8 +49,8 @@ def cluster() -> Iterator[Path]:
 
 
 @pytest.fixture
-def data_dir(image_host: Path, cluster: Path) -> Iterator[DataDir]:
-    data_dir = DataDir.open(image_host / "data")
+def data_dir(directory: Path, cluster: Path) -> Iterator[DataDir]:
+    data_dir = DataDir.open(directory / "data")
     copy_cluster(cluster, data_dir)
     yield data_dir
     EmbeddedPostgres(data_dir).stop()
@@ -86,8 +86,8 @@ def read_row(url: str) -> int:
     return int(row[0])
 
 
-def test_first_start_keeps_data_for_the_second(image_host: Path) -> None:
-    data_dir = DataDir.open(image_host / "data")
+def test_first_start_keeps_data_for_the_second(directory: Path) -> None:
+    data_dir = DataDir.open(directory / "data")
     server = EmbeddedPostgres(data_dir)
     write_row(server.start())
     server.stop()
@@ -99,7 +99,7 @@ def test_first_start_keeps_data_for_the_second(image_host: Path) -> None:
         EmbeddedPostgres(data_dir).stop()
 
 
-def test_it_is_durable_modest_and_private(data_dir: DataDir) -> None:
+def test_server_settings_are_durable_and_private(data_dir: DataDir) -> None:
     with psycopg.connect(EmbeddedPostgres(data_dir).start()) as connection:
 
         def setting(name: str) -> str:
@@ -118,7 +118,7 @@ def test_it_is_durable_modest_and_private(data_dir: DataDir) -> None:
     assert data_dir.postgres_log.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_environment_does_not_change_it(
+def test_environment_does_not_change_the_server(
     data_dir: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"PGPORT": "1", "PGUSER": "x", "PGHOST": "x", "PGDATA": "/x"}.items():
@@ -132,7 +132,7 @@ def test_the_environment_does_not_change_it(
     assert row == ("ISO, MDY",)
 
 
-def test_a_ctrl_c_in_the_terminal_is_not_its_business(data_dir: DataDir) -> None:
+def test_server_has_its_own_session(data_dir: DataDir) -> None:
     EmbeddedPostgres(data_dir).start()
 
     pid = postmaster_of(data_dir).pid
@@ -151,7 +151,7 @@ def test_attach_finds_a_running_server_only(data_dir: DataDir) -> None:
     assert beside.attach() is None
 
 
-def test_stop_without_a_server_is_nothing(data_dir: DataDir) -> None:
+def test_stop_without_server_does_nothing(data_dir: DataDir) -> None:
     EmbeddedPostgres(data_dir).stop()
 
 
@@ -163,7 +163,7 @@ def test_stop_ends_a_server_with_open_connections(data_dir: DataDir) -> None:
             connection.execute("SELECT 1")
 
 
-def test_the_server_of_a_killed_botpool_is_adopted(data_dir: DataDir) -> None:
+def test_server_of_killed_botpool_is_adopted(data_dir: DataDir) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", START_AND_HANG, str(data_dir.root)]
     with Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as botpool:
@@ -180,8 +180,8 @@ def test_the_server_of_a_killed_botpool_is_adopted(data_dir: DataDir) -> None:
     assert Postmaster.read(data_dir.postgres) is None
 
 
-def test_a_killed_server_recovers_what_was_committed(data_dir: DataDir) -> None:
-    """Started again at once, while backends of the dead server may still be ending."""
+def test_killed_server_recovers_committed_rows(data_dir: DataDir) -> None:
+    """The start follows at once, while processes of the dead server may still run."""
     server = EmbeddedPostgres(data_dir)
     url = server.start()
     write_row(url)
@@ -192,8 +192,8 @@ def test_a_killed_server_recovers_what_was_committed(data_dir: DataDir) -> None:
         busy.close()
 
 
-def test_a_server_that_dies_while_it_is_adopted_is_replaced(data_dir: DataDir) -> None:
-    """It still listens and says `ready`, but a connection comes to nothing."""
+def test_server_that_ends_during_adoption_is_replaced(data_dir: DataDir) -> None:
+    """The server still listens and is `ready`, but a session does not start."""
     write_stale_file(data_dir, os.getpid())
     path = data_dir.postgres / ".s.PGSQL.5432"
     with socket.socket(socket.AF_UNIX) as dying:
@@ -210,16 +210,14 @@ def test_a_server_that_dies_while_it_is_adopted_is_replaced(data_dir: DataDir) -
 
 
 @pytest.mark.parametrize("number", [0, -1, -4711])
-def test_a_number_that_stands_for_many_processes_is_never_signalled(
-    data_dir: DataDir, number: int
-) -> None:
+def test_process_id_of_many_processes_is_never_signalled(data_dir: DataDir, number: int) -> None:
     write_stale_file(data_dir, number)
 
     assert Postmaster.read(data_dir.postgres) is None
 
 
-def test_a_file_left_behind_with_a_strangers_number_does_not_matter(data_dir: DataDir) -> None:
-    """After a reboot the number may belong to any process of the same account."""
+def test_leftover_file_with_reused_process_id_is_ignored(data_dir: DataDir) -> None:
+    """After a reboot the id may belong to another process of the same account."""
     account = ServerAccount.for_data(data_dir.postgres)
     stranger = account.launch(["/bin/sleep", "600"], subprocess.DEVNULL)
     try:
@@ -233,8 +231,8 @@ def test_a_file_left_behind_with_a_strangers_number_does_not_matter(data_dir: Da
         stranger.wait()
 
 
-def test_a_start_killed_in_initdb_is_begun_anew(image_host: Path) -> None:
-    data_dir = DataDir.open(image_host / "data")
+def test_start_after_interrupted_initdb_initialises_again(directory: Path) -> None:
+    data_dir = DataDir.open(directory / "data")
     half = data_dir.root / "postgres.new"
     half.mkdir()
     (half / "PG_VERSION").write_text("18\n")
@@ -247,8 +245,8 @@ def test_a_start_killed_in_initdb_is_begun_anew(image_host: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 150, "with space", "a,b", "100%", 'say "hi"', "ünï"])
-def test_any_path_will_do(image_host: Path, cluster: Path, name: str) -> None:
-    data_dir = DataDir.open(image_host / name)
+def test_server_starts_with_unusual_path(directory: Path, cluster: Path, name: str) -> None:
+    data_dir = DataDir.open(directory / name)
     copy_cluster(cluster, data_dir)
     server = EmbeddedPostgres(data_dir)
 
@@ -259,28 +257,28 @@ def test_any_path_will_do(image_host: Path, cluster: Path, name: str) -> None:
         assert socket_dir.stat().st_mode & 0o777 == 0o700
     server.stop()
 
-    assert socket_dir.exists() != beside, "a directory of its own is left behind"
+    assert socket_dir.exists() != beside, "the short socket directory was left behind"
 
 
-def test_a_short_socket_directory_of_somebody_else_is_refused(
-    image_host: Path, cluster: Path, monkeypatch: pytest.MonkeyPatch
+def test_socket_directory_of_another_user_is_refused(
+    directory: Path, cluster: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(image_host))
-    data_dir = DataDir.open(image_host / ("x" * 150))
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    data_dir = DataDir.open(directory / ("x" * 150))
     copy_cluster(cluster, data_dir)
     server = EmbeddedPostgres(data_dir)
     server.start()
     short = postmaster_of(data_dir).socket_dir
     server.stop()
-    short.symlink_to(image_host)
+    short.symlink_to(directory)
     account = ServerAccount.for_data(data_dir.postgres)
     os.chown(short, account.uid, account.gid, follow_symlinks=False)
 
-    with pytest.raises(DatabaseUnavailable, match="belongs to somebody else"):
+    with pytest.raises(DatabaseUnavailable, match="belongs to another user"):
         server.start()
 
 
-def test_a_damaged_cluster_is_told_in_the_servers_words(data_dir: DataDir) -> None:
+def test_damaged_cluster_is_reported_with_the_servers_message(data_dir: DataDir) -> None:
     (data_dir.postgres / "global" / "pg_control").unlink()
 
     with pytest.raises(DatabaseUnavailable) as caught:
@@ -291,15 +289,15 @@ def test_a_damaged_cluster_is_told_in_the_servers_words(data_dir: DataDir) -> No
     assert str(data_dir.postgres_log) in str(caught.value)
 
 
-def test_a_cluster_of_another_version_is_refused(data_dir: DataDir) -> None:
+def test_cluster_of_another_version_is_refused(data_dir: DataDir) -> None:
     (data_dir.postgres / "PG_VERSION").write_text("16\n")
 
-    with pytest.raises(SettingError, match=r"^data_dir: .* PostgreSQL 16, Botpool brings 18"):
+    with pytest.raises(SettingError, match=r"^data_dir: .* PostgreSQL 16, Botpool uses 18"):
         EmbeddedPostgres(data_dir).start()
 
 
-def test_a_directory_without_a_cluster_is_refused(image_host: Path) -> None:
-    data_dir = DataDir.open(image_host / "data")
+def test_directory_without_cluster_is_refused(directory: Path) -> None:
+    data_dir = DataDir.open(directory / "data")
     data_dir.postgres.mkdir()
 
     with pytest.raises(SettingError, match=r"^data_dir: .*PG_VERSION"):

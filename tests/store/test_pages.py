@@ -1,7 +1,7 @@
-"""Paging and searching through 100,000 bots: each page reads about as many rows as it shows.
+"""Pages and searches of 100,000 bots read about as many rows as they show.
 
-As the product asks: planned once, without knowing what is asked for. Where a status or a pool is
-rare, or a page is far down, a plan that filters would read all there is.
+Statements are planned generically, as in production. For a rare status or pool, or a page far down,
+a plan that filters would read the whole table.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -17,18 +17,18 @@ from botpool.engine.queries import Queries
 from botpool.store.database import Database
 from botpool.store.migrations import migrate
 from botpool.store.statements import sent_text
-from tests.store.explained import explained, read_whole, rows_read
+from tests.store.query_plans import explain, rows_read, scanned_tables
 from tests.support.postgres import TestPostgres
 
 BOTS = 100_000
 LIMIT = 51
-QUIET = 7
-"""A slot without a past, beside a few with a long one."""
+UNUSED_SLOT = 7
+"""A slot without history; other slots have a long one."""
 POOLS = ("google-meet", "teams", "zoom")
 
-# Two of three are done; the only failure is the oldest bot, and it alone is of teams.
+# Two of three bots are done. The oldest bot is the only failed one and the only one of teams.
 FILL = f"""
-    SET LOCAL session_replication_role = replica;  -- without looking each pool up again
+    SET LOCAL session_replication_role = replica;  -- without checks of foreign keys
     INSERT INTO backends (name) VALUES ('process');
     INSERT INTO pools (pool_name, backend, image, max_size, heartbeats)
     SELECT pool_name, 'process', 'demo', 100, 'required'
@@ -71,47 +71,47 @@ def full(postgres: TestPostgres) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def connection(full: str) -> Iterator[psycopg.Connection]:
-    """As by a session of the product."""
+    """A session with the settings of the product."""
     with psycopg.connect(full, autocommit=True, cursor_factory=psycopg.ClientCursor) as connection:
         connection.execute(sent_text("prepare_session"))
         yield connection
 
 
-def asked(**changes: Any) -> dict[str, Any]:
-    whole = {"statuses": [*BotStatus], "pool_name": None, "search": None}
-    return {**whole, "before": 2**63 - 1, "since": 0, "limit": LIMIT, **changes}
+def page_of(**changes: Any) -> dict[str, Any]:
+    all_bots = {"statuses": [*BotStatus], "pool_name": None, "search": None}
+    return {**all_bots, "before": 2**63 - 1, "since": 0, "limit": LIMIT, **changes}
 
 
-A_PAGE = LIMIT * (len(POOLS) * len(BotStatus) + 2) + len(POOLS) * len(BotStatus)
-"""A page of each pool and status, and the page that is made of them."""
+PAGE_ROWS = LIMIT * (len(POOLS) * len(BotStatus) + 2) + len(POOLS) * len(BotStatus)
+"""The rows of one page for each pool and status, and of the merged page."""
 PART = {"before": 60_001, "since": 50_001}
 
 
 @pytest.mark.parametrize(
     ("parameters", "rows"),
     [
-        (asked(), A_PAGE),
-        (asked(before=LIMIT), A_PAGE),
-        (asked(statuses=["FAILED"]), A_PAGE),
-        (asked(statuses=["DONE"], before=LIMIT), A_PAGE),
-        (asked(pool_name="teams"), A_PAGE),
-        (asked(statuses=["DONE"], pool_name="teams"), A_PAGE),
-        (asked(statuses=["CANCELLED"], pool_name="zoom", before=50_000), A_PAGE),
-        (asked(search="nowhere", **PART), 10_000 + A_PAGE),
-        (asked(search="nowhere", statuses=["FAILED"], **PART), A_PAGE),
-        (asked(search="correlation"), A_PAGE),
+        (page_of(), PAGE_ROWS),
+        (page_of(before=LIMIT), PAGE_ROWS),
+        (page_of(statuses=["FAILED"]), PAGE_ROWS),
+        (page_of(statuses=["DONE"], before=LIMIT), PAGE_ROWS),
+        (page_of(pool_name="teams"), PAGE_ROWS),
+        (page_of(statuses=["DONE"], pool_name="teams"), PAGE_ROWS),
+        (page_of(statuses=["CANCELLED"], pool_name="zoom", before=50_000), PAGE_ROWS),
+        (page_of(search="nowhere", **PART), 10_000 + PAGE_ROWS),
+        (page_of(search="nowhere", statuses=["FAILED"], **PART), PAGE_ROWS),
+        (page_of(search="correlation"), PAGE_ROWS),
     ],
     ids=lambda value: (
-        " ".join(f"{k}={v}" for k, v in value.items() if v != asked()[k])
+        " ".join(f"{k}={v}" for k, v in value.items() if v != page_of()[k])
         if isinstance(value, dict)
         else ""
     ),
 )
-def test_a_page_of_bots_reads_few_rows(
+def test_page_of_bots_reads_few_rows(
     connection: psycopg.Connection, parameters: dict[str, Any], rows: int
 ) -> None:
-    plan = explained(connection, "list_bots", parameters)
-    assert not read_whole(plan)
+    plan = explain(connection, "list_bots", parameters)
+    assert not scanned_tables(plan)
     assert rows_read(plan) <= rows
 
 
@@ -122,39 +122,39 @@ def test_a_page_of_bots_reads_few_rows(
         ("list_queue", {"pool_name": None, "limit": 1000}, 1010),
         ("list_queue", {"pool_name": "zoom", "limit": 1000}, 1 + len(POOLS)),
         ("list_bot_history", {"bot_id": 19_007}, 40),
-        # Those of its stays, those without a bot, and both put together.
+        # Rows of its assignments, rows without a bot, and the merge of both.
         ("list_slot_history", {"slot_id": 3, "limit": 500}, 1_600),
-        ("list_slot_history", {"slot_id": QUIET, "limit": 500}, 0),
+        ("list_slot_history", {"slot_id": UNUSED_SLOT, "limit": 500}, 0),
         ("list_slot_assignments", {"slot_id": 3, "limit": 200}, 400),
-        ("list_slot_assignments", {"slot_id": QUIET, "limit": 200}, 0),
+        ("list_slot_assignments", {"slot_id": UNUSED_SLOT, "limit": 200}, 0),
         ("find_oldest_change", {}, 2),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_a_page_asks_beside_reads_few_rows(
+def test_details_of_a_page_read_few_rows(
     connection: psycopg.Connection, name: str, parameters: dict[str, Any], rows: int
 ) -> None:
-    plan = explained(connection, name, parameters)
-    assert not read_whole(plan)
+    plan = explain(connection, name, parameters)
+    assert not scanned_tables(plan)
     assert rows_read(plan) <= rows
 
 
 @pytest.fixture
-async def reading(full: str) -> AsyncIterator[Queries]:
+async def queries(full: str) -> AsyncIterator[Queries]:
     database = Database(full)
     await database.open()
     yield Queries(database=database, backends={}, estimates=Estimates(database))
     await database.close()
 
 
-async def walked(
-    reading: Queries, *, limit: int = 50, search: str | None = None, status: str | None = None
+async def all_pages(
+    queries: Queries, *, limit: int = 50, search: str | None = None, status: str | None = None
 ) -> list[list[int]]:
-    """The bots of each page, to the last one."""
+    """Return the ids of the bots of every page."""
     pages: list[list[int]] = []
     before: BotId | None = None
     while not pages or before is not None:
-        page = await reading.bots(
+        page = await queries.bots(
             status=BotStatus(status) if status else None,
             pool_name=None,
             search=search,
@@ -166,18 +166,18 @@ async def walked(
     return pages
 
 
-async def test_every_page_is_reached_and_no_bot_is_shown_twice(reading: Queries) -> None:
-    pages = await walked(reading, limit=10_000, status="CANCELLED")
+async def test_pages_show_every_bot_once(queries: Queries) -> None:
+    pages = await all_pages(queries, limit=10_000, status="CANCELLED")
     assert [bot for page in pages for bot in page] == [*range(99_999, 0, -3)]
     assert [len(page) for page in pages] == [10_000, 10_000, 10_000, 3_333]
-    assert await walked(reading, status="FAILED") == [[1]]
-    assert await walked(reading, search="J/9999") == [[*range(99_999, 99_989, -1), 9_999]]
-    assert await walked(reading, search="1", status="FAILED") == [[1]]
+    assert await all_pages(queries, status="FAILED") == [[1]]
+    assert await all_pages(queries, search="J/9999") == [[*range(99_999, 99_989, -1), 9_999]]
+    assert await all_pages(queries, search="1", status="FAILED") == [[1]]
 
 
-async def test_a_search_answers_after_each_part(
-    reading: Queries, monkeypatch: pytest.MonkeyPatch
+async def test_search_returns_a_page_after_each_part(
+    queries: Queries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("botpool.engine.queries._SEARCHED", 30_000)
-    pages = await walked(reading, search="j/9999", limit=6)
+    pages = await all_pages(queries, search="j/9999", limit=6)
     assert pages == [[*range(99_999, 99_993, -1)], [*range(99_993, 99_989, -1)], [], [9_999], []]

@@ -1,7 +1,6 @@
-"""The statements of the hot path use their indexes and touch few rows, however much there is.
+"""Statements of the hot path use their indexes and read few rows in an installation of any size.
 
-As the product runs them: planned once, without knowing what they will be asked for, nor how much
-there will be by then.
+Statements are planned generically, as in production, and possibly when the tables were small.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,21 +16,21 @@ from botpool.store import assignments, bots, heartbeats, history, pools, queue
 from botpool.store.migrations import migrate
 from botpool.store.statement import Statement
 from botpool.store.statements import sent_text
-from tests.store.explained import executed_as_planned, explained, plan, read_whole, rows_read
+from tests.store.query_plans import execute_planned, explain, plan, rows_read, scanned_tables
 from tests.support.postgres import TestPostgres
 from tests.support.replicas import MEET, TEAMS, wish
 
 SLOTS = 20_000
 QUEUED = 20_000
-TOGETHER = 32
-"""How many items a statement carries here."""
+BATCH = 32
+"""Items of one batched statement."""
 
 BUSY = SLOTS // 4
-"""An eighth of them busy, half of them releasing, and the others deploying."""
+"""An eighth of them is busy, half of them releasing, and the rest deploying."""
 
 
 def filling(*, slots: int, queued: int) -> str:
-    """An installation of that size."""
+    """Return SQL that fills an installation of that size."""
     busy = slots // 4
     deploying, in_call = busy // 2, busy // 8
     return f"""
@@ -66,30 +65,30 @@ def filling(*, slots: int, queued: int) -> str:
     SELECT 'bot.status', n % {busy} + 1, n % {busy} + 1, 'test'
     FROM generate_series(1, {busy * 10}) AS n;
     SELECT setval('bots_id_seq', {busy + queued}), setval('assignments_id_seq', {busy}),
-        setval('bot_pool_slots_id_seq', {slots + TOGETHER});
+        setval('bot_pool_slots_id_seq', {slots + BATCH});
     """
 
 
 ZOOM = PoolName("zoom")
-AT_ONCE = f"""
+MATCHABLE = f"""
     INSERT INTO pools (pool_name, backend, image, max_size, heartbeats)
-    VALUES ('{ZOOM}', 'process', 'demo', {3 * TOGETHER}, 'required');
+    VALUES ('{ZOOM}', 'process', 'demo', {3 * BATCH}, 'required');
     INSERT INTO bot_pool_slots (pool_name, number, slot_name, backend, image, id)
     SELECT '{ZOOM}', n, 'pool-{ZOOM}-' || n, 'process', 'demo', {SLOTS} + n
-    FROM generate_series(1, {TOGETHER}) AS n;
+    FROM generate_series(1, {BATCH}) AS n;
     INSERT INTO bots (
         pool_name, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
         correlation_id, created_at, queued_at)
     SELECT '{ZOOM}', 'QUEUED', 'u', 'n', '{{}}', 100, 1000, 'c', now(), now()
-    FROM generate_series(1, 2 * {TOGETHER});
+    FROM generate_series(1, 2 * {BATCH});
     INSERT INTO bot_pool_queue (bot_id, pool_name, queued_at, timeout_at)
     SELECT id, pool_name, now(), now() + interval '1 hour' FROM bots WHERE pool_name = '{ZOOM}';
     UPDATE bot_pool_queue SET timeout_at = now() - interval '1 minute'
-    WHERE bot_id BETWEEN {BUSY + 1} AND {BUSY + TOGETHER};
+    WHERE bot_id BETWEEN {BUSY + 1} AND {BUSY + BATCH};
 """
-"""A pool that could serve all who wait there, and some in another whose time there is over."""
+"""A pool with slots for its whole queue, and expired queue rows of another pool."""
 
-LARGE = filling(slots=SLOTS, queued=QUEUED) + AT_ONCE
+LARGE = filling(slots=SLOTS, queued=QUEUED) + MATCHABLE
 SMALL = filling(slots=512, queued=256)
 NIGHT = """
     UPDATE bots SET status = 'CANCELLED', ended_at = now();
@@ -103,7 +102,7 @@ EMPTY = """
 
 @pytest.fixture(scope="module")
 def connection(postgres: TestPostgres) -> Iterator[psycopg.Connection]:
-    """A large installation, seen as by a session of the product."""
+    """A session of the product on a large installation."""
     url = postgres.create_database()
     migrate(url)
     with psycopg.connect(url, autocommit=True, cursor_factory=psycopg.ClientCursor) as connection:
@@ -115,23 +114,23 @@ def connection(postgres: TestPostgres) -> Iterator[psycopg.Connection]:
     postgres.drop_database(url)
 
 
-def ids(first: int, count: int = TOGETHER) -> list[int]:
+def ids(first: int, count: int = BATCH) -> list[int]:
     return list(range(first, first + count))
 
 
 def each(value: Any) -> list[Any]:
-    return [value] * TOGETHER
+    return [value] * BATCH
 
 
 def requests(pool_name: Any) -> list[AdmissionRequest]:
-    return [AdmissionRequest(bot=wish(pool_name), key=None)] * TOGETHER
+    return [AdmissionRequest(bot=wish(pool_name), key=None)] * BATCH
 
 
 FREED = {
     "pool_name": MEET,
     "match_follows": False,
-    "slot_ids": ids(BUSY - TOGETHER + 1),
-    "assignment_ids": ids(BUSY - TOGETHER + 1),
+    "slot_ids": ids(BUSY - BATCH + 1),
+    "assignment_ids": ids(BUSY - BATCH + 1),
     "versions": each(1),
     "statuses": each("idle"),
     "error_messages": each(None),
@@ -139,7 +138,7 @@ FREED = {
     "reasons": each("test"),
 }
 ENDED = {
-    "assignment_ids": ids(BUSY // 2 - TOGETHER + 1),
+    "assignment_ids": ids(BUSY // 2 - BATCH + 1),
     "versions": each(None),
     "statuses": each("CANCELLED"),
     "failure_codes": each(None),
@@ -152,13 +151,13 @@ ASSIGNMENT = AssignmentId(BUSY // 2)
 ONE = {"assignment_id": ASSIGNMENT, "version": 1}
 RUNNING = {"max_duration_s": 60, "image_fresh_s": 60, "by_agent": True, "reason": "test"}
 UNDEPLOYED = {
-    "bot_ids": ids(BUSY - TOGETHER + 1),
-    "assignment_ids": ids(BUSY - TOGETHER + 1),
+    "bot_ids": ids(BUSY - BATCH + 1),
+    "assignment_ids": ids(BUSY - BATCH + 1),
     "reasons": each("test"),
 }
-NEWCOMERS = str(set(ids(BUSY + QUEUED - TOGETHER + 1)))
-LEASED = {"owner": "test", "lease_s": 20, "limit": TOGETHER, "backends": ["process"]}
-LAST: Any = ids(BUSY - TOGETHER + 1)
+NEW_BOT_IDS = str(set(ids(BUSY + QUEUED - BATCH + 1)))
+LEASED = {"owner": "test", "lease_s": 20, "limit": BATCH, "backends": ["process"]}
+LAST: Any = ids(BUSY - BATCH + 1)
 
 
 def call(statement: Statement[Any]) -> tuple[str, Mapping[str, Any]]:
@@ -166,21 +165,21 @@ def call(statement: Statement[Any]) -> tuple[str, Mapping[str, Any]]:
 
 
 HOT: list[tuple[str, Mapping[str, Any], int]] = [
-    (*call(queue.admit_to_idle_slots(requests(MEET), idempotency_days=7)), 10 * TOGETHER),
-    ("end_bots", ENDED, 10 * TOGETHER),
-    ("free_slots", FREED, 10 * TOGETHER),
-    (*call(heartbeats.record_heartbeats(assignment_ids=LAST, bot_ids=LAST)), 10 * TOGETHER),
-    ("lease_slots", LEASED, 10 * TOGETHER),
-    # Everything that is due waits for the replicas of another backend.
+    (*call(queue.admit_to_idle_slots(requests(MEET), idempotency_days=7)), 10 * BATCH),
+    ("end_bots", ENDED, 10 * BATCH),
+    ("free_slots", FREED, 10 * BATCH),
+    (*call(heartbeats.record_heartbeats(assignment_ids=LAST, bot_ids=LAST)), 10 * BATCH),
+    ("lease_slots", LEASED, 10 * BATCH),
+    # All due steps belong to another backend.
     ("lease_slots", LEASED | {"backends": ["elsewhere"]}, 10),
-    # Nobody waits in that pool, and nothing of it has to go: looked at, not counted.
+    # That pool has no queue and no surplus slots, so that nothing is counted.
     (*call(pools.shrink_pool(MEET)), 10),
     (*call(queue.match_queue(MEET)), 10),
     (*call(pools.grow_pool(MEET)), 10),
-    # Their rows may be looked through once for each of them.
-    (*call(queue.match_queue(ZOOM)), 2 * TOGETHER * TOGETHER),
-    (*call(pools.grow_pool(ZOOM)), 10 * TOGETHER),
-    (*call(queue.expire_queue(limit=100)), 10 * TOGETHER),
+    # The nested loop may read every row once per item.
+    (*call(queue.match_queue(ZOOM)), 2 * BATCH * BATCH),
+    (*call(pools.grow_pool(ZOOM)), 10 * BATCH),
+    (*call(queue.expire_queue(limit=100)), 10 * BATCH),
     ("mark_running", ONE | RUNNING, 30),
     ("record_start", ONE | {"slot_id": BUSY // 2, "deployment_id": "d", "timeout_s": 60}, 30),
     (
@@ -198,29 +197,29 @@ HOT: list[tuple[str, Mapping[str, Any], int]] = [
     ("find_slot_of_bot", {"bot_id": BUSY // 2}, 30),
     (
         *call(queue.enqueue_bots(requests(TEAMS), idempotency_days=7, match_follows=True)),
-        10 * TOGETHER,
+        10 * BATCH,
     ),
     (*call(history.record_agent_events(ASSIGNMENT, kinds=["joined"], data=["{}"])), 30),
     (*call(queue.find_queue_work()), 100),
-    ("requeue_bots", UNDEPLOYED | {"max_attempts": 3}, 20 * TOGETHER),
-    ("fail_bots_without_attempts", UNDEPLOYED, 20 * TOGETHER),
+    ("requeue_bots", UNDEPLOYED | {"max_attempts": 3}, 20 * BATCH),
+    ("fail_bots_without_attempts", UNDEPLOYED, 20 * BATCH),
     (*call(pools.measure_occupancy(TEAMS)), 2 * BUSY),
-    ("prune_history", {"limit": TOGETHER, "days": 0}, 10 * TOGETHER),
-    # All are young: the first that is not too old is found by halving.
-    ("prune_bots", {"limit": TOGETHER, "days": 1}, 10),
-    (*call(history.list_slot_history(SlotId(BUSY // 2), limit=TOGETHER)), 10 * TOGETHER),
+    ("prune_history", {"limit": BATCH, "days": 0}, 10 * BATCH),
+    # No bot is old enough; binary search finds the first one.
+    ("prune_bots", {"limit": BATCH, "days": 1}, 10),
+    (*call(history.list_slot_history(SlotId(BUSY // 2), limit=BATCH)), 10 * BATCH),
 ]
-"""Statements of the hot path, what they are asked for, and how many rows they may read."""
+"""Statements of the hot path, their parameters, and how many rows they may read."""
 
 
 @pytest.mark.parametrize(
     ("name", "parameters", "rows"), HOT, ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_a_hot_statement_uses_its_indexes(
+def test_hot_statement_uses_its_indexes(
     connection: psycopg.Connection, name: str, parameters: Mapping[str, Any], rows: int
 ) -> None:
-    plan = explained(connection, name, parameters)
-    assert not read_whole(plan)
+    plan = explain(connection, name, parameters)
+    assert not scanned_tables(plan)
     assert rows_read(plan) <= rows
 
 
@@ -233,14 +232,14 @@ def test_a_hot_statement_uses_its_indexes(
         ("at night", "debian_postgres"),
     ],
 )
-def test_plans_made_while_there_was_little_are_good_when_there_is_much(
+def test_plans_of_small_tables_suit_large_tables(
     request: pytest.FixtureRequest, size: str, server: str
 ) -> None:
     postgres: TestPostgres = request.getfixturevalue(server)
     url = postgres.create_database()
     migrate(url)
     with psycopg.connect(url, autocommit=True, cursor_factory=psycopg.ClientCursor) as connection:
-        # What is vacuumed or analysed is planned anew, some time later: here, never.
+        # Vacuum and analyse would invalidate the plans.
         tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
         for (table,) in connection.execute(tables).fetchall():
             connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
@@ -249,8 +248,8 @@ def test_plans_made_while_there_was_little_are_good_when_there_is_much(
             connection.execute(NIGHT if size == "at night" else "")
             connection.execute("VACUUM ANALYZE")
         connection.execute(sent_text("prepare_session"))
-        # Positions are counted up to a thousand.
-        hot = [*HOT, (*call(queue.settle_new_bots()), 1_000 + 10 * TOGETHER)]
+        # A position is counted up to a thousand.
+        hot = [*HOT, (*call(queue.settle_new_bots()), 1_000 + 10 * BATCH)]
         for name, parameters in {name: parameters for name, parameters, _ in hot}.items():
             plan(connection, name, parameters)
         connection.execute(EMPTY)
@@ -258,26 +257,26 @@ def test_plans_made_while_there_was_little_are_good_when_there_is_much(
         read = {}
         for name, parameters, rows in hot:
             connection.execute("BEGIN")
-            connection.execute("SELECT set_config('botpool.new_bot_ids', %s, true)", [NEWCOMERS])
-            executed = executed_as_planned(connection, name, parameters)
+            connection.execute("SELECT set_config('botpool.new_bot_ids', %s, true)", [NEW_BOT_IDS])
+            executed = execute_planned(connection, name, parameters)
             connection.execute("ROLLBACK")
             if rows_read(executed) > rows:
                 read[name] = rows_read(executed)
     postgres.drop_database(url)
-    assert not read, "more rows than they may"
+    assert not read, "statements that read too many rows"
 
 
-def test_strays_are_told_from_slots_by_reading_those_once(connection: psycopg.Connection) -> None:
+def test_strays_are_found_with_one_scan_of_the_slots(connection: psycopg.Connection) -> None:
     found = [f"stray-{n}" for n in range(100)]
     parameters = {"backend": "process", "container_ids": found, "names": found, "age_s": 600}
-    plan = explained(connection, "record_strays", parameters)
+    plan = explain(connection, "record_strays", parameters)
     assert rows_read(plan) <= 2 * SLOTS
 
 
-def test_a_newcomer_behind_many_is_not_counted_in(connection: psycopg.Connection) -> None:
-    """Positions are counted up to a thousand, once for all who come together."""
+def test_queue_position_is_counted_up_to_a_thousand(connection: psycopg.Connection) -> None:
+    """One count serves all bots of a batch."""
     connection.execute("BEGIN")
     connection.execute(f"SELECT set_config('botpool.new_bot_ids', '{{{BUSY + QUEUED}}}', true)")
-    plan = explained(connection, *call(queue.settle_new_bots()), in_transaction=True)
+    plan = explain(connection, *call(queue.settle_new_bots()), in_transaction=True)
     connection.execute("ROLLBACK")
     assert rows_read(plan) <= 1_100

@@ -1,4 +1,4 @@
-"""The database keeps what it can: moves, constraints, versions. And every statement is in order."""
+"""The schema enforces transitions, constraints and versions; every SQL file follows the rules."""
 
 import re
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def test_database_allows_the_transitions_of_the_domain(connection: psycopg.Conne
         assert allowed(connection, "slot", slot_old, slot_new) == expected, (slot_old, slot_new)
 
 
-def test_a_bot_is_valid_exactly_as_the_domain_says(connection: psycopg.Connection) -> None:
+def test_bot_is_valid_as_in_the_domain(connection: psycopg.Connection) -> None:
     ended = datetime(2026, 1, 1, tzinfo=UTC)
     codes = [None, *FailureCode, "else"]
     for row in product([*BotStatus, "ELSE"], codes, [None, ended], [-1, 0]):
@@ -62,7 +62,7 @@ def test_a_bot_is_valid_exactly_as_the_domain_says(connection: psycopg.Connectio
         assert is_valid(connection, "bot", row) == expected, row
 
 
-def test_a_slot_is_valid_exactly_as_the_domain_says(connection: psycopg.Connection) -> None:
+def test_slot_is_valid_as_in_the_domain(connection: psycopg.Connection) -> None:
     with_bot = {SlotStatus.DEPLOYING, SlotStatus.BUSY, SlotStatus.RELEASING}
     phases = [None, *SlotPhase, "else"]
     flags = [[None, 1]] * 2 + [[None, "text"]] * 3
@@ -82,7 +82,7 @@ def test_a_slot_is_valid_exactly_as_the_domain_says(connection: psycopg.Connecti
 
 
 def is_valid(connection: psycopg.Connection, kind: str, row: Sequence[object]) -> bool:
-    """What the check of that table says, which passes unless it is plainly false."""
+    """Evaluate the check function; a CHECK passes unless it is false."""
     shown = ", ".join("%s" for _ in row)
     found = connection.execute(f"SELECT botpool_{kind}_is_valid({shown}) IS NOT FALSE", row)
     return bool(found.fetchone()[0])  # type: ignore[index]
@@ -139,9 +139,7 @@ def insert_slot(connection: psycopg.Connection, number: int, bot: int | None = N
 
 
 @pytest.mark.parametrize("final", ["DONE", "FAILED", "CANCELLED"])
-def test_a_final_bot_is_kept_final_by_the_database(
-    connection: psycopg.Connection, final: str
-) -> None:
+def test_final_status_cannot_change(connection: psycopg.Connection, final: str) -> None:
     bot = insert_bot(connection, final)
     with pytest.raises(psycopg.errors.CheckViolation, match="may not go"):
         connection.execute(
@@ -157,7 +155,7 @@ def test_a_final_bot_is_kept_final_by_the_database(
 def test_slot_name_follows_from_pool_name_and_number(
     connection: psycopg.Connection, name: str
 ) -> None:
-    """Numbers are unique in a pool, so names are unique at all."""
+    """Numbers are unique in a pool, so that names are unique too."""
     insert_slot(connection, 1)
     with pytest.raises(psycopg.errors.CheckViolation, match="may not be named"):
         connection.execute(
@@ -171,14 +169,14 @@ def test_slot_name_follows_from_pool_name_and_number(
         insert_slot(connection, 2)
 
 
-def test_a_bot_is_in_at_most_one_slot(connection: psycopg.Connection) -> None:
+def test_bot_is_in_at_most_one_slot(connection: psycopg.Connection) -> None:
     bot = insert_bot(connection)
     insert_slot(connection, 1, bot)
     with pytest.raises(psycopg.errors.UniqueViolation):
         insert_slot(connection, 2, bot)
 
 
-def test_who_has_a_bot_follows_from_the_status(connection: psycopg.Connection) -> None:
+def test_status_decides_whether_slot_has_bot(connection: psycopg.Connection) -> None:
     slot = insert_slot(connection, 1)
     bot = insert_bot(connection)
     with pytest.raises(psycopg.errors.CheckViolation):
@@ -195,13 +193,13 @@ def test_slot_write_without_version_increase_is_refused(connection: psycopg.Conn
         connection.execute("UPDATE bot_pool_slots SET cordoned = true WHERE id = %s", [slot])
 
 
-def test_queued_without_a_queue_row_cannot_be_committed(connection: psycopg.Connection) -> None:
+def test_queued_bot_without_queue_row_is_refused_at_commit(connection: psycopg.Connection) -> None:
     bot = insert_bot(connection)
     with pytest.raises(psycopg.errors.CheckViolation, match="queue row"):
         connection.execute("UPDATE bots SET status = 'QUEUED' WHERE id = %s", [bot])
 
 
-def test_a_queue_row_without_a_queued_bot_cannot_be_committed(
+def test_queue_row_without_queued_bot_is_refused_at_commit(
     connection: psycopg.Connection,
 ) -> None:
     bot = insert_bot(connection)
@@ -213,14 +211,14 @@ def test_a_queue_row_without_a_queued_bot_cannot_be_committed(
         )
 
 
-def test_numbers_are_unique_in_their_pool(connection: psycopg.Connection) -> None:
+def test_slot_number_is_unique_in_its_pool(connection: psycopg.Connection) -> None:
     insert_slot(connection, 1)
     with pytest.raises(psycopg.errors.UniqueViolation):
         insert_slot(connection, 1)
 
 
-def test_containers_are_unique_at_their_backend(connection: psycopg.Connection) -> None:
-    """Also one that a slot takes over later; and what has gone leaves its names to others."""
+def test_container_is_unique_at_its_backend(connection: psycopg.Connection) -> None:
+    """Also when a slot takes a container over; the names of a deleted slot can be used again."""
     first, second = insert_slot(connection, 1), insert_slot(connection, 2)
     take = "UPDATE bot_pool_slots SET container_id = %s, version = version + 1 WHERE id = %s"
     connection.execute(take, ["the-container", first])
@@ -235,7 +233,7 @@ def test_containers_are_unique_at_their_backend(connection: psycopg.Connection) 
 
 
 def test_slot_without_identity_row_takes_no_container(connection: psycopg.Connection) -> None:
-    """Nothing would keep another from taking the same."""
+    """Without the identity row, two slots could have one container."""
     slot = insert_slot(connection, 1)
     connection.execute("DELETE FROM slot_identities")
     with pytest.raises(psycopg.errors.CheckViolation, match="no row in slot_identities"):
@@ -245,7 +243,7 @@ def test_slot_without_identity_row_takes_no_container(connection: psycopg.Connec
         )
 
 
-def test_the_first_bot_since_a_time_is_found_by_halving(connection: psycopg.Connection) -> None:
+def test_first_bot_since_finds_first_bot_created_after_time(connection: psycopg.Connection) -> None:
     first_since = "SELECT botpool_first_bot_since('2026-01-01T00:00:00Z'::timestamptz + %s)"
 
     def found(minutes: int) -> int | None:
@@ -254,7 +252,7 @@ def test_the_first_bot_since_a_time_is_found_by_halving(connection: psycopg.Conn
         first: int | None = row[0]
         return first
 
-    assert found(0) is None, "there is nobody"
+    assert found(0) is None, "there are no bots"
     arrivals = {30: 1, 31: 1, 90: 2, 91: 5, 7_000: 5, 7_001: 9}
     for bot, minute in arrivals.items():
         connection.execute(
@@ -269,8 +267,8 @@ def test_the_first_bot_since_a_time_is_found_by_halving(connection: psycopg.Conn
         assert [bot for bot in arrivals if bot >= first] == since
 
 
-def test_one_place_assigns_and_one_frees() -> None:
-    """`assigned_bot_id` is the one source of truth: these files write it, and no other."""
+def test_assigned_bot_is_written_by_three_statements() -> None:
+    """`assigned_bot_id` is the single source of truth."""
     writing = re.compile(r"assigned_bot_id\s*=\s*(\w+(?:\.\w+)?)\s*,")
     found = {name: writing.findall(statements.statement(name)) for name in NAMES}
     assert {name: values for name, values in found.items() if values} == {
@@ -281,9 +279,9 @@ def test_one_place_assigns_and_one_frees() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_statement_says_what_it_is_for_and_stands_alone(name: str) -> None:
+def test_sql_file_is_one_documented_statement(name: str) -> None:
     text = statements.statement(name)
-    assert text.startswith("-- "), "its purpose is its first line"
+    assert text.startswith("-- "), "the first line says the purpose"
     body = re.sub(r"--[^\n]*", "", text)
     assert ";" not in body, "one statement a file"
     assert not re.search(r"select\s+\*|\b\w+\.\*", body, re.IGNORECASE) or re.search(
@@ -291,7 +289,7 @@ def test_a_statement_says_what_it_is_for_and_stands_alone(name: str) -> None:
     ), "explicit columns"
 
 
-def test_every_write_to_a_slot_raises_its_version() -> None:
+def test_every_write_to_slot_increases_its_version() -> None:
     for name in NAMES:
         for update in re.findall(
             r"UPDATE bot_pool_slots\b.*?(?:RETURNING|WHERE)", statements.statement(name), re.DOTALL
@@ -299,7 +297,7 @@ def test_every_write_to_a_slot_raises_its_version() -> None:
             assert re.search(r"version = (s\.)?version \+ 1", update), name
 
 
-def test_no_sql_hides_in_python() -> None:
+def test_python_contains_no_sql() -> None:
     sources = Path(statements.__file__).parents[1].rglob("*.py")
     hidden = re.compile(r'["\'](SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH|CREATE) ')
     offenders = [path.name for path in sources if hidden.search(path.read_text())]

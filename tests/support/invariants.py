@@ -1,23 +1,23 @@
-"""What must always hold, asked of a live database. Every scenario ends with it.
+"""Assertions of the invariants on a live database, at the end of every scenario.
 
-The rules are the doctor's: one file of SQL each, for tests and for operators.
+The invariants are those of the doctor: one SQL file each.
 """
 
 import psycopg
 
-from botpool.engine.maintenance.doctor.rules import EVERYTHING, RULES
+from botpool.engine.maintenance.doctor.invariants import ALL_HISTORY, INVARIANTS
 from botpool.store.readonly_connection import check_statement
 
-ALWAYS = {rule.meaning: rule.name for rule in RULES if rule.always}
+ALWAYS = {each.meaning: each.name for each in INVARIANTS if each.always}
 
 
 def broken_invariants(url: str) -> dict[str, list[tuple[object, ...]]]:
     with psycopg.connect(url) as connection:
         found = {
-            meaning: connection.execute(check_statement(name), EVERYTHING).fetchall()
+            meaning: connection.execute(check_statement(name), ALL_HISTORY).fetchall()
             for meaning, name in ALWAYS.items()
         }
-    return {rule: rows for rule, rows in found.items() if rows}
+    return {meaning: rows for meaning, rows in found.items() if rows}
 
 
 def assert_invariants(url: str) -> None:
@@ -26,7 +26,7 @@ def assert_invariants(url: str) -> None:
 
 
 def assert_settled(url: str) -> None:
-    """Everything has come to rest: all bots final, no queue, no slot with a bot."""
+    """Assert that all bots have ended and no slot has a bot."""
     assert_invariants(url)
     with psycopg.connect(url) as connection:
         restless = connection.execute(

@@ -54,7 +54,7 @@ class TestPostgres:
         """Programs of the wheel by default; as root they run as a system account."""
         self._programs = programs or find_programs()
         self._account = _account(self._programs)
-        self._account.open_programs(self._programs.parent)
+        self._account.allow_programs(self._programs.parent)
         self.directory = Path(tempfile.mkdtemp(prefix="botpool-test-", dir=fastest_place()))
         self.directory.chmod(0o755)
         os.chown(self.directory, self._account.uid, self._account.gid)

@@ -114,16 +114,16 @@ def _installation(settings: "Settings") -> "Installation":
 
 
 async def _check(settings: "Settings", installed: "Installation") -> "list[Finding]":
-    from botpool.app import under_examination
-    from botpool.engine.maintenance.doctor import examine
+    from botpool.app import doctor_target
+    from botpool.engine.maintenance.doctor import run_checks
 
     findings: list[Finding] = []
     with output.console(sys.stderr).status("Checking …") as status:
         async with (
-            under_examination(settings, installed) as subject,
-            aclosing(examine(subject)) as examination,
+            doctor_target(settings, installed) as target,
+            aclosing(run_checks(target)) as checks,
         ):
-            async for finding in examination:
+            async for finding in checks:
                 findings.append(finding)
                 status.update(f"Checking … {finding.check} is done")
     return findings

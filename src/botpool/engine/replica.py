@@ -164,7 +164,7 @@ class Replica:
                 backends=backends,
                 public_url=identity.public_url,
                 secret=identity.secret,
-                refused=self.readiness.doubt,
+                refused=self.readiness.expire_health,
             ),
             releaser=releaser,
             resetter=Resetter(

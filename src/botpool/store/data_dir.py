@@ -1,8 +1,8 @@
-"""The directory that embedded mode keeps on this machine: one owner, one process at a time.
+"""The data directory of embedded mode, which one process at a time uses.
 
-It holds the database, the containers of local processes and three secrets (the first API key, the
-installation's secret, the database's socket), so everything in it is closed to other users. The
-lock is the kernel's: `kill -9` releases it, and a file left behind never blocks the next start.
+The directory holds the database, the containers of local processes and secrets (the first API key,
+the installation's secret, the database's socket), so that other users have no access. Its lock is a
+kernel lock: `kill -9` releases it, and a leftover file never blocks the next start.
 """
 
 import fcntl
@@ -19,8 +19,8 @@ from botpool.domain.errors import AlreadyRunning, SettingError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installation:
-    """What marks all that this installation owns, and what its agents' tokens are made of."""
+class InstallationIdentity:
+    """The id that marks everything the installation owns, and the secret of its agents' tokens."""
 
     id: str
     secret: str = field(repr=False)
@@ -38,7 +38,7 @@ class DataDir:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Make the directory if need be; an unusable one is a wrong setting."""
+        """Create the directory unless it exists; an unusable path is a wrong setting."""
         root = path.expanduser().absolute()
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ class DataDir:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the directory for this process, or say who holds it."""
+        """Lock the directory for this process, or raise `AlreadyRunning`."""
         try:
             descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
@@ -94,35 +94,37 @@ class DataDir:
         finally:
             os.close(descriptor)
 
-    def installation(self) -> Installation:
-        """The identity made at the first start and kept from then on. Call it under the lock."""
+    def installation(self) -> InstallationIdentity:
+        """Read the identity, or create it at the first start. Call this under the lock."""
         try:
-            kept = json.loads(self.installation_file.read_text())
-            return Installation(id=kept["id"], secret=kept["secret"])
+            stored = json.loads(self.installation_file.read_text())
+            return InstallationIdentity(id=stored["id"], secret=stored["secret"])
         except FileNotFoundError:
-            made = Installation.new()
+            created = InstallationIdentity.new()
             write_private(
-                self.installation_file, json.dumps({"id": made.id, "secret": made.secret}) + "\n"
+                self.installation_file,
+                json.dumps({"id": created.id, "secret": created.secret}) + "\n",
             )
-            return made
+            return created
         except OSError as error:
             problem = f"{self.installation_file} cannot be read: {error.strerror}"
             raise SettingError("data_dir", problem) from None
         except (ValueError, KeyError, TypeError):
             raise SettingError(
                 "data_dir",
-                f"{self.installation_file} is damaged: bring it back, or remove it to get a new "
-                "identity (bots that run now are then lost)",
+                f"{self.installation_file} is damaged: restore it, or remove it to get a new "
+                "identity (running bots are then lost)",
             ) from None
 
     def _holder(self) -> int | None:
+        """Read the process id of the process that holds the lock."""
         with suppress(OSError, ValueError):
             return int(self.lock_file.read_text())
         return None
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner reads: whole or not at all, and there after a power cut."""
+    """Write a file for its owner only, atomically and durably."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:

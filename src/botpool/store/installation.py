@@ -1,4 +1,4 @@
-"""What a replica needs besides its settings."""
+"""The installation that a replica belongs to."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from botpool.store.data_dir import DataDir
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """Where a replica's database is, and who it is."""
+    """The database, identity and data directory of an installation."""
 
     database_url: str = field(repr=False)
     installation_id: str

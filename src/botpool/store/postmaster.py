@@ -1,8 +1,8 @@
-"""What a PostgreSQL data directory says about the server that uses it.
+"""The `postmaster.pid` file of a PostgreSQL data directory.
 
-A server writes `postmaster.pid` while it runs and leaves it behind when it is killed. The process
-number in it proves nothing then: it may belong to a stranger by now, or to a zombie. Whether the
-server lives is therefore asked of its socket.
+A server writes the file while it runs, and leaves it behind when it is killed. Its process id
+proves nothing then: it may belong to another process or a zombie. So the socket shows whether the
+server runs.
 """
 
 import socket
@@ -28,13 +28,13 @@ class Postmaster:
 
     @classmethod
     def read(cls, pgdata: Path) -> Self | None:
-        """The server that wrote the file; None without a file, or with one half written."""
+        """Read the file; None if it is missing or incomplete."""
         try:
             lines = (pgdata / "postmaster.pid").read_text().splitlines()
             pid, socket_dir, status = int(lines[0]), lines[4], lines[7]
         except (FileNotFoundError, ValueError, IndexError):
             return None
-        if pid <= 1:  # to signal 0, -1 or a negative number is to signal many
+        if pid <= 1:  # a signal to 0 or a negative number reaches many processes
             return None
         return cls(pid=pid, socket_dir=Path(socket_dir), status=status.strip())
 
@@ -43,7 +43,7 @@ class Postmaster:
         return self.status == "ready" and self.listens()
 
     def listens(self) -> bool:
-        """Whether somebody answers at the socket: true from the start of recovery to the end."""
+        """Check whether a server accepts connections at the socket, also during its recovery."""
         with socket.socket(socket.AF_UNIX) as probe, suppress(OSError):
             probe.settimeout(1)
             probe.connect(str(self.socket_dir / f".s.PGSQL.{PORT}"))
@@ -51,7 +51,7 @@ class Postmaster:
         return False
 
     def answers(self) -> bool:
-        """Whether it takes a connection, which a server that was just killed no longer does."""
+        """Check whether a session can start; a server that was just killed may still listen."""
         try:
             psycopg.connect(self.url("postgres"), connect_timeout=10).close()
         except psycopg.OperationalError:
@@ -59,6 +59,6 @@ class Postmaster:
         return True
 
     def url(self, database: str) -> str:
-        """A libpq URL; user and port are named so that PGUSER and PGPORT cannot change them."""
+        """Return a libpq URL with user and port, so that PGUSER and PGPORT have no effect."""
         host = quote(str(self.socket_dir), safe="")
         return f"postgresql://{SUPERUSER}@/{database}?host={host}&port={PORT}"

@@ -1,7 +1,7 @@
-"""Two connections for whoever examines a live system: all they can do is read, listen and notify.
+"""Read-only access to a live system, for the doctor.
 
-Each statement is a read-only transaction, so nothing that is asked here can change anything. The
-files in `sql/checks` each give the rows that break one rule; tests ask the same files.
+Every statement runs in a read-only transaction. The files in `sql/checks` each return the rows that
+violate one invariant; tests use the same files.
 """
 
 import secrets
@@ -9,75 +9,87 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from importlib.resources import files
-from typing import Any, Self
+from typing import Any, Self, TypeAlias, TypeVar
 
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.database import Connection, Rows
+from botpool.store.doctor import notify_doctor
+from botpool.store.maintenance import list_migrations
+from botpool.store.statement import Statement
 from botpool.store.statements import statement
 
 _CHECKS = files("botpool.store") / "sql" / "checks"
 _CONNECT_TIMEOUT_S = 5
+T = TypeVar("T")
+
+Violation: TypeAlias = Mapping[str, object]
+"""A row that violates an invariant; its columns differ from check to check."""
 
 
 @cache
 def check_statement(name: str) -> str:
-    """The text of `sql/checks/<name>.sql`."""
+    """Return the text of `sql/checks/<name>.sql`."""
     return (_CHECKS / f"{name}.sql").read_text()
 
 
 class ReadonlyConnection:
-    def __init__(self, asking: Connection, listening: Connection) -> None:
-        self._asking = asking
+    """Two connections that can read, listen and notify, and cannot write."""
+
+    def __init__(self, reading: Connection, listening: Connection) -> None:
+        self._reading = reading
         self._listening = listening
 
     @classmethod
     @asynccontextmanager
     async def connected(cls, url: str) -> AsyncIterator[Self]:
+        """Connect, and close both connections at the end."""
         async with AsyncExitStack() as stack:
-            asking = await _connect(url)
-            stack.push_async_callback(asking.close)
+            reading = await _connect(url)
+            stack.push_async_callback(reading.close)
             listening = await _connect(url)
             stack.push_async_callback(listening.close)
-            yield cls(asking, listening)
+            yield cls(reading, listening)
 
-    async def broken(self, check: str, parameters: Mapping[str, Any]) -> Rows:
-        """The rows that break the rule of `sql/checks/<check>.sql`."""
-        return await self._ask(check_statement(check), parameters)
+    async def violations(self, check: str, parameters: Mapping[str, Any]) -> list[Violation]:
+        """Return the rows that violate the invariant of `sql/checks/<check>.sql`."""
+        return list(await self._fetch(check_statement(check), parameters))
 
-    async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
-        return await self._ask(statement(name), parameters)
+    async def query(self, query: Statement[T]) -> list[T]:
+        """Run one statement and return its records."""
+        rows = await self._fetch(statement(query.name), query.parameters)
+        return [query.record(row) for row in rows]
 
     async def applied_migrations(self) -> list[str] | None:
-        """The schema's migrations; None when the database has no schema of ours."""
+        """Return the applied migrations; None if the database has no schema of Botpool."""
         try:
-            rows = await self.fetch("list_migrations", {})
+            (migrations,) = await self.query(list_migrations())
         except DatabaseUnavailable as error:
             if isinstance(error.__cause__, psycopg.errors.UndefinedTable):
                 return None
             raise
-        return list(rows[0]["migrations"])
+        return migrations
 
-    async def hears_notices(self, *, within_s: float) -> bool:
-        """Whether what one connection says reaches the other: a pooler between may swallow it."""
-        word = secrets.token_hex(8)
+    async def receives_notifications(self, *, within_s: float) -> bool:
+        """Check that a NOTIFY reaches the other connection; a pooler may swallow it."""
+        payload = secrets.token_hex(8)
         try:
             await self._listening.execute(statement("listen_for_doctor"))
             await self._listening.commit()
-            await self._ask(statement("notify_doctor"), {"word": word})
-            async for notice in self._listening.notifies(timeout=within_s):
-                if notice.payload == word:
+            await self.query(notify_doctor(payload=payload))
+            async for notification in self._listening.notifies(timeout=within_s):
+                if notification.payload == payload:
                     return True
         except psycopg.Error as error:
             raise DatabaseUnavailable(_first_line(error)) from error
         return False
 
-    async def _ask(self, text: str, parameters: Mapping[str, Any]) -> Rows:
+    async def _fetch(self, text: str, parameters: Mapping[str, Any]) -> Rows:
         try:
-            async with self._asking.transaction():
-                cursor = await self._asking.execute(text, parameters)
+            async with self._reading.transaction():
+                cursor = await self._reading.execute(text, parameters)
                 return await cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
             raise DatabaseUnavailable(_first_line(error)) from error

@@ -1,4 +1,4 @@
-"""What the doctor's tests share. Some of it is of the acceptance tests around them."""
+"""Fixtures of the doctor's tests."""
 
 import asyncio
 import os
@@ -8,32 +8,32 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.doctor.doctor_scene import (
+from tests.acceptance.doctor.checked_installation import (
     CONFIG,
     INSTALLATION,
     SECRET,
     Captured,
-    Patient,
-    set_scene,
+    CheckedInstallation,
+    fill_installation,
 )
 from tests.support.postgres import TestPostgres
 
 
 @pytest.fixture(scope="module")
-def scene(
+def filled_installation(
     postgres: TestPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Path]]:
-    """A database to copy, in the middle of its work, and the containers of its slots."""
+    """A database to copy, with bots, and the containers of its slots."""
     url = postgres.create_database(template)
     directory = tmp_path_factory.mktemp("doctor")
-    asyncio.run(set_scene(url, directory))
+    asyncio.run(fill_installation(url, directory))
     yield url, directory
     postgres.drop_database(url)
 
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """The settings of a replica, as the environment and a file give them."""
+    """The settings of a replica, from the environment and a file."""
     for name in list(os.environ):
         if name.startswith("BOTPOOL_") or name == "DATABASE_URL":
             monkeypatch.delenv(name)
@@ -46,15 +46,15 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPa
 
 
 @pytest.fixture
-def patient(
+def installation(
     postgres: TestPostgres,
-    scene: tuple[str, Path],
+    filled_installation: tuple[str, Path],
     settings: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: Captured,
-) -> Iterator[Patient]:
-    url, made = postgres.create_database(scene[0]), tmp_path / "data"
-    shutil.copytree(scene[1], made)
+) -> Iterator[CheckedInstallation]:
+    url, directory = postgres.create_database(filled_installation[0]), tmp_path / "data"
+    shutil.copytree(filled_installation[1], directory)
     settings.setenv("DATABASE_URL", url)
-    yield Patient(url=url, directory=made, captured=capsys)
+    yield CheckedInstallation(url=url, directory=directory, captured=capsys)
     postgres.drop_database(url)

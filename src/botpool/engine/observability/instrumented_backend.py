@@ -1,4 +1,4 @@
-"""A backend whose calls are counted and timed, and which is otherwise the backend itself."""
+"""A wrapper that counts and times the calls to a backend."""
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
@@ -23,6 +23,8 @@ _OUTCOMES: Mapping[type[BaseException], str] = {
 
 
 class InstrumentedBackend:
+    """Passes every call to its backend and records the outcome and the duration."""
+
     name: str
     image_host: str
     status_lag_s: float
@@ -34,7 +36,7 @@ class InstrumentedBackend:
         self._metrics = metrics
 
     def __getattr__(self, attribute: str) -> Any:
-        """The five above are the backend's own, read each time: they are only declared here."""
+        """Read the five attributes declared above from the backend, which may change them."""
         return getattr(self._backend, attribute)
 
     async def open(self) -> None:
@@ -52,8 +54,8 @@ class InstrumentedBackend:
     async def deployment(
         self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float
     ) -> DeploymentState | None:
-        asked = self._backend.deployment(container_id, deployment_id, timeout_s=timeout_s)
-        return await self._measure("deployment", asked)
+        call = self._backend.deployment(container_id, deployment_id, timeout_s=timeout_s)
+        return await self._measure("deployment", call)
 
     async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
@@ -65,8 +67,8 @@ class InstrumentedBackend:
     async def stop(
         self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
     ) -> None:
-        asked = self._backend.stop(container_id, assignment_id, timeout_s=timeout_s)
-        await self._measure("stop", asked)
+        call = self._backend.stop(container_id, assignment_id, timeout_s=timeout_s)
+        await self._measure("stop", call)
 
     async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
         await self._measure("delete", self._backend.delete(container_id, timeout_s=timeout_s))
@@ -75,8 +77,8 @@ class InstrumentedBackend:
         return await self._measure("list_owned", self._backend.list_owned(timeout_s=timeout_s))
 
     async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
-        asked = self._backend.describe(container_id, text, timeout_s=timeout_s)
-        await self._measure("describe", asked)
+        call = self._backend.describe(container_id, text, timeout_s=timeout_s)
+        await self._measure("describe", call)
 
     def logs(
         self,
@@ -100,19 +102,19 @@ class InstrumentedBackend:
         self._metrics.backend_checked(self.name, health)
         return health
 
-    async def _measure(self, call: str, answer: Awaitable[T]) -> T:
-        began, outcome = time.perf_counter(), "ok"
+    async def _measure(self, name: str, call: Awaitable[T]) -> T:
+        started, outcome = time.perf_counter(), "ok"
         try:
-            return await answer
+            return await call
         except BaseException as error:
             outcome = _outcome_of(error)
             raise
         finally:
-            after_s = time.perf_counter() - began
-            self._metrics.backend_called(self.name, call, outcome, after_s=after_s)
+            after_s = time.perf_counter() - started
+            self._metrics.backend_called(self.name, name, outcome, after_s=after_s)
 
 
 def _outcome_of(error: BaseException) -> str:
     if not isinstance(error, Exception):
-        return "unavailable"  # Broken off: at its timeout, or with the whole replica.
+        return "unavailable"  # Cancelled at its timeout, or when the replica stops.
     return next((_OUTCOMES[kind] for kind in type(error).__mro__ if kind in _OUTCOMES), "error")

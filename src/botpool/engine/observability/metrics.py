@@ -13,27 +13,29 @@ from botpool.engine.observability.metric_definitions import MetricDefinitions
 
 
 class Metrics:
+    """Counts and times events of one replica."""
+
     def __init__(self) -> None:
         self.instruments = MetricDefinitions()
 
     def watch(
         self, *, steps_under_way: Callable[[], float], listening: Callable[[], float]
     ) -> None:
-        """What the replica knows of itself is read whenever somebody wants the metrics."""
+        """Register functions that `/metrics` calls for the current values."""
         self.instruments.steps_under_way.set_function(steps_under_way)
         self.instruments.listening.set_function(listening)
 
     def claimed(self, pool: str, *, warm: int, cold: int) -> None:
-        """So many were admitted by one statement, each to a slot that was idle."""
+        """Count bots that one statement admitted to idle slots."""
         for start, count in (("warm", warm), ("cold", cold)):
             if count:
                 self.instruments.admissions.labels(pool, start).inc(count)
                 self.instruments.assignments.labels(pool, start).inc(count)
 
     def admitted(self, bot: Bot) -> None:
-        """By way of the queue. Its assignment, if it has one, was counted by the match."""
-        waits = bot.status is BotStatus.QUEUED
-        outcome = "queued" if waits else _start(warm=bot.container_id is not None)
+        """Count a bot that was admitted through the queue; the match counts its assignment."""
+        queued = bot.status is BotStatus.QUEUED
+        outcome = "queued" if queued else _start(warm=bot.container_id is not None)
         self.instruments.admissions.labels(bot.pool_name, outcome).inc()
 
     def replayed(self, pool: str) -> None:
@@ -67,11 +69,11 @@ class Metrics:
             hand_over.observe(seconds)
 
     def heartbeat(self, *, should_leave: bool, should_exit: bool) -> None:
-        told = "exit" if should_exit else "leave" if should_leave else "go_on"
-        self.instruments.heartbeats.labels(told).inc()
+        instruction = "exit" if should_exit else "leave" if should_leave else "go_on"
+        self.instruments.heartbeats.labels(instruction).inc()
 
     def recovered(self, reason: str) -> None:
-        """`reason` is one of a fixed set of words: free text would be a series each."""
+        """Count a recovery; `reason` is one of a fixed set, because each value is a time series."""
         self.instruments.recoveries.labels(reason).inc()
 
     def fenced(self, wanted: str) -> None:

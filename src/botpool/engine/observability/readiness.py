@@ -1,4 +1,4 @@
-"""Can this replica serve? Only its database decides; a backend's trouble is told, not punished."""
+"""Readiness of a replica. Backend failures are reported but do not fail readiness."""
 
 import asyncio
 from collections import defaultdict
@@ -17,11 +17,13 @@ from botpool.store.migrations import check_schema
 
 _log = structlog.get_logger()
 _CHECK_TIMEOUT_S = 5.0
-_CHECKED_FOR_S = 30.0
+_HEALTH_VALID_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class ReadinessState:
+    """Whether the replica can serve, and the health of its backends."""
+
     ready: bool
     problem: str | None
     listening: bool
@@ -29,6 +31,8 @@ class State:
 
 
 class Readiness:
+    """Checks the database and keeps the last known health of each backend."""
+
     def __init__(
         self,
         database: Database,
@@ -42,21 +46,22 @@ class Readiness:
         self._wakeups = wakeups
         self._monotonic = monotonic
         self._health: dict[str, tuple[float, Health]] = {}
-        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._checking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._stale: set[str] = set()
         self.wake = asyncio.Event()
-        """Set when a backend's health should be asked for before its time."""
+        """Set when a backend's health check should run early."""
 
-    def doubt(self, name: str) -> None:
-        """A backend has refused something: whatever it said of itself before is out of date."""
+    def expire_health(self, name: str) -> None:
+        """Check a backend again soon, because it refused a request."""
         known = self._health.get(name)
         if known is None or known[1].ok:
             self._stale.add(name)
             self.wake.set()
 
-    async def state(self) -> State:
+    async def state(self) -> ReadinessState:
+        """Return the current readiness."""
         problem = await self._database_problem()
-        return State(
+        return ReadinessState(
             ready=problem is None,
             problem=problem,
             listening=self._wakeups.listening,
@@ -75,16 +80,16 @@ class Readiness:
         return None
 
     async def backend_health(self, name: str) -> Health:
-        """Asked at most every half minute, however often readiness is: platforms count requests."""
+        """Return a backend's health; the backend is asked at most every half minute."""
         if name not in self._backends:
-            return Health(ok=False, detail=f"backend {name} is not set up in this replica")
-        # One asks, and the others get its answer: a change of health is one line in the log.
-        async with self._asking[name]:
-            return await self._asked(name)
+            return Health(ok=False, detail=f"backend {name} is not configured in this replica")
+        # Concurrent callers share one check, so that a change of health is logged once.
+        async with self._checking[name]:
+            return await self._checked_health(name)
 
-    async def _asked(self, name: str) -> Health:
+    async def _checked_health(self, name: str) -> Health:
         known = self._health.get(name)
-        fresh = known is not None and self._monotonic() - known[0] < _CHECKED_FOR_S
+        fresh = known is not None and self._monotonic() - known[0] < _HEALTH_VALID_S
         if known is not None and fresh and name not in self._stale:
             return known[1]
         self._stale.discard(name)
@@ -93,7 +98,7 @@ class Readiness:
                 lambda timeout_s: self._backends[name].check(timeout_s=timeout_s), _CHECK_TIMEOUT_S
             )
         except BudgetExhausted as error:
-            # Says nothing about the backend, only about us.
+            # An exhausted budget says nothing about the backend.
             health = known[1] if known else Health(ok=True, detail=str(error))
         except BotpoolError as error:
             health = Health(ok=False, detail=str(error))
@@ -104,6 +109,6 @@ class Readiness:
         return health
 
     async def check_backends(self) -> None:
-        """One log line for each backend whose health has changed."""
+        """Check all backends; a change of health is logged."""
         for name in sorted(self._backends):
             await self.backend_health(name)

@@ -1,7 +1,7 @@
-"""The backends: do they answer, and do they have the containers that the slots have?
+"""Checks of the backends: their health, and their containers against the slots.
 
-Nothing is opened, made or removed there, and nothing is written about the calls: a few requests
-that the shared budget does not count.
+The checks create, start and delete nothing. They send few requests, which the shared request budget
+does not count.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -12,121 +12,135 @@ from botpool.domain.errors import BotpoolError
 from botpool.domain.states import SlotStatus
 from botpool.engine.maintenance.doctor.findings import Check, Finding
 from botpool.engine.runtime.leases import timed
-from botpool.store.database import Rows
+from botpool.store import doctor
+from botpool.store.doctor import SlotContainer
 from botpool.store.readonly_connection import ReadonlyConnection
 
 _TIMEOUT_S = 15.0
 _SHOWN = 5
 
-REACH = Check(
+HEALTHY = Check(
     name="backend",
-    meaning="each backend that is used answers, and accepts its settings",
-    remedy="Correct the setting that is named, or bring the backend back. Local processes are "
-    "seen only from their own machine, with the data_dir of 'serve'.",
+    meaning="each backend with pools or slots answers and accepts its settings",
+    remedy="Correct the setting that is named, or bring the backend back. Local processes can be "
+    "checked only on their own machine, with the data_dir of 'serve'.",
 )
 LEFTOVER = Check(
     name="leftover_containers",
-    meaning="every container with our mark has a slot",
-    remedy="Wait: a replica deletes what it saw to be nobody's for ten minutes. Many at once wait "
-    "for your word: see that they are nobody's, then POST /v1/maintenance/cleanup?force=true.",
+    meaning="every container with our ownership label has a slot",
+    remedy="Wait: a replica deletes stray containers after ten minutes. It does not delete many at "
+    "once: check that no installation uses them, then call "
+    "POST /v1/maintenance/cleanup?force=true.",
 )
 MISSING = Check(
     name="missing_containers",
     meaning="every slot's container exists at its backend",
-    remedy="Nothing: they are made again when their slot is used. Find out who deletes them.",
+    remedy="Nothing: Botpool creates them again when their slots are used. Find out what deletes "
+    "them.",
 )
 
-CHECKS = (REACH, LEFTOVER, MISSING)
+CHECKS = (HEALTHY, LEFTOVER, MISSING)
 
 
 class UnlimitedBudget:
-    """A budget for one who only reads: it takes nothing, and remembers nothing."""
+    """A request budget without limits and without writes, for the doctor."""
 
     async def take(self, purpose: RequestPurpose, requests: int) -> None:
-        """Always granted. A pause that the backend asked for is respected before."""
+        """Grant every request; the doctor skips paused backends before it calls them."""
 
     async def pause(self, seconds: float) -> None:
-        """The replicas will be told themselves."""
+        """Ignore the pause: the replicas get their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
+    """The differences between a backend's containers and its slots."""
+
     leftover: Sequence[OwnedContainer]
     missing: Sequence[str]
     """Names of slots."""
 
 
-def compare(*, before: Rows, listed: Sequence[OwnedContainer], after: Rows) -> Comparison:
-    """Slots were read before and after the list: what changed meanwhile is in order.
+def compare(
+    *,
+    before: Sequence[SlotContainer],
+    listed: Sequence[OwnedContainer],
+    after: Sequence[SlotContainer],
+) -> Comparison:
+    """Compare a list of containers with the slots before and after it; changes between are normal.
 
-    A container whose slot does not know its id yet is being made. A slot that is being deleted may
-    be without its container already.
+    A container whose slot has no container id yet is being created. A slot in deletion may already
+    be without its container.
     """
-    known = {row["container_id"] for row in after}
-    being_made = {row["slot_name"] for row in after if row["container_id"] is None}
-    ids = {found.container_id for found in listed}
-    settled = {(row["slot_name"], row["container_id"]) for row in before}
+    known_ids = {slot.container_id for slot in after}
+    in_creation = {slot.slot_name for slot in after if slot.container_id is None}
+    listed_ids = {container.container_id for container in listed}
+    unchanged = {(slot.slot_name, slot.container_id) for slot in before}
     return Comparison(
         leftover=[
-            found
-            for found in listed
-            if found.container_id not in known and found.name not in being_made
+            container
+            for container in listed
+            if container.container_id not in known_ids and container.name not in in_creation
         ],
         missing=[
-            row["slot_name"]
-            for row in after
-            if row["container_id"] is not None
-            and row["container_id"] not in ids
-            and (row["slot_name"], row["container_id"]) in settled
-            and row["status"] != SlotStatus.DELETING
+            slot.slot_name
+            for slot in after
+            if slot.container_id is not None
+            and slot.container_id not in listed_ids
+            and (slot.slot_name, slot.container_id) in unchanged
+            and slot.status is not SlotStatus.DELETING
         ],
     )
 
 
-async def examine_reach(name: str, backend: Backend) -> Finding:
+async def check_health(name: str, backend: Backend) -> Finding:
+    """Ask a backend for its health."""
     try:
         health = await timed(lambda timeout_s: backend.check(timeout_s=timeout_s), _TIMEOUT_S)
     except BotpoolError as error:
-        return REACH.wrong(f"{name}: {error}")
+        return HEALTHY.wrong(f"{name}: {error}")
     found = f"{name}: {health.detail}" if health.detail else name
-    return REACH.ok(found) if health.ok else REACH.wrong(found)
+    return HEALTHY.ok(found) if health.ok else HEALTHY.wrong(found)
 
 
-async def examine_containers(
+async def check_containers(
     connection: ReadonlyConnection, name: str, backend: Backend
 ) -> AsyncIterator[Finding]:
+    """Compare a backend's containers with its slots."""
     try:
         before = await _slots_of(connection, name)
         listed = await timed(lambda timeout_s: backend.list_owned(timeout_s=timeout_s), _TIMEOUT_S)
         compared = compare(before=before, listed=listed, after=await _slots_of(connection, name))
     except BotpoolError as error:
-        yield LEFTOVER.not_examined(f"{name}: {error}")
+        yield LEFTOVER.not_checked(f"{name}: {error}")
         return
     leftover = [f"{each.name} ({each.container_id})" for each in compared.leftover]
     yield (
-        LEFTOVER.wrong(f"{name}: {_few(leftover)}")
+        LEFTOVER.wrong(f"{name}: {_shortened(leftover)}")
         if leftover
         else LEFTOVER.ok(f"{name}: {len(listed)} containers")
     )
     missing = compared.missing
-    yield MISSING.warning(f"{name}: {_few(missing)}") if missing else MISSING.ok(name)
+    yield MISSING.warning(f"{name}: {_shortened(missing)}") if missing else MISSING.ok(name)
 
 
 async def paused_backends(connection: ReadonlyConnection) -> Mapping[str, float]:
-    """Backends whose pool_name asked to be left alone, with the seconds that remain."""
-    rows = await connection.fetch("list_paused_backends", {})
-    return {row["backend"]: row["seconds"] for row in rows}
+    """Return the backends that asked for a pause, with the remaining seconds."""
+    paused = await connection.query(doctor.list_paused_backends())
+    return {each.backend: each.seconds for each in paused}
 
 
 async def used_backends(connection: ReadonlyConnection) -> frozenset[str]:
-    return frozenset(row["backend"] for row in await connection.fetch("list_slot_containers", {}))
+    """Return the backends that have slots."""
+    slots = await connection.query(doctor.list_slot_containers())
+    return frozenset(slot.backend for slot in slots)
 
 
-async def _slots_of(connection: ReadonlyConnection, backend: str) -> Rows:
-    rows = await connection.fetch("list_slot_containers", {})
-    return [row for row in rows if row["backend"] == backend]
+async def _slots_of(connection: ReadonlyConnection, backend: str) -> list[SlotContainer]:
+    slots = await connection.query(doctor.list_slot_containers())
+    return [slot for slot in slots if slot.backend == backend]
 
 
-def _few(names: Sequence[str]) -> str:
+def _shortened(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_SHOWN])
     return shown if len(names) <= _SHOWN else f"{len(names)} in all: {shown}, …"

@@ -1,25 +1,26 @@
-"""The database itself: reached, current, safe, roomy, in time, and heard by every replica."""
+"""Checks of the database: connection, version, settings, clock, schema, size and replicas."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
-from typing import Any
 
 from botpool.domain.errors import BotpoolError, SchemaMismatch
 from botpool.engine.maintenance.doctor.findings import Check, Finding
+from botpool.store import doctor
+from botpool.store.doctor import ConnectedReplicas, ServerFacts
 from botpool.store.migrations import check_schema
 from botpool.store.readonly_connection import ReadonlyConnection
 
-_OLDEST = 140_000
-_SKEW_S = 5.0
-_HEARD_WITHIN_S = 1.0
-_CONNECTIONS_OF_A_REPLICA = 17  # its pool, and the one that listens
+_OLDEST_VERSION = 140_000
+_MAX_SKEW_S = 5.0
+_NOTIFY_TIMEOUT_S = 1.0
+_CONNECTIONS_OF_A_REPLICA = 17  # its pool, and the connection that listens
 _LONGEST_TRANSACTION_MS = 30_000
 
-REACH = Check(
+REACHABLE = Check(
     name="database",
     meaning="the database answers",
-    remedy="Start it, or correct database.url; then examine again: most was not looked at.",
+    remedy="Start the database, or correct database.url; then run the doctor again, because most "
+    "checks need the database.",
 )
 VERSION = Check(
     name="database_version",
@@ -29,53 +30,54 @@ VERSION = Check(
 SCHEMA = Check(
     name="schema",
     meaning="the schema is the one that this version knows",
-    remedy="Run 'botpool migrate' with the version that serves; then examine again: what must "
-    "always hold was not looked at.",
+    remedy="Run 'botpool migrate' with the version that serves; then run the doctor again, because "
+    "the invariants were not checked.",
 )
 DURABILITY = Check(
     name="durability",
     meaning="a commit survives a power cut (fsync, full_page_writes, synchronous_commit)",
-    remedy="Turn these settings on: bots that were accepted may be lost.",
+    remedy="Turn these settings on: without them a crash may lose accepted bots.",
 )
 AUTOVACUUM = Check(
     name="autovacuum",
-    meaning="dead rows are removed",
-    remedy="Turn autovacuum on: slots and heartbeats are updated all the time.",
+    meaning="autovacuum is on",
+    remedy="Turn autovacuum on: updates of slots and heartbeats leave many dead rows.",
 )
 CONNECTIONS = Check(
     name="connections",
     meaning="there is room for the 17 connections of one more replica",
-    remedy="Raise max_connections, or end what else is connected.",
+    remedy="Raise max_connections, or close connections of other programs.",
 )
 TIMEOUTS = Check(
     name="timeouts",
-    meaning="the server does not end our idle connections, nor transactions of 30 s",
+    meaning="the server ends neither idle connections nor transactions of up to 30 s",
     remedy="Turn idle_session_timeout and transaction_timeout off for Botpool's user "
     "(ALTER ROLE … SET).",
 )
 CLOCK = Check(
     name="clock",
     meaning="the database's clock and this machine's differ by less than 5 s",
-    remedy="Synchronise both by NTP. The database's clock decides; logs and tokens show ours.",
+    remedy="Synchronise both with NTP. Botpool decides by the database's clock; logs show this "
+    "machine's.",
 )
 LISTEN = Check(
     name="listen",
-    meaning="a NOTIFY on one connection is heard on another within a second",
-    remedy="Connect past the pooler, or use its session mode. Until then replicas poll.",
+    meaning="a NOTIFY on one connection reaches another within a second",
+    remedy="Bypass the connection pooler, or use its session mode. Until then replicas poll.",
 )
 SIZE = Check(
     name="size",
-    meaning="for information: the database's size, dead rows of its busiest tables",
+    meaning="for information: the size of the database and the dead rows of its busiest tables",
     remedy="Nothing.",
 )
 REPLICAS = Check(
     name="replicas",
     meaning="at least one replica is connected",
-    remedy="Start one: 'botpool serve', or 'botpool up'.",
+    remedy="Start a replica: 'botpool serve' or 'botpool up'.",
 )
 
 CHECKS = (
-    REACH,
+    REACHABLE,
     VERSION,
     SCHEMA,
     DURABILITY,
@@ -89,28 +91,10 @@ CHECKS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerFacts:
-    """The answer of `read_server_facts`."""
-
-    version: str
-    version_number: int
-    is_standby: bool
-    is_read_only: bool
-    fsync: bool
-    full_page_writes: bool
-    synchronous_commit: bool
-    autovacuum: bool
-    max_connections: int
-    reserved_connections: int
-    used_connections: int
-    idle_session_timeout_ms: int | None
-    transaction_timeout_ms: int | None
-    clock: datetime
-
-
-def judge_server(facts: ServerFacts, *, asked_at: datetime, answered_at: datetime) -> list[Finding]:
-    """What the server's own words mean. Its clock was read somewhere between the two times."""
+def server_findings(
+    facts: ServerFacts, *, asked_at: datetime, answered_at: datetime
+) -> list[Finding]:
+    """Evaluate the facts about a server, whose clock was read between the two times."""
     return [
         _version(facts),
         _durability(facts),
@@ -124,8 +108,8 @@ def judge_server(facts: ServerFacts, *, asked_at: datetime, answered_at: datetim
 def _version(facts: ServerFacts) -> Finding:
     found = f"PostgreSQL {facts.version}"
     if facts.is_standby or facts.is_read_only:
-        return VERSION.wrong(f"{found}, which takes no writes")
-    return VERSION.ok(found) if facts.version_number >= _OLDEST else VERSION.wrong(found)
+        return VERSION.wrong(f"{found}, which accepts no writes")
+    return VERSION.ok(found) if facts.version_number >= _OLDEST_VERSION else VERSION.wrong(found)
 
 
 def _durability(facts: ServerFacts) -> Finding:
@@ -151,64 +135,68 @@ def _timeouts(facts: ServerFacts) -> Finding:
     return TIMEOUTS.warning(", ".join(found)) if found else TIMEOUTS.ok()
 
 
-def _clock(theirs: datetime, asked_at: datetime, answered_at: datetime) -> Finding:
-    """A slow answer is no skew: only what lies outside of the question counts."""
-    ahead_s = (theirs - answered_at).total_seconds()
-    behind_s = (asked_at - theirs).total_seconds()
+def _clock(database_time: datetime, asked_at: datetime, answered_at: datetime) -> Finding:
+    """Report skew only outside of the time of the query, because a slow answer is no skew."""
+    ahead_s = (database_time - answered_at).total_seconds()
+    behind_s = (asked_at - database_time).total_seconds()
     skew_s = max(ahead_s, behind_s, 0.0)
     found = f"{skew_s:.1f} s apart"
-    if skew_s <= _SKEW_S:
+    if skew_s <= _MAX_SKEW_S:
         return CLOCK.ok(found)
-    return CLOCK.warning(f"{found}: the database's is {'ahead' if ahead_s > 0 else 'behind'}")
+    direction = "ahead" if ahead_s > 0 else "behind"
+    return CLOCK.warning(f"{found}: the database's clock is {direction}")
 
 
-def judge_replicas(row: Mapping[str, Any]) -> Finding:
-    connected, at_work = row["connected"], row["at_work"]
-    if not connected:
-        return REPLICAS.warning("none is connected")
-    found = f"connections from {', '.join(connected)}"
-    return REPLICAS.ok(f"{found}; leases of {', '.join(at_work)}" if at_work else found)
+def replicas_finding(replicas: ConnectedReplicas) -> Finding:
+    """Evaluate which replicas are connected and hold leases."""
+    if not replicas.connected:
+        return REPLICAS.warning("no replica is connected")
+    found = f"connections from {', '.join(replicas.connected)}"
+    owners = replicas.lease_owners
+    return REPLICAS.ok(f"{found}; leases of {', '.join(owners)}" if owners else found)
 
 
-async def examine_server(
+async def check_server(
     connection: ReadonlyConnection, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> AsyncIterator[Finding]:
-    """What can be asked whatever the schema is."""
+    """Run the checks that need no schema."""
     try:
-        await connection.fetch("read_server_facts", {})  # once before: the clock is read when warm
+        # The first query warms up the connection, so that the second measures the clock closely.
+        await connection.query(doctor.read_server_facts())
         asked_at = now()
-        (row,) = await connection.fetch("read_server_facts", {})
-        for finding in judge_server(ServerFacts(**row), asked_at=asked_at, answered_at=now()):
+        (facts,) = await connection.query(doctor.read_server_facts())
+        for finding in server_findings(facts, asked_at=asked_at, answered_at=now()):
             yield finding
     except BotpoolError as error:
-        yield VERSION.not_examined(error)
+        yield VERSION.not_checked(error)
     try:
-        heard = await connection.hears_notices(within_s=_HEARD_WITHIN_S)
-        yield LISTEN.ok() if heard else LISTEN.warning("nothing was heard within a second")
+        received = await connection.receives_notifications(within_s=_NOTIFY_TIMEOUT_S)
+        yield LISTEN.ok() if received else LISTEN.warning("no notification arrived in a second")
     except BotpoolError as error:
-        yield LISTEN.not_examined(error)
+        yield LISTEN.not_checked(error)
 
 
-async def examine_schema(connection: ReadonlyConnection) -> Finding:
+async def check_schema_version(connection: ReadonlyConnection) -> Finding:
+    """Check that this version of Botpool knows the schema."""
     try:
         applied = await connection.applied_migrations()
         check_schema(applied)
     except SchemaMismatch as error:
         return SCHEMA.wrong(str(error))
     except BotpoolError as error:
-        return SCHEMA.not_examined(error)
+        return SCHEMA.not_checked(error)
     return SCHEMA.ok(f"up to {max(applied or ['nothing'])}")
 
 
-async def examine_activity(connection: ReadonlyConnection) -> AsyncIterator[Finding]:
-    """How large it has become, and who works on it. Needs our tables."""
+async def check_activity(connection: ReadonlyConnection) -> AsyncIterator[Finding]:
+    """Report the size of the database and the replicas that use it."""
     try:
-        (measured,) = await connection.fetch("measure_tables", {})
-        yield SIZE.ok(f"{measured['size']}; dead rows: {', '.join(measured['dead_rows'])}")
+        (tables,) = await connection.query(doctor.measure_tables())
+        yield SIZE.ok(f"{tables.size}; dead rows: {', '.join(tables.dead_rows)}")
     except BotpoolError as error:
-        yield SIZE.not_examined(error)
+        yield SIZE.not_checked(error)
     try:
-        (row,) = await connection.fetch("list_replicas", {})
-        yield judge_replicas(row)
+        (replicas,) = await connection.query(doctor.list_replicas())
+        yield replicas_finding(replicas)
     except BotpoolError as error:
-        yield REPLICAS.not_examined(error)
+        yield REPLICAS.not_checked(error)

@@ -1,10 +1,12 @@
-"""What an examination gives: for each check a result, what was found, and what to do about it."""
+"""Checks and their findings: a result, the details and a remedy."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Result(StrEnum):
+    """The result of a check."""
+
     OK = "ok"
     WARNING = "warning"
     WRONG = "wrong"
@@ -12,18 +14,20 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
+    """The outcome of one check."""
+
     check: str
     meaning: str
-    """What holds when all is well."""
+    """The condition under which the check passes."""
     result: Result
     found: str
     remedy: str = ""
-    """What to do; nothing where all is well."""
+    """What to do; empty if the check passes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One question, the same in the table of the command and in the docs."""
+    """A check as the command and the docs list it."""
 
     name: str
     meaning: str
@@ -38,9 +42,9 @@ class Check:
     def wrong(self, found: str) -> Finding:
         return self._finding(Result.WRONG, found, self.remedy)
 
-    def not_examined(self, problem: object) -> Finding:
-        """Unknown is neither well nor wrong."""
-        return self.warning(f"could not be examined: {problem}")
+    def not_checked(self, problem: object) -> Finding:
+        """Report that the check could not run, as a warning."""
+        return self.warning(f"could not be checked: {problem}")
 
     def _finding(self, result: Result, found: str, remedy: str = "") -> Finding:
         return Finding(

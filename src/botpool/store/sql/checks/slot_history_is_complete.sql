@@ -1,34 +1,33 @@
--- 8. Breaks in the history of slots: a move that does not begin where the one before it ended, or a
--- last one that is not the slot's status. Of the latest moves (null: all); what retention has
--- removed is not missed then.
+-- 8. Gaps in the history of slots: a transition that does not start at the end of the previous one, or a
+-- last transition that does not end at the slot's status. Checks the latest transitions (null: all).
 WITH written AS MATERIALIZED (
     SELECT h.id, h.slot_id, h.from_state, h.to_state
     FROM history h
     WHERE h.kind = 'slot.status'
     ORDER BY h.xid DESC, h.id DESC
     LIMIT %(recent)s::bigint + %(recent)s::bigint
-), moves AS MATERIALIZED (
+), transitions AS MATERIALIZED (
     SELECT
         latest.slot_id, latest.from_state, latest.to_state,
         lag(latest.to_state) OVER w AS before, lag(latest.id) OVER w IS NULL AS first
     FROM written latest
-    -- Numbers are not given out in the order of transactions: near the end of what was read, one
-    -- may be missing. Not where twice as many were read.
+    -- Ids do not follow the order of transactions, so that rows near the end of the range may be
+    -- missing. Reading twice as many rows avoids that.
     WHERE %(recent)s::bigint IS NULL
        OR latest.id > (SELECT max(w.id) FROM written w) - %(recent)s::bigint
     WINDOW w AS (PARTITION BY latest.slot_id ORDER BY latest.id)
 )
 SELECT
-    m.slot_id AS slot,
-    coalesce(m.before, 'nothing') || ', then ' || coalesce(m.from_state, 'nothing') || ' → '
-        || coalesce(m.to_state, 'gone') AS history
-FROM moves m
-WHERE m.from_state IS DISTINCT FROM m.before AND NOT (m.first AND %(recent)s::bigint IS NOT NULL)
+    t.slot_id AS slot,
+    coalesce(t.before, 'nothing') || ', then ' || coalesce(t.from_state, 'nothing') || ' → '
+        || coalesce(t.to_state, 'gone') AS history
+FROM transitions t
+WHERE t.from_state IS DISTINCT FROM t.before AND NOT (t.first AND %(recent)s::bigint IS NOT NULL)
 UNION ALL
-SELECT s.id, 'ends with ' || coalesce(last.to_state, 'nothing') || ', it is ' || s.status
+SELECT s.id, 'ends with ' || coalesce(last.to_state, 'nothing') || ', status is ' || s.status
 FROM bot_pool_slots s
 LEFT JOIN LATERAL (
-    -- The last one without a bot, or of the last bot that was there.
+    -- The last transition without a bot, or with the slot's last bot.
     SELECT ends.id, ends.to_state
     FROM (
         (
@@ -44,8 +43,8 @@ LEFT JOIN LATERAL (
             FROM (
                 SELECT a.bot_id FROM assignments a WHERE a.slot_id = s.id
                 ORDER BY a.slot_id DESC, a.id DESC LIMIT 1
-            ) AS tenant
-            JOIN history h ON h.bot_id = tenant.bot_id
+            ) AS last_assignment
+            JOIN history h ON h.bot_id = last_assignment.bot_id
             WHERE h.slot_id = s.id AND h.kind = 'slot.status'
             ORDER BY h.id DESC
             LIMIT 1

@@ -1,4 +1,4 @@
--- Slots of a backend that the settings do not set up: no replica makes their steps.
+-- Slots of a backend that the settings do not configure, so that no replica takes their steps.
 SELECT s.slot_name AS slot, s.status, s.backend
 FROM bot_pool_slots s
 WHERE s.backend <> ALL(%(backends)s)

@@ -1,22 +1,22 @@
-"""What must always hold, broken by hand: each is found and named."""
+"""The doctor finds every invariant that is violated by hand."""
 
 from collections.abc import Sequence
 
 import pytest
 
-from botpool.engine.maintenance.doctor.rules import RULES
-from tests.acceptance.doctor.doctor_scene import (
+from botpool.engine.maintenance.doctor.invariants import INVARIANTS
+from tests.acceptance.doctor.checked_installation import (
     BUSY_SLOT,
     DONE,
     IDLE_SLOT,
+    QUEUED,
     RUNNING,
-    WAITING,
-    Patient,
+    CheckedInstallation,
 )
 
-# The statements, and words of what is found.
-BROKEN: dict[str, tuple[Sequence[str], str]] = {
-    "one_slot_per_bot": (
+# The statements that violate each invariant, and a part of the finding.
+VIOLATIONS: dict[str, tuple[Sequence[str], str]] = {
+    "bot_is_in_one_slot": (
         (
             "DROP INDEX idx_bot_pool_slots_bot",
             (
@@ -26,7 +26,7 @@ BROKEN: dict[str, tuple[Sequence[str], str]] = {
         ),
         f"bot {RUNNING}, slots 2",
     ),
-    "bots_follow_status": (
+    "status_decides_on_bot": (
         (
             "ALTER TABLE bot_pool_slots DROP CONSTRAINT slots_are_valid",
             (
@@ -36,43 +36,43 @@ BROKEN: dict[str, tuple[Sequence[str], str]] = {
         ),
         "slot pool-google-meet-001, status busy, bot none",
     ),
-    "unique_names": (
+    "slot_names_are_unique": (
         (
             "ALTER TABLE slot_identities DROP CONSTRAINT slots_container_unique_at_backend",
             "UPDATE bot_pool_slots SET container_id = 'one-and-the-same'",
         ),
-        "twice process container one-and-the-same",
+        "duplicate process container one-and-the-same",
     ),
-    "identities_are_kept": (
+    "slot_identity_matches_slot": (
         ("UPDATE slot_identities SET number = number + 100",),
-        "slot pool-google-meet-001, known pool google-meet, known number 101",
+        "slot pool-google-meet-001, recorded pool google-meet, recorded number 101",
     ),
-    "pool_maximum": (
+    "pool_is_within_maximum": (
         ("UPDATE pools SET max_size = 1 WHERE pool_name = 'google-meet'",),
         "pool google-meet, maximum 1, slots 2",
     ),
-    "queued_and_queue_row": (("DELETE FROM bot_pool_queue",), f"bot {WAITING}, status QUEUED"),
-    "slot_has_its_assignment": (
+    "queued_bot_has_queue_row": (("DELETE FROM bot_pool_queue",), f"bot {QUEUED}, status QUEUED"),
+    "slot_has_current_assignment": (
         (f"UPDATE assignments SET ended_at = now() WHERE bot_id = {RUNNING}",),
         f"bot {RUNNING}",
     ),
-    "assignment_has_its_slot": (
+    "open_assignment_has_slot": (
         (f"UPDATE assignments SET ended_at = NULL WHERE bot_id = {DONE}",),
         f"bot {DONE}, slot pool-google-meet-002",
     ),
-    "bot_history": (
+    "bot_history_is_complete": (
         (f"DELETE FROM history WHERE bot_id = {DONE} AND to_state = 'JOINING_CALL'",),
         f"bot {DONE}, history DEPLOYING, then JOINING_CALL → DONE",
     ),
-    "slot_history": (
+    "slot_history_is_complete": (
         ("DELETE FROM history WHERE kind = 'slot.status' AND to_state = 'releasing'",),
         "history busy, then releasing → idle",
     ),
-    "live_bot_has_its_place": (
+    "live_bot_has_slot_or_queue_row": (
         (f"UPDATE bots SET status = 'IN_CALL', ended_at = NULL WHERE id = {DONE}",),
         f"bot {DONE}, status IN_CALL",
     ),
-    "final_stays_final": (
+    "final_status_is_kept": (
         (
             (
                 "INSERT INTO history (kind, bot_id, from_state, to_state, reason) "
@@ -81,11 +81,11 @@ BROKEN: dict[str, tuple[Sequence[str], str]] = {
         ),
         f"bot {DONE}, was DONE, became FAILED",
     ),
-    "queue_is_served": (
+    "queue_is_matched": (
         ("UPDATE pools SET max_size = 1 WHERE pool_name = 'teams'",),
-        f"next bot {WAITING}, pool teams",
+        f"next bot {QUEUED}, pool teams",
     ),
-    "work_has_a_next_step": (
+    "active_slot_has_next_step": (
         (
             (
                 "UPDATE bot_pool_slots SET status = 'error', error_message = 'by hand' "
@@ -94,19 +94,19 @@ BROKEN: dict[str, tuple[Sequence[str], str]] = {
         ),
         "slot pool-google-meet-002, status error",
     ),
-    "leaders_deploy": (
+    "image_leader_is_deploying": (
         (f"UPDATE bot_pool_slots SET leads_image = 'demo', image_host = 'here' WHERE {BUSY_SLOT}",),
         "slot pool-google-meet-001, status busy, image demo",
     ),
-    "ended_bot_leaves_its_slot": (
+    "ended_bot_has_no_slot": (
         (f"UPDATE bots SET status = 'DONE', ended_at = now() WHERE id = {RUNNING}",),
         f"bot {RUNNING}, bot status DONE",
     ),
-    "steps_are_made": (
+    "due_step_is_taken": (
         (f"UPDATE bot_pool_slots SET next_step_at = now() - interval '90 s' WHERE {BUSY_SLOT}",),
         "slot pool-google-meet-001, status busy, due for 9",
     ),
-    "leases_end": (
+    "expired_lease_is_taken_over": (
         (
             (
                 "UPDATE bot_pool_slots SET lease_owner = 'gone:1:ab', "
@@ -115,7 +115,7 @@ BROKEN: dict[str, tuple[Sequence[str], str]] = {
         ),
         "owner gone:1:ab, ended for 9",
     ),
-    "waiting_is_limited": (
+    "waiting_phase_is_within_limit": (
         (
             (
                 "UPDATE bot_pool_slots SET status = 'deploying', phase = 'waiting_for_image', "
@@ -124,32 +124,32 @@ BROKEN: dict[str, tuple[Sequence[str], str]] = {
         ),
         "phase waiting_for_image, for 192",
     ),
-    "backends_are_set_up": (
+    "backend_of_slot_is_configured": (
         (f"UPDATE bot_pool_slots SET backend = 'docker' WHERE {IDLE_SLOT}",),
         "slot pool-google-meet-002, status idle, backend docker",
     ),
-    "maximum_duration": (
+    "bot_is_within_maximum_duration": (
         (f"UPDATE bots SET started_at = now() - interval '6 h 2 min' WHERE id = {RUNNING}",),
         f"bot {RUNNING}, status JOINING_CALL, for 217",
     ),
 }
 
 
-def test_every_rule_is_broken_here() -> None:
-    assert set(BROKEN) == {rule.name for rule in RULES}
+def test_every_invariant_has_a_violation_here() -> None:
+    assert set(VIOLATIONS) == {invariant.name for invariant in INVARIANTS}
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_rule_is_found_and_named(patient: Patient, name: str) -> None:
-    statements, words = BROKEN[name]
-    patient.break_(*statements)
-    report = patient.examine()
-    (rule,) = (rule for rule in RULES if rule.name == name)
+@pytest.mark.parametrize("name", VIOLATIONS)
+def test_violated_invariant_is_reported(installation: CheckedInstallation, name: str) -> None:
+    statements, words = VIOLATIONS[name]
+    installation.corrupt(*statements)
+    report = installation.run_doctor()
+    (invariant,) = (each for each in INVARIANTS if each.name == name)
     found = report.findings[name]
-    assert found["result"] == ("warning" if rule.harmless else "wrong")
+    assert found["result"] == ("warning" if invariant.harmless else "wrong")
     assert words in found["found"]
-    assert found["remedy"] == rule.remedy
-    assert report.code == (0 if rule.harmless else 1)
+    assert found["remedy"] == invariant.remedy
+    assert report.code == (0 if invariant.harmless else 1)
 
 
 @pytest.mark.parametrize(
@@ -166,66 +166,76 @@ def test_a_broken_rule_is_found_and_named(patient: Patient, name: str) -> None:
             ),
         ),
         (
-            f"UPDATE bots SET status = 'DEPLOYING' WHERE id = {WAITING}",
-            f"bot {WAITING}, status DEPLOYING, problem a queue row",
+            f"UPDATE bots SET status = 'DEPLOYING' WHERE id = {QUEUED}",
+            f"bot {QUEUED}, status DEPLOYING, problem a queue row",
         ),
     ],
 )
-def test_a_queue_row_too_many(patient: Patient, statement: str, words: str) -> None:
-    patient.break_(statement)
-    assert words in patient.examine().findings["queued_and_queue_row"]["found"]
+def test_queue_row_without_queued_bot_is_reported(
+    installation: CheckedInstallation, statement: str, words: str
+) -> None:
+    installation.corrupt(statement)
+    assert words in installation.run_doctor().findings["queued_bot_has_queue_row"]["found"]
 
 
 @pytest.mark.parametrize(
     ("check", "statement", "words"),
     [
         (
-            "bot_history",
+            "bot_history_is_complete",
             f"UPDATE bots SET status = 'IN_CALL' WHERE id = {RUNNING}",
-            f"bot {RUNNING}, history ends with JOINING_CALL, it is IN_CALL",
+            f"bot {RUNNING}, history ends with JOINING_CALL, status is IN_CALL",
         ),
         (
-            "slot_history",
+            "slot_history_is_complete",
             (
                 f"UPDATE bot_pool_slots SET status = 'releasing', next_step_at = now() "
                 f"WHERE {BUSY_SLOT}"
             ),
-            "history ends with busy, it is releasing",
+            "history ends with busy, status is releasing",
         ),
     ],
 )
-def test_a_status_that_history_does_not_know(
-    patient: Patient, check: str, statement: str, words: str
+def test_status_that_differs_from_history_is_reported(
+    installation: CheckedInstallation, check: str, statement: str, words: str
 ) -> None:
-    patient.break_(statement)
-    report = patient.examine()
+    installation.corrupt(statement)
+    report = installation.run_doctor()
     assert report.checks("wrong") == {check}
     assert words in report.findings[check]["found"]
 
 
-def test_a_queue_beside_an_idle_slot_is_not_served(patient: Patient) -> None:
-    patient.break_(
+def test_queue_beside_idle_slot_is_reported(installation: CheckedInstallation) -> None:
+    installation.corrupt(
         "UPDATE bots SET pool_name = 'google-meet' WHERE status = 'QUEUED'",
         "UPDATE bot_pool_queue SET pool_name = 'google-meet'",
         "UPDATE pools SET max_size = 2 WHERE pool_name = 'google-meet'",
     )
-    assert patient.examine().checks("wrong") == {"queue_is_served"}
-    patient.break_("UPDATE bot_pool_slots SET cordoned = true")
-    assert patient.examine().code == 0, "a cordoned slot serves nobody"
+    assert installation.run_doctor().checks("wrong") == {"queue_is_matched"}
+    installation.corrupt("UPDATE bot_pool_slots SET cordoned = true")
+    assert installation.run_doctor().code == 0, "a cordoned slot is not assignable"
 
 
-def test_limits_are_those_of_the_settings(patient: Patient, settings: pytest.MonkeyPatch) -> None:
-    patient.break_(f"UPDATE bots SET started_at = now() - interval '8 h' WHERE id = {RUNNING}")
-    assert patient.examine().checks("wrong") == {"maximum_duration"}
+def test_limits_come_from_the_settings(
+    installation: CheckedInstallation, settings: pytest.MonkeyPatch
+) -> None:
+    installation.corrupt(
+        f"UPDATE bots SET started_at = now() - interval '8 h' WHERE id = {RUNNING}"
+    )
+    assert installation.run_doctor().checks("wrong") == {"bot_is_within_maximum_duration"}
     settings.setenv("BOTPOOL_BOTS__MAX_DURATION_S", "30000")
-    assert patient.examine().code == 0
+    assert installation.run_doctor().code == 0
     settings.setenv("BOTPOOL_BOTS__MAX_DURATION_S", "0")
-    assert patient.examine().code == 0, "0 is none"
+    assert installation.run_doctor().code == 0, "0 means no maximum"
 
 
 @pytest.mark.parametrize("last", [f"bot_id = {DONE}", "to_state = 'deploying'"])
-def test_history_that_retention_removed_is_not_missed(patient: Patient, last: str) -> None:
-    """The oldest rows go first: what is from before those that are left has no beginning."""
-    patient.break_(f"DELETE FROM history WHERE id <= (SELECT max(id) FROM history WHERE {last})")
-    report = patient.examine()
+def test_history_that_retention_deleted_is_not_reported(
+    installation: CheckedInstallation, last: str
+) -> None:
+    """Retention deletes the oldest rows, so that the remaining history has no beginning."""
+    installation.corrupt(
+        f"DELETE FROM history WHERE id <= (SELECT max(id) FROM history WHERE {last})"
+    )
+    report = installation.run_doctor()
     assert report.code == 0, report.checks("wrong")

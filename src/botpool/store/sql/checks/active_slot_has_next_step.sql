@@ -1,4 +1,4 @@
--- Slots with work to do and no time for their next step: nobody would ever make it.
+-- Slots with work to do that have no time for their next step, so that no replica takes it.
 SELECT s.slot_name AS slot, s.status
 FROM bot_pool_slots s
 WHERE s.next_step_at IS NULL AND s.status IN ('deploying', 'releasing', 'error', 'deleting')

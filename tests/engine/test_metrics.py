@@ -1,4 +1,4 @@
-"""What the metrics say after things happened, and what counting may cost."""
+"""Metrics after events of the engine, and the cost of counting."""
 
 import asyncio
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from tests.support.scripted_backend import ScriptedBackend
 
 
 def value(source: Replica | Metrics, name: str, **labels: str) -> float:
-    """A sample's value; 0 while it was never counted."""
+    """Return the value of a sample; 0 if it was never set."""
     metrics = source if isinstance(source, Metrics) else source.metrics
     registry = metrics.instruments.registry
     return registry.get_sample_value(f"botpool_{name}", labels) or 0
@@ -47,7 +47,7 @@ def admissions(replica: Replica, pool_name: str = MEET) -> dict[str, float]:
     return {outcome: count for outcome, count in counted.items() if count}
 
 
-async def test_admissions_by_outcome(stage: Stage) -> None:
+async def test_admissions_are_counted_by_outcome(stage: Stage) -> None:
     replica = await stage.replica(pool(1), pool(0, TEAMS))
     first = await stage.run_bot(replica)
     assert admissions(replica) == {"cold": 1}
@@ -67,7 +67,7 @@ async def test_admissions_by_outcome(stage: Stage) -> None:
     assert admissions(replica, TEAMS) == {"refused": 1}
 
 
-async def test_a_warm_admission_is_one_statement(
+async def test_warm_admission_is_one_statement(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replica = await stage.replica(pool(1))
@@ -77,22 +77,22 @@ async def test_a_warm_admission_is_one_statement(
     sent: list[str] = []
     fetch = Database.fetch
 
-    async def noted(database: Database, name: str, parameters: Any) -> Any:
+    async def recorded(database: Database, name: str, parameters: Any) -> Any:
         sent.append(name)
         return await fetch(database, name, parameters)
 
-    monkeypatch.setattr(Database, "fetch", noted)
+    monkeypatch.setattr(Database, "fetch", recorded)
     await replica.admission.admit(wish())
     assert sent == ["admit_to_idle_slots"]
 
 
-async def test_time_to_running_and_where_it_went(stage: Stage) -> None:
+async def test_time_to_running_is_measured_by_phase(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     stage.clock.freeze()
     stage.backend.state_after_start = ContainerState.STARTING
     admitted = await replica.admission.admit(wish())
     stage.clock.move(3)
-    await stage.step(replica)  # made, first of its image, let through, started
+    await stage.step(replica)  # created, leads its image, passes the gate, starts
     stage.clock.move(40)
     stage.backend.show(stage.slot_of(admitted.bot.id)["container_id"], ContainerState.RUNNING)
     await replica.observer.observe("process")
@@ -114,7 +114,7 @@ async def test_time_to_running_and_where_it_went(stage: Stage) -> None:
     }
 
 
-async def test_hand_over_is_counted_when_somebody_waited(stage: Stage) -> None:
+async def test_hand_over_is_measured_if_a_bot_was_queued(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     stage.clock.freeze()
     first = await stage.run_bot(replica)
@@ -132,7 +132,7 @@ async def test_hand_over_is_counted_when_somebody_waited(stage: Stage) -> None:
     assert value(replica, "hand_over_seconds_count", pool=MEET) == 1
 
 
-async def test_ends_of_bots_by_status_and_code(stage: Stage) -> None:
+async def test_ended_bots_are_counted_by_status_and_code(stage: Stage) -> None:
     replica = await stage.replica(pool(1), pool(0, TEAMS), policy=Policy(deploy_attempts=1))
 
     def ended(pool_name: str, status: str, code: str = "none") -> float:
@@ -157,7 +157,7 @@ async def test_ends_of_bots_by_status_and_code(stage: Stage) -> None:
     assert ended(TEAMS, "FAILED", "queue_timeout") == 1
 
 
-async def test_heartbeats_by_what_was_told(stage: Stage) -> None:
+async def test_heartbeats_are_counted_by_instruction(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot
     assignment = AssignmentId(stage.slot_of(bot.id)["assignment_id"])
@@ -166,11 +166,11 @@ async def test_heartbeats_by_what_was_told(stage: Stage) -> None:
     await replica.agents.heartbeat(assignment, bot.id)
     await stage.end(replica, bot.id)
     await replica.agents.heartbeat(assignment, bot.id)
-    for told in ("go_on", "leave", "exit"):
-        assert value(replica, "heartbeats_total", told=told) == 1
+    for instruction in ("go_on", "leave", "exit"):
+        assert value(replica, "heartbeats_total", instruction=instruction) == 1
 
 
-async def test_a_write_that_came_too_late_is_counted(stage: Stage) -> None:
+async def test_fenced_write_is_counted(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = (await replica.admission.admit(wish())).bot
     come, go_on = stage.backend.hold("start")
@@ -199,7 +199,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("error", "outcome"), CALLS, ids=[outcome for _, outcome in CALLS])
-async def test_backend_calls_by_outcome(error: Any, outcome: str) -> None:
+async def test_backend_calls_are_counted_by_outcome(error: Any, outcome: str) -> None:
     metrics, scripted = Metrics(), ScriptedBackend()
     backend = InstrumentedBackend(scripted, metrics)
     if error is None:
@@ -214,7 +214,7 @@ async def test_backend_calls_by_outcome(error: Any, outcome: str) -> None:
     assert value(metrics, "backend_call_seconds_count", **labels) == 1
 
 
-async def test_a_call_broken_off_at_its_timeout_was_unavailable() -> None:
+async def test_backend_call_that_times_out_is_unavailable() -> None:
     metrics, scripted = Metrics(), ScriptedBackend()
     backend = InstrumentedBackend(scripted, metrics)
     scripted.hold("delete")
@@ -224,7 +224,7 @@ async def test_a_call_broken_off_at_its_timeout_was_unavailable() -> None:
     assert value(metrics, "backend_calls_total", **labels) == 1
 
 
-async def test_a_measured_backend_is_the_backend_itself() -> None:
+async def test_instrumented_backend_has_attributes_of_backend() -> None:
     scripted = ScriptedBackend()
     backend = InstrumentedBackend(scripted, Metrics())
     scripted.status_lag_s, scripted.concurrent_starts, scripted.image_host = 60.0, 4, "elsewhere"
@@ -236,13 +236,13 @@ async def test_a_measured_backend_is_the_backend_itself() -> None:
     assert (backend.status_lag_s, backend.concurrent_starts) == (60.0, 4)
 
 
-async def test_a_backends_health_is_its_last_check(stage: Stage) -> None:
+async def test_backend_health_is_its_last_check(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     await replica.readiness.check_backends()
     assert value(replica, "backend_healthy", backend="process") == 1
 
 
-async def test_a_round_without_a_database_is_counted(
+async def test_loop_round_without_database_is_counted(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = asyncio.Event()
@@ -255,26 +255,26 @@ async def test_a_round_without_a_database_is_counted(
     replica = await stage.replica(pool(1))
     await replica.start()
     await asyncio.wait_for(asked.wait(), 30)
-    await asyncio.sleep(0)  # the loop hears of it before it waits for the next round
+    await asyncio.sleep(0)  # the loop counts the failure before it waits
     await replica.stop()
     assert value(replica, "database_unavailable_rounds_total", loop="queue") >= 1
 
 
-async def test_listening_is_told_as_it_is(stage: Stage) -> None:
+async def test_listening_shows_current_state(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     assert value(replica, "listening") == 0
     replica.wakeups.listening = True
     assert value(replica, "listening") == 1
 
 
-async def test_recoveries_by_reason() -> None:
+async def test_recoveries_are_counted_by_reason() -> None:
     metrics = Metrics()
     metrics.recovered("heartbeat_lost")
     assert value(metrics, "recoveries_total", reason="heartbeat_lost") == 1
 
 
-class Watch:
-    """A monotonic clock that a test moves."""
+class ManualClock:
+    """A monotonic clock that a test advances."""
 
     now = 100.0
 
@@ -283,17 +283,17 @@ class Watch:
 
 
 @pytest.fixture
-def watch() -> Iterator[Watch]:
-    yield Watch()
+def monotonic() -> Iterator[ManualClock]:
+    yield ManualClock()
 
 
-async def test_the_figures_of_pools_are_the_databases(stage: Stage, watch: Watch) -> None:
+async def test_pool_metrics_come_from_the_database(stage: Stage, monotonic: ManualClock) -> None:
     replica = await stage.replica(pool(2), pool(0, TEAMS))
-    scraping = MetricsExport(replica.database, replica.metrics, monotonic=watch)
+    export = MetricsExport(replica.database, replica.metrics, monotonic=monotonic)
     await stage.run_bot(replica)
     await replica.admission.admit(wish(TEAMS))
     stage.clock.move(30)
-    await scraping.text()
+    await export.text()
     assert value(replica, "slots", pool=MEET, status="busy") == 1
     assert value(replica, "slots", pool=MEET, status="idle") == 0
     assert value(replica, "pool_max_slots", pool=MEET) == 2
@@ -303,7 +303,7 @@ async def test_the_figures_of_pools_are_the_databases(stage: Stage, watch: Watch
     assert value(replica, "database_reachable") == 1
 
 
-async def test_a_cordoned_slot_is_idle_and_cannot_be_had(stage: Stage) -> None:
+async def test_cordoned_slot_is_idle_but_not_assignable(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot
     await stage.end(replica, bot.id)
@@ -315,42 +315,42 @@ async def test_a_cordoned_slot_is_idle_and_cannot_be_had(stage: Stage) -> None:
     assert value(replica, "slots_assignable", pool=MEET) == 0
 
 
-async def test_however_many_ask_the_database_is_read_once_in_five_seconds(
-    stage: Stage, watch: Watch, monkeypatch: pytest.MonkeyPatch
+async def test_scrapes_read_the_database_once_in_five_seconds(
+    stage: Stage, monotonic: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replica = await stage.replica(pool(1))
-    scraping = MetricsExport(replica.database, replica.metrics, monotonic=watch)
+    export = MetricsExport(replica.database, replica.metrics, monotonic=monotonic)
     reads: list[str] = []
     fetch = Database.fetch
 
-    async def noted(database: Database, name: str, parameters: Any) -> Any:
+    async def recorded(database: Database, name: str, parameters: Any) -> Any:
         reads.append(name)
         return await fetch(database, name, parameters)
 
-    monkeypatch.setattr(Database, "fetch", noted)
+    monkeypatch.setattr(Database, "fetch", recorded)
     for _ in range(10):
-        await scraping.text()
-    watch.now += 4.9
-    await scraping.text()
+        await export.text()
+    monotonic.now += 4.9
+    await export.text()
     assert reads == ["measure_pools"]
-    watch.now += 0.1
-    await scraping.text()
+    monotonic.now += 0.1
+    await export.text()
     assert reads == ["measure_pools"] * 2
 
 
-async def test_without_a_database_there_are_metrics_but_no_figures_of_pools(
-    stage: Stage, watch: Watch, monkeypatch: pytest.MonkeyPatch
+async def test_pool_metrics_are_absent_without_database(
+    stage: Stage, monotonic: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replica = await stage.replica(pool(1))
-    scraping = MetricsExport(replica.database, replica.metrics, monotonic=watch)
-    assert b'botpool_queue_depth{pool="google-meet"} 0.0' in await scraping.text()
+    export = MetricsExport(replica.database, replica.metrics, monotonic=monotonic)
+    assert b'botpool_queue_depth{pool="google-meet"} 0.0' in await export.text()
 
     async def down(*_: Any) -> Any:
         raise DatabaseUnavailable("down")
 
     monkeypatch.setattr(Database, "fetch", down)
-    watch.now += 5
-    text = await scraping.text()
+    monotonic.now += 5
+    text = await export.text()
     assert b"botpool_database_reachable 0.0" in text
     assert b"botpool_queue_depth{" not in text
     assert b"botpool_build_info{" in text

@@ -1,4 +1,4 @@
--- Slots that have waited longer than they may: to be made, for an image, for a image_host to start.
+-- Slots that have waited beyond the limit for their creation, their image or their start.
 SELECT
     s.slot_name AS slot, s.phase, extract(epoch FROM botpool_now() - s.phase_at)::bigint AS for_s
 FROM bot_pool_slots s

@@ -1,4 +1,4 @@
--- 11. Bots that left a final status (of the latest moves; null: all), and live ones with an end.
+-- 11. Bots that left a final status in the latest transitions (null: all), and live bots with an end.
 SELECT latest.bot_id AS bot, latest.from_state AS was, latest.to_state AS became
 FROM (
     SELECT h.bot_id, h.from_state, h.to_state

@@ -1,4 +1,4 @@
--- 7. Slots whose bot has another assignment by now, or whose assignment has ended or is not its own.
+-- 7. Slots whose assignment has ended, belongs to another bot or is not the bot's last one.
 SELECT
     s.slot_name AS slot, s.assignment_id AS assignment, b.id AS bot,
     b.assignment_id AS assignment_of_bot

@@ -1,4 +1,4 @@
-"""What the doctor makes of what it reads; and its catalogue, its SQL and its page say the same."""
+"""The doctor's findings from what it reads; its checks, SQL files and page agree."""
 
 import io
 import re
@@ -13,17 +13,19 @@ from rich.console import Console
 from botpool.backends.protocol import OwnedContainer
 from botpool.cli.doctor import table, verdict
 from botpool.domain.ids import ContainerId
-from botpool.engine.maintenance.doctor import CATALOGUE, Check, Finding, Result
+from botpool.domain.states import SlotStatus
+from botpool.engine.maintenance.doctor import ALL_CHECKS, Check, Finding, Result
 from botpool.engine.maintenance.doctor.backends import compare
-from botpool.engine.maintenance.doctor.database import ServerFacts, judge_replicas, judge_server
-from botpool.engine.maintenance.doctor.rules import RULES, finding_of, still
+from botpool.engine.maintenance.doctor.database import replicas_finding, server_findings
+from botpool.engine.maintenance.doctor.invariants import INVARIANTS, finding_of, persistent
 from botpool.store import readonly_connection
+from botpool.store.doctor import ConnectedReplicas, ServerFacts, SlotContainer
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "when-something-is-wrong.md"
 CHECKS = Path(readonly_connection.__file__).parent / "sql" / "checks"
 NAMES = sorted(path.stem for path in CHECKS.glob("*.sql"))
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-WELL = ServerFacts(
+HEALTHY = ServerFacts(
     version="16.3",
     version_number=160_003,
     is_standby=False,
@@ -41,50 +43,50 @@ WELL = ServerFacts(
 )
 
 
-# One catalogue.
+# Names and texts.
 
 
-def test_the_page_lists_every_check_in_its_own_words() -> None:
+def test_page_lists_every_check() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
-    assert rows == [(check.name, check.meaning, check.remedy) for check in CATALOGUE]
+    assert rows == [(check.name, check.meaning, check.remedy) for check in ALL_CHECKS]
 
 
-def test_names_are_unique() -> None:
-    assert len({check.name for check in CATALOGUE}) == len(CATALOGUE)
+def test_check_names_are_unique() -> None:
+    assert len({check.name for check in ALL_CHECKS}) == len(ALL_CHECKS)
 
 
-def test_every_rule_has_its_file_and_every_file_its_rule() -> None:
-    assert sorted(rule.name for rule in RULES) == NAMES
+def test_every_invariant_has_a_file() -> None:
+    assert sorted(invariant.name for invariant in INVARIANTS) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_rule_says_what_it_finds_stands_alone_and_only_reads(name: str) -> None:
+def test_invariant_file_is_one_documented_read(name: str) -> None:
     text = readonly_connection.check_statement(name)
-    assert text.startswith("-- "), "its purpose is its first line"
+    assert text.startswith("-- "), "the first line says the purpose"
     body = re.sub(r"--[^\n]*", "", text)
     assert ";" not in body, "one statement a file"
     assert not re.search(r"\*(?!\))|\b(INSERT|UPDATE|DELETE|FOR UPDATE)\b", body), "reads columns"
     assert not re.search(r"meeting_url|bot_data|key_hash|display_name", body), "shows no secret"
 
 
-# The server's own words.
+# The server.
 
 
-def judged(facts: ServerFacts, *, slow_s: float = 0.01) -> dict[str, Finding]:
-    findings = judge_server(facts, asked_at=NOW, answered_at=NOW + timedelta(seconds=slow_s))
+def findings_of(facts: ServerFacts, *, slow_s: float = 0.01) -> dict[str, Finding]:
+    findings = server_findings(facts, asked_at=NOW, answered_at=NOW + timedelta(seconds=slow_s))
     return {finding.check: finding for finding in findings}
 
 
-def test_a_server_in_order() -> None:
-    assert {finding.result for finding in judged(WELL).values()} == {Result.OK}
+def test_healthy_server_passes() -> None:
+    assert {finding.result for finding in findings_of(HEALTHY).values()} == {Result.OK}
 
 
 @pytest.mark.parametrize(
     ("changes", "check", "result", "words"),
     [
         ({"version_number": 130_015, "version": "13.15"}, "database_version", "wrong", "13.15"),
-        ({"is_standby": True}, "database_version", "wrong", "takes no writes"),
-        ({"is_read_only": True}, "database_version", "wrong", "takes no writes"),
+        ({"is_standby": True}, "database_version", "wrong", "accepts no writes"),
+        ({"is_read_only": True}, "database_version", "wrong", "accepts no writes"),
         ({"fsync": False}, "durability", "warning", "off: fsync"),
         ({"synchronous_commit": False}, "durability", "warning", "off: synchronous_commit"),
         ({"autovacuum": False}, "autovacuum", "warning", "off"),
@@ -96,12 +98,14 @@ def test_a_server_in_order() -> None:
             {"clock": NOW - timedelta(seconds=6)},
             "clock",
             "warning",
-            "6.0 s apart: the database's is behind",
+            "6.0 s apart: the database's clock is behind",
         ),
     ],
 )
-def test_a_server_that_is_not(changes: dict[str, Any], check: str, result: str, words: str) -> None:
-    findings = judged(replace(WELL, **changes))
+def test_problem_of_server_is_reported(
+    changes: dict[str, Any], check: str, result: str, words: str
+) -> None:
+    findings = findings_of(replace(HEALTHY, **changes))
     assert findings[check].result == result
     assert words in findings[check].found
     assert findings[check].remedy
@@ -119,26 +123,33 @@ def test_a_server_that_is_not(changes: dict[str, Any], check: str, result: str, 
         {"clock": NOW + timedelta(seconds=5)},
     ],
 )
-def test_just_good_enough(changes: dict[str, Any]) -> None:
-    assert {finding.result for finding in judged(replace(WELL, **changes)).values()} == {Result.OK}
+def test_server_at_the_limit_passes(changes: dict[str, Any]) -> None:
+    assert {finding.result for finding in findings_of(replace(HEALTHY, **changes)).values()} == {
+        Result.OK
+    }
 
 
-def test_a_slow_answer_is_no_skew() -> None:
+def test_slow_answer_is_no_clock_skew() -> None:
     clock = NOW + timedelta(seconds=20)
-    assert judged(replace(WELL, clock=clock), slow_s=30)["clock"].result == Result.OK
+    assert findings_of(replace(HEALTHY, clock=clock), slow_s=30)["clock"].result == Result.OK
 
 
-def test_replicas_by_their_connections_and_leases() -> None:
-    assert judge_replicas({"connected": [], "at_work": []}).result == Result.WARNING
-    found = judge_replicas({"connected": ["10.0.0.1 (5)"], "at_work": ["host:7:ab"]}).found
-    assert found == "connections from 10.0.0.1 (5); leases of host:7:ab"
+def test_replicas_are_found_by_connections_and_leases() -> None:
+    assert (
+        replicas_finding(ConnectedReplicas(connected=[], lease_owners=[])).result == Result.WARNING
+    )
+    connected = ConnectedReplicas(connected=["10.0.0.1 (5)"], lease_owners=["host:7:ab"])
+    assert replicas_finding(connected).found == "connections from 10.0.0.1 (5); leases of host:7:ab"
 
 
 # Containers against slots.
 
 
-def row(name: str, container_id: str | None, status: str = "idle") -> dict[str, Any]:
-    return {"slot_name": name, "backend": "b", "container_id": container_id, "status": status}
+def slot(
+    name: str, container_id: str | None, status: SlotStatus = SlotStatus.IDLE
+) -> SlotContainer:
+    known = ContainerId(container_id) if container_id else None
+    return SlotContainer(slot_name=name, backend="b", container_id=known, status=status)
 
 
 def container(name: str, container_id: str) -> OwnedContainer:
@@ -148,31 +159,31 @@ def container(name: str, container_id: str) -> OwnedContainer:
 @pytest.mark.parametrize(
     ("before", "listed", "after", "leftover", "missing"),
     [
-        ([row("s1", "a")], [container("s1", "a")], [row("s1", "a")], [], []),
+        ([slot("s1", "a")], [container("s1", "a")], [slot("s1", "a")], [], []),
         ([], [container("s1", "a")], [], ["a"], []),
         # A duplicate of the slot's name is not the slot's container.
         (
-            [row("s1", "a")],
+            [slot("s1", "a")],
             [container("s1", "a"), container("s1", "b")],
-            [row("s1", "a")],
+            [slot("s1", "a")],
             ["b"],
             [],
         ),
-        # Being made: its slot does not know the id yet, or learned it meanwhile.
-        ([row("s1", None)], [container("s1", "a")], [row("s1", None)], [], []),
-        ([row("s1", None)], [container("s1", "a")], [row("s1", "a")], [], []),
-        ([row("s1", None)], [], [row("s1", "a")], [], []),
-        ([row("s1", "a")], [], [row("s1", "a")], [], ["s1"]),
-        # Made again meanwhile, removed meanwhile, being deleted.
-        ([row("s1", "a")], [], [row("s1", "b")], [], []),
-        ([row("s1", "a")], [], [], [], []),
-        ([row("s1", "a")], [], [row("s1", "a", "deleting")], [], []),
+        # In creation: the slot has no container id yet, or got it meanwhile.
+        ([slot("s1", None)], [container("s1", "a")], [slot("s1", None)], [], []),
+        ([slot("s1", None)], [container("s1", "a")], [slot("s1", "a")], [], []),
+        ([slot("s1", None)], [], [slot("s1", "a")], [], []),
+        ([slot("s1", "a")], [], [slot("s1", "a")], [], ["s1"]),
+        # Recreated meanwhile, removed meanwhile, in deletion.
+        ([slot("s1", "a")], [], [slot("s1", "b")], [], []),
+        ([slot("s1", "a")], [], [], [], []),
+        ([slot("s1", "a")], [], [slot("s1", "a", SlotStatus.DELETING)], [], []),
     ],
 )
-def test_containers_against_slots(
-    before: list[dict[str, Any]],
+def test_containers_are_compared_with_slots(
+    before: list[SlotContainer],
     listed: list[OwnedContainer],
-    after: list[dict[str, Any]],
+    after: list[SlotContainer],
     leftover: list[str],
     missing: list[str],
 ) -> None:
@@ -181,23 +192,23 @@ def test_containers_against_slots(
     assert compared.missing == missing
 
 
-# Rows as findings.
+# Violations.
 
 
-def test_only_what_is_still_there_counts() -> None:
+def test_only_persistent_violations_count() -> None:
     before = [{"slot": "a", "due_for_s": 61}, {"slot": "b", "due_for_s": 61}]
     after = [{"slot": "b", "due_for_s": 64}, {"slot": "c", "due_for_s": 61}]
-    assert still(before, after) == [{"slot": "b", "due_for_s": 64}]
+    assert persistent(before, after) == [{"slot": "b", "due_for_s": 64}]
 
 
-def test_rows_are_told_in_words_and_not_all_of_them() -> None:
-    rule = RULES[0]
-    few = finding_of(rule, [{"slot": "s", "bot": None, "due_for_s": 90}])
+def test_finding_shows_first_violations_in_words() -> None:
+    invariant = INVARIANTS[0]
+    few = finding_of(invariant, [{"slot": "s", "bot": None, "due_for_s": 90}])
     assert few.found == "slot s, bot none, due for 90 s"
-    assert (few.result, few.remedy) == (Result.WRONG, rule.remedy)
-    many = finding_of(rule, [{"bot": number} for number in range(50)])
+    assert (few.result, few.remedy) == (Result.WRONG, invariant.remedy)
+    many = finding_of(invariant, [{"bot": number} for number in range(50)])
     assert many.found == "50 in all: bot 0; bot 1; bot 2; …"
-    assert finding_of(rule, []).result == Result.OK
+    assert finding_of(invariant, []).result == Result.OK
 
 
 # The table.
@@ -209,25 +220,25 @@ def drawn(findings: list[Finding], width: int) -> str:
     return cast("io.StringIO", out.file).getvalue()
 
 
-CHECK = Check(name="ended_bot_leaves_its_slot", meaning="well", remedy="Do this and that.")
+CHECK = Check(name="ended_bot_has_no_slot", meaning="healthy", remedy="Do this and that.")
 
 
-def test_the_table_fits_80_columns_and_loses_no_word() -> None:
+def test_table_fits_80_columns_without_losing_words() -> None:
     text = drawn(
         [CHECK.wrong("slot pool-google-meet-001, status busy, bot 123456"), CHECK.ok()], 80
     )
     assert max(map(len, text.splitlines())) <= 80
-    for word in ("ended_bot_leaves_its_slot", "wrong", "ok", "123456", "that.", "well"):
+    for word in ("ended_bot_has_no_slot", "wrong", "ok", "123456", "that.", "healthy"):
         assert word in text
 
 
-def test_what_a_platform_says_cannot_steer_the_terminal() -> None:
+def test_control_characters_do_not_reach_the_terminal() -> None:
     text = drawn([CHECK.wrong("\x1b[2J\x1b]0;owned\x07[red]name[/]\r\nsecond")], 200)
     assert not {"\x1b", "\x07", "\r"} & set(text)
     assert "[red]name[/] second" in text
 
 
-def test_the_verdict() -> None:
+def test_verdict_counts_results() -> None:
     assert verdict([CHECK.ok(), CHECK.ok()]) == "2 checks: no problem found."
-    told = verdict([CHECK.ok(), CHECK.warning("x"), CHECK.wrong("y")])
-    assert told == "3 checks: 1 wrong, 1 with a warning."
+    summary = verdict([CHECK.ok(), CHECK.warning("x"), CHECK.wrong("y")])
+    assert summary == "3 checks: 1 wrong, 1 with a warning."

@@ -1,4 +1,4 @@
--- Slots whose next step is long due, and which no replica has leased.
+-- Slots whose next step has been due for long without a lease.
 SELECT
     s.slot_name AS slot, s.status,
     extract(epoch FROM botpool_now() - s.next_step_at)::bigint AS due_for_s

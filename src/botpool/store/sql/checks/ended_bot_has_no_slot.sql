@@ -1,4 +1,4 @@
--- Slots that deploy or run a bot which has ended: nobody waits for it any more.
+-- Slots that deploy or run a bot that has ended.
 SELECT s.slot_name AS slot, s.status, b.id AS bot, b.status AS bot_status
 FROM bot_pool_slots s
 JOIN bots b ON b.id = s.assigned_bot_id

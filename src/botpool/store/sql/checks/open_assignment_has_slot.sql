@@ -1,4 +1,4 @@
--- 7. Assignments that have not ended and have no slot. By pool: that is how they are indexed.
+-- 7. Assignments without an end that no slot has. Read by pool, for which there is an index.
 SELECT a.id AS assignment, a.bot_id AS bot, a.slot_name AS slot
 FROM pools p
 JOIN assignments a ON a.pool_name = p.pool_name AND a.ended_at IS NULL

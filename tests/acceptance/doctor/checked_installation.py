@@ -1,4 +1,4 @@
-"""A patient for `botpool doctor`: a database in the middle of its work, and its containers."""
+"""An installation for `botpool doctor` to check: a database with bots, and containers."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from tests.support.http_server import LINK
 from tests.support.replicas import TEAMS, Stage, pool, wish
 
 PASSWORD, SECRET, INSTALLATION = "hunter2", "a secret of these tests", "doctors"
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 Captured = pytest.CaptureFixture[str]
 CONFIG = """
 [pools.google-meet]
@@ -29,6 +29,8 @@ poll_interval_ms = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
+    """The exit code and the findings of one run, by check."""
+
     code: int
     findings: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -37,21 +39,22 @@ class Report:
 
 
 @dataclass(slots=True, kw_only=True)
-class Patient:
+class CheckedInstallation:
     """A database with bots, the folder of its containers, and the settings of its replicas."""
 
     url: str
     directory: Path
     captured: Captured
 
-    def break_(self, *statements: str) -> None:
-        """By hand, with the triggers off that would refuse it."""
+    def corrupt(self, *statements: str) -> None:
+        """Change rows by hand, without the triggers that would refuse the change."""
         with psycopg.connect(self.url) as connection:
             connection.execute("SET session_replication_role = replica")
             for statement in statements:
                 assert connection.execute(statement).rowcount != 0, statement
 
-    def examine(self) -> Report:
+    def run_doctor(self) -> Report:
+        """Run `botpool doctor --json` and check that it shows no secrets."""
         code = main(["doctor", "--json", f"--data-dir={self.directory}"])
         out, err = self.captured.readouterr()
         assert err == ""
@@ -61,13 +64,14 @@ class Patient:
         return Report(code=code, findings={each["check"]: each for each in answer["findings"]})
 
 
-# In the order of their making: one bot runs, one is done and left its slot idle, one waits.
-RUNNING, DONE, WAITING = 1, 2, 3
+# Ids of the bots: one runs, one is done and its slot is idle, one is queued.
+RUNNING, DONE, QUEUED = 1, 2, 3
 BUSY_SLOT = f"assigned_bot_id = {RUNNING}"
 IDLE_SLOT = "status = 'idle'"
 
 
-async def set_scene(url: str, directory: Path) -> None:
+async def fill_installation(url: str, directory: Path) -> None:
+    """Create the bots, and the containers of their slots."""
     async with Stage.set(url, Clock(url)) as stage:
         replica = await stage.replica(pool(3), pool(0, TEAMS))
         first = await replica.admission.admit(wish())
@@ -77,12 +81,12 @@ async def set_scene(url: str, directory: Path) -> None:
         await stage.settle(replica)
         waiting = await replica.admission.admit(wish(TEAMS, queue_timeout_ms=600_000))
         ids = [each.bot.id for each in (first, second, waiting)]
-        assert ids == [RUNNING, DONE, WAITING]
+        assert ids == [RUNNING, DONE, QUEUED]
         assert stage.statuses(*ids) == ["JOINING_CALL", "DONE", "QUEUED"]
         containers = ProcessBackend(directory / "containers", INSTALLATION, ())
         await containers.open()
         for slot in stage.slots():
-            made = await containers.ensure(spec(slot["slot_name"]), timeout_s=PATIENCE_S)
+            made = await containers.ensure(spec(slot["slot_name"]), timeout_s=TIMEOUT_S)
             stage.rows(
                 "UPDATE bot_pool_slots SET container_id = %s, version = version + 1 WHERE id = %s",
                 made,

@@ -1,4 +1,4 @@
--- Live bots that have run for longer than the maximum (0: none).
+-- Live bots that have run for longer than the maximum duration (0: no maximum).
 SELECT
     b.id AS bot, b.status, extract(epoch FROM botpool_now() - b.started_at)::bigint AS for_s
 FROM bots b

@@ -1,4 +1,4 @@
--- 12. The next in a queue whose pool has an assignable idle slot, or room to grow.
+-- 12. The head of each queue whose pool has an assignable idle slot or room to grow.
 SELECT DISTINCT ON (p.pool_name) q.bot_id AS next_bot, p.pool_name AS pool
 FROM pools p
 JOIN bot_pool_queue q ON q.pool_name = p.pool_name AND q.timeout_at > botpool_now()

@@ -1,4 +1,4 @@
--- 5. Bots that are QUEUED without a queue row, have one without being QUEUED, or also have a slot.
+-- 5. QUEUED bots without a queue row, queue rows of other bots, and queued bots that have a slot.
 SELECT b.id AS bot, b.status, 'no queue row' AS problem
 FROM bots b
 WHERE b.status = 'QUEUED' AND NOT EXISTS (SELECT FROM bot_pool_queue q WHERE q.bot_id = b.id)

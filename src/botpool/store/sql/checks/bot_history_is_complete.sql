@@ -1,6 +1,6 @@
--- 8. Breaks in the history of bots: a move that does not begin where the one before it ended, or a
--- last one that is not the bot's status. Of live bots and the latest (null: all) whose history
--- retention has not begun to remove.
+-- 8. Gaps in the history of bots: a transition that does not start at the end of the previous one, or a
+-- last transition that does not end at the bot's status. Checks live bots and the latest bots (null:
+-- all) whose history retention has not started to delete.
 WITH chosen AS MATERIALIZED (
     SELECT b.id, b.status
     FROM bots b
@@ -19,7 +19,7 @@ WITH chosen AS MATERIALIZED (
     ) AS latest
     WHERE %(recent)s::bigint IS NULL
        OR latest.created_at >= (SELECT h.at FROM history h ORDER BY h.xid, h.id LIMIT 1)
-), moves AS MATERIALIZED (
+), transitions AS MATERIALIZED (
     SELECT
         h.bot_id, h.from_state, h.to_state, lag(h.to_state) OVER w AS before, lead(h.id) OVER w AS after
     FROM chosen
@@ -28,13 +28,13 @@ WITH chosen AS MATERIALIZED (
     WINDOW w AS (PARTITION BY h.bot_id ORDER BY h.id)
 )
 SELECT
-    m.bot_id AS bot,
-    coalesce(m.before, 'nothing') || ', then ' || coalesce(m.from_state, 'nothing') || ' → '
-        || coalesce(m.to_state, 'gone') AS history
-FROM moves m
-WHERE m.from_state IS DISTINCT FROM m.before
+    t.bot_id AS bot,
+    coalesce(t.before, 'nothing') || ', then ' || coalesce(t.from_state, 'nothing') || ' → '
+        || coalesce(t.to_state, 'gone') AS history
+FROM transitions t
+WHERE t.from_state IS DISTINCT FROM t.before
 UNION ALL
-SELECT chosen.id, 'ends with ' || coalesce(m.to_state, 'nothing') || ', it is ' || chosen.status
+SELECT chosen.id, 'ends with ' || coalesce(t.to_state, 'nothing') || ', status is ' || chosen.status
 FROM chosen
-LEFT JOIN moves m ON m.bot_id = chosen.id AND m.after IS NULL
-WHERE m.to_state IS DISTINCT FROM chosen.status
+LEFT JOIN transitions t ON t.bot_id = chosen.id AND t.after IS NULL
+WHERE t.to_state IS DISTINCT FROM chosen.status

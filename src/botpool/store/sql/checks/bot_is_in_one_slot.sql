@@ -1,4 +1,4 @@
--- 1. Bots that are in more than one slot.
+-- 1. Bots in more than one slot.
 SELECT s.assigned_bot_id AS bot, count(*) AS slots
 FROM bot_pool_slots s
 WHERE s.assigned_bot_id IS NOT NULL

@@ -1,5 +1,5 @@
--- 3. Numbers and names that a pool has twice, container ids that a backend has twice.
-SELECT s.pool_name || ' number ' || s.number AS twice
+-- 3. Numbers and names that occur twice in a pool, and container ids that occur twice at a backend.
+SELECT s.pool_name || ' number ' || s.number AS duplicate
 FROM bot_pool_slots s
 GROUP BY s.pool_name, s.number
 HAVING count(*) > 1

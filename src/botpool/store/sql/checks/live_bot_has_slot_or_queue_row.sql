@@ -1,4 +1,4 @@
--- 10. Bots that are not final, and neither queued nor in a slot.
+-- 10. Bots without a final status that have neither a slot nor a queue row.
 SELECT b.id AS bot, b.status
 FROM bots b
 WHERE b.status IN (

@@ -1,4 +1,4 @@
--- Leases that ended long ago and were neither given back nor taken over.
+-- Leases that expired long ago and that no replica returned or took over.
 SELECT
     s.slot_name AS slot, s.lease_owner AS owner,
     extract(epoch FROM botpool_now() - s.lease_until)::bigint AS ended_for_s

@@ -1,4 +1,4 @@
--- 4. Pools above their maximum by slots without a bot; those with one may finish it.
+-- 4. Pools above their maximum that have a slot without a bot; slots with a bot may finish it.
 SELECT p.pool_name AS pool, p.max_size AS maximum, count(*) AS slots
 FROM pools p
 JOIN bot_pool_slots s ON s.pool_name = p.pool_name
