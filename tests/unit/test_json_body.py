@@ -44,7 +44,7 @@ def app_with(*, declared: bool) -> FastAPI:
         return Response(json.dumps({"name": body.name, "mark": mark}), status_code=201)
 
     app = FastAPI()
-    validation_messages.install(app)
+    validation_messages.add_validation_handlers(app)
     if declared:
 
         @app.post("/wanted", dependencies=[Depends(require_key)])

@@ -4,15 +4,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from botpool.api import schemas
+from botpool.api import agent_schemas, schemas
 from botpool.api.auth import AgentAssignment, Service
 from botpool.api.parameters import BotPath
-from botpool.api.problems import described
+from botpool.api.problems import error_responses
 from botpool.domain.ids import BotId, ContainerId
 from botpool.domain.states import BotStatus
 
-_ERRORS = described(401, 404, 422, 503)
-_BODY_ERRORS = described(400, 401, 404, 413, 415, 422, 503)
+_ERRORS = error_responses(401, 404, 422, 503)
+_BODY_ERRORS = error_responses(400, 401, 404, 413, 415, 422, 503)
 
 routes = APIRouter(prefix="/v1/agent", tags=["containers"])
 
@@ -22,10 +22,10 @@ async def identify(
     replica: Service,
     assignment: AgentAssignment,
     container_id: Annotated[str, Query(alias="containerId", min_length=1, max_length=255)],
-) -> schemas.AgentSlot:
+) -> agent_schemas.AgentSlot:
     """Get the bot of this agent. Call it before joining; exit if `released` is true."""
     view, released = await replica.agents.identify(assignment, ContainerId(container_id))
-    return schemas.AgentSlot(
+    return agent_schemas.AgentSlot(
         bot=schemas.Bot.of(view.bot),
         bot_data=dict(view.bot_data),
         released=released,
@@ -33,31 +33,31 @@ async def identify(
     )
 
 
-@routes.post("/bots/{id}/heartbeat", response_model=schemas.Heartbeat, responses=_ERRORS)
+@routes.post("/bots/{id}/heartbeat", response_model=agent_schemas.Heartbeat, responses=_ERRORS)
 async def heartbeat(replica: Service, assignment: AgentAssignment, bot_id: BotPath) -> Response:
     """Send a heartbeat. The response says whether to leave the meeting and whether to exit."""
     orders = await replica.agents.heartbeat(assignment, BotId(bot_id))
-    body = schemas.Heartbeat(should_leave=orders.should_leave, should_exit=orders.should_exit)
+    body = agent_schemas.Heartbeat(should_leave=orders.should_leave, should_exit=orders.should_exit)
     # Agents call this most often; FastAPI would validate the body a second time.
     return Response(body.model_dump_json(by_alias=True), media_type="application/json")
 
 
 @routes.post("/bots/{id}/status", responses=_BODY_ERRORS)
 async def report_status(
-    replica: Service, assignment: AgentAssignment, bot_id: BotPath, body: schemas.StatusReport
-) -> schemas.Applied:
+    replica: Service, assignment: AgentAssignment, bot_id: BotPath, body: agent_schemas.StatusReport
+) -> agent_schemas.Applied:
     """Report a status. A late or backward report changes nothing and gets `applied: false`."""
     status = BotStatus("FAILED" if body.status == "FATAL" else body.status)
     applied = await replica.agents.report(assignment, BotId(bot_id), status, body.failure_reason)
     found = await replica.admission.find(BotId(bot_id))
-    return schemas.Applied(applied=applied, bot=schemas.Bot.of(found.bot))
+    return agent_schemas.Applied(applied=applied, bot=schemas.Bot.of(found.bot))
 
 
 @routes.post("/bots/{id}/events", responses=_BODY_ERRORS)
 async def record_events(
-    replica: Service, assignment: AgentAssignment, bot_id: BotPath, body: schemas.AgentEvents
-) -> schemas.Recorded:
+    replica: Service, assignment: AgentAssignment, bot_id: BotPath, body: agent_schemas.AgentEvents
+) -> agent_schemas.Recorded:
     """Add events to the bot's history. After the release this records nothing."""
     events = [(event.kind, event.data) for event in body.events]
     recorded = await replica.agents.record(assignment, BotId(bot_id), events)
-    return schemas.Recorded(recorded=recorded)
+    return agent_schemas.Recorded(recorded=recorded)

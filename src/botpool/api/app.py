@@ -82,8 +82,8 @@ def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
         routes=[route for router in routers for route in router.routes],
     )
     app.state.replica = replica
-    problems.install(app)
-    validation_messages.install(app)
+    problems.add_error_handlers(app)
+    validation_messages.add_validation_handlers(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(CorrelationMiddleware)
     _document_schemas(app, bot_create)

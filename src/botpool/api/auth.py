@@ -99,7 +99,7 @@ def _bearer(request: Request) -> str | None:
     return text if text and scheme.lower() == "bearer" else None
 
 
-class Scope(SecurityBase):
+class RequireScope(SecurityBase):
     """A dependency that requires a key with at least this scope."""
 
     model = KEY_SCHEMES["key"]
@@ -124,9 +124,9 @@ class Scope(SecurityBase):
         return key
 
 
-User = Annotated[ApiKey, Depends(Scope("user"))]
-Operator = Annotated[ApiKey, Depends(Scope("operator"))]
-Admin = Annotated[ApiKey, Depends(Scope("admin"))]
+User = Annotated[ApiKey, Depends(RequireScope("user"))]
+Operator = Annotated[ApiKey, Depends(RequireScope("operator"))]
+Admin = Annotated[ApiKey, Depends(RequireScope("admin"))]
 
 
 class AgentToken(SecurityBase):

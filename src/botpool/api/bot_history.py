@@ -9,10 +9,10 @@ from botpool.api import schemas
 from botpool.api.auth import Service, User
 from botpool.api.log_stream import start_log_stream
 from botpool.api.parameters import BotPath, DecimalDigits
-from botpool.api.problems import described
+from botpool.api.problems import error_responses
 from botpool.domain.ids import BotId
 
-_ERRORS = described(401, 403, 404, 422, 503)
+_ERRORS = error_responses(401, 403, 404, 422, 503)
 
 routes = APIRouter(prefix="/v1/bots/{id}", tags=["users"])
 

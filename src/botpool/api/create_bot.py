@@ -14,18 +14,18 @@ from pydantic import BaseModel, Field, StringConstraints
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from botpool.api import schemas
-from botpool.api.auth import Scope, replica_of
+from botpool.api.auth import RequireScope, replica_of
 from botpool.api.bot_response import bot_response
 from botpool.api.correlation import HEADER, MAX_LENGTH
 from botpool.api.json_body import described_headers, read_json, validate_body, validate_headers
 from botpool.api.patterns import VISIBLE
-from botpool.api.problems import described
+from botpool.api.problems import error_responses
 from botpool.domain.errors import UnknownPool
 from botpool.domain.ids import PoolName
 from botpool.domain.meeting_links import pool_name_of
 from botpool.domain.records import BotRequest, IdempotencyKey
 
-_require_user = Scope("user")
+_require_user = RequireScope("user")
 
 
 class BotHeaders(BaseModel):
@@ -78,7 +78,7 @@ def router(bot_create: type[schemas.BotCreate], pool_names: tuple[str, ...]) -> 
                 "model": schemas.BotResponse,
                 "description": "A repeated request: the bot of the first one.",
             },
-            **described(400, 401, 403, 409, 413, 415, 422, 503),
+            **error_responses(400, 401, 403, 409, 413, 415, 422, 503),
         },
         openapi_extra={
             "parameters": described_headers(BotHeaders),

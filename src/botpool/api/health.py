@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 
-from botpool.api import schemas
+from botpool.api import operator_schemas as schemas
 from botpool.api.auth import Service
 
 routes = APIRouter(tags=["monitoring"])
@@ -19,7 +19,10 @@ async def healthz() -> dict[str, str]:
     "/readyz",
     response_model=schemas.Ready,
     responses={
-        503: {"model": schemas.Ready, "description": "The database or its schema is not usable."}
+        503: {
+            "model": schemas.Ready,
+            "description": "The database or its schema is not usable.",
+        }
     },
 )
 async def readyz(replica: Service) -> Response:

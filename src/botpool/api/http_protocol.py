@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from botpool.api.problems import problem
+from botpool.api.problems import problem_response
 
 MAX_HEAD_BYTES = 64 * 1024
 """Limit for the bytes of a head after its first read; the first read is never refused."""
@@ -42,7 +42,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._refuse(400, msg)
 
     def _refuse(self, status: int, detail: str) -> None:
-        answer = problem(status, detail, headers={"Connection": "close"})
+        answer = problem_response(status, detail, headers={"Connection": "close"})
         lines = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}".encode()]
         lines += [name + b": " + value for name, value in answer.raw_headers]
         self.transport.write(b"\r\n".join([*lines, b"", bytes(answer.body)]))

@@ -3,7 +3,7 @@
 from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from botpool.api.problems import problem
+from botpool.api.problems import problem_response
 
 MAX_BODY_BYTES = 1024 * 1024
 
@@ -23,7 +23,7 @@ class BodyLimit:
             return
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
-            await problem(413, _DETAIL, headers=_HEADERS)(scope, receive, send)
+            await problem_response(413, _DETAIL, headers=_HEADERS)(scope, receive, send)
             return
         received = 0
 

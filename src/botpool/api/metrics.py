@@ -5,8 +5,8 @@ from typing import Literal
 from fastapi import APIRouter, Depends
 from fastapi.responses import PlainTextResponse, Response
 
-from botpool.api.auth import Scope, Service
-from botpool.api.problems import described
+from botpool.api.auth import RequireScope, Service
+from botpool.api.problems import error_responses
 from botpool.engine.observability.metrics_export import CONTENT_TYPE
 
 Access = Literal["open", "key", "off"]
@@ -22,8 +22,8 @@ def router(access: Access) -> APIRouter:
     @routes.get(
         "/metrics",
         response_class=PlainTextResponse,
-        dependencies=[Depends(Scope("operator"))] if needs_key else [],
-        responses=described(401, 403, 503) if needs_key else {},
+        dependencies=[Depends(RequireScope("operator"))] if needs_key else [],
+        responses=error_responses(401, 403, 503) if needs_key else {},
     )
     async def metrics(replica: Service) -> Response:
         """Get the Prometheus metrics of this replica. Pool figures are at most five seconds old."""

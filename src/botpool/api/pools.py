@@ -4,22 +4,22 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from botpool.api import schemas
+from botpool.api import operator_schemas as schemas
 from botpool.api.auth import Operator, Service
 from botpool.api.parameters import CorrelationHeader, DecimalDigits, PoolPath
-from botpool.api.problems import described
+from botpool.api.problems import error_responses
 from botpool.domain.ids import PoolName
 from botpool.domain.records import Pool
 from botpool.domain.states import SlotStatus
 from botpool.engine.replica import Replica
 
-_ERRORS = described(401, 403, 404, 422, 503)
+_ERRORS = error_responses(401, 403, 404, 422, 503)
 _MAX_MINUTES = 24 * 60
 
 routes = APIRouter(prefix="/v1", tags=["operators"])
 
 
-@routes.get("/pools", responses=described(401, 403, 503))
+@routes.get("/pools", responses=error_responses(401, 403, 503))
 async def list_pools(replica: Service, _: Operator) -> schemas.Pools:
     """List all pools with their figures."""
     pools = await replica.queries.pools()

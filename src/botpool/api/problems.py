@@ -67,7 +67,7 @@ class Problem(BaseModel):
     errors: list[FieldError] | None = None
 
 
-def problem(
+def problem_response(
     status: int,
     detail: str,
     *,
@@ -89,7 +89,7 @@ def problem(
     )
 
 
-def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Document error statuses for the `responses` argument of a route."""
     content = {_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
@@ -102,7 +102,7 @@ def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def install(app: FastAPI) -> None:
+def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(errors.BotpoolError, _on_botpool_error)
     app.add_exception_handler(Exception, _on_unexpected_error)
 
@@ -117,7 +117,7 @@ async def _on_botpool_error(_: Request, error: Exception) -> JSONResponse:
     field_errors = []
     if isinstance(error, errors.UnknownPool):
         field_errors.append(FieldError(field="platform", message=str(error)))
-    return problem(status, str(error), field_errors=field_errors, headers=headers)
+    return problem_response(status, str(error), field_errors=field_errors, headers=headers)
 
 
 async def _on_unexpected_error(request: Request, error: Exception) -> JSONResponse:
@@ -126,6 +126,6 @@ async def _on_unexpected_error(request: Request, error: Exception) -> JSONRespon
     _log.error(
         "request.failed", path=request.url.path, correlation_id=correlation_id, exc_info=error
     )
-    return problem(
+    return problem_response(
         500, "Botpool logged the error. Retry the request, or ask the operator for the log."
     )

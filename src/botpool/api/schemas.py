@@ -15,9 +15,9 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from botpool.api.opaque_json import storable_up_to
-from botpool.api.patterns import EVENT_KIND, LINK, NO_NUL, PLATFORM, PRINTABLE
+from botpool.api.patterns import LINK, PLATFORM, PRINTABLE
 from botpool.domain.meeting_links import host_of
-from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
+from botpool.domain.states import BotStatus, FailureCode
 from botpool.domain.timeline import Phase
 
 _MAX_BOT_DATA = 64 * 1024
@@ -156,10 +156,6 @@ class Event(Model):
     data: dict[str, Any] | None
 
 
-class SlotEvent(Event):
-    bot_id: int | None
-
-
 class Change(Event):
     """The data of a `change` event of the stream."""
 
@@ -177,10 +173,6 @@ class Notice(Model):
 
 class Events(Model):
     events: list[Event]
-
-
-class SlotHistory(Model):
-    events: list[SlotEvent]
 
 
 class TimelineBar(Model):
@@ -209,124 +201,6 @@ class Queue(Model):
     queue: list[QueueEntry]
 
 
-class Slot(Model):
-    id: int
-    name: str
-    pool_name: PoolNameField
-    status: SlotStatus
-    phase: Annotated[SlotPhase | None, Field(description="Set while deploying.")]
-    assigned_bot_id: int | None
-    container_id: str | None
-    image: str
-    last_assigned_at: datetime | None
-    last_released_at: datetime | None
-    last_used_at: datetime | None
-    resets: Annotated[
-        int, Field(alias="recoveryAttempts", description="Failed resets since the slot was busy.")
-    ]
-    skipped_recoveries: int
-    error_message: str | None
-    cordoned: bool
-    created_at: datetime
-
-
-class Slots(Model):
-    slots: list[Slot]
-
-
-class Assignment(Model):
-    """One bot in one slot, once."""
-
-    assignment_id: int
-    bot_id: int
-    bot_status: BotStatus
-    claimed_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
-    released_at: datetime | None
-    failure_code: FailureCode | None
-    failure_reason: str | None
-
-
-class Assignments(Model):
-    assignments: list[Assignment]
-
-
-class SlotResponse(Model):
-    slot: Slot
-
-
-class RecoveryCounts(Model):
-    """The slots that a recovery pass handled."""
-
-    recovered: int
-    failed: int
-    deleted: int
-    skipped: int
-
-
-class CleanupCounts(Model):
-    """The rows and containers that a cleanup handled."""
-
-    released: int
-    expired: int
-    deleted_containers: int
-    pruned_rows: int
-
-
-class BackendHealth(Model):
-    ok: bool
-    detail: str
-
-
-class Pool(Model):
-    pool_name: PoolNameField
-    backend: str
-    backend_health: BackendHealth
-    image: str
-    size: Annotated[int, Field(description="Slots that exist.")]
-    max_size: int
-    slots_by_status: dict[SlotStatus, int]
-    queue_depth: int
-    oldest_wait_ms: int | None
-    warm_hit_ratio: Annotated[
-        float | None,
-        Field(description="Share of the last 1,000 bots whose slot already had a container."),
-    ]
-    time_to_running_p50_ms: Annotated[
-        int | None, Field(description="From assignment to a running container.")
-    ]
-    time_to_running_p95_ms: int | None
-    drained: Annotated[bool, Field(description="The pool refuses new bots.")]
-
-
-class Pools(Model):
-    pools: list[Pool]
-
-
-class PoolSample(Model):
-    at: datetime
-    arrivals: int
-    queue_depth: Annotated[
-        int | None, Field(description="Maximum in that minute; null if no replica ran.")
-    ]
-    slots: Annotated[
-        dict[SlotStatus, int] | None, Field(description="By status, at the last sample.")
-    ]
-    time_to_running_p50_ms: Annotated[
-        int | None, Field(description="For bots that started to run in that minute.")
-    ]
-    time_to_running_p95_ms: int | None
-
-
-class Activity(Model):
-    minutes: list[PoolSample]
-
-
-class PoolResponse(Model):
-    pool: Pool
-
-
 class KeyCreate(Model):
     name: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=PRINTABLE)]
     scope: Literal["user", "operator", "admin"] = "user"
@@ -353,56 +227,3 @@ class Keys(Model):
 class Session(Model):
     name: str
     scope: str
-
-
-class AgentSlot(Model):
-    bot: Bot
-    bot_data: dict[str, Any]
-    released: Annotated[bool, Field(description="True if the assignment has ended: exit.")]
-    heartbeat_interval_ms: int
-
-
-class Heartbeat(Model):
-    should_leave: bool
-    should_exit: bool
-
-
-class StatusReport(Model):
-    status: Annotated[
-        Literal[
-            "JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "CALL_ENDED", "DONE", "FAILED", "FATAL"
-        ],
-        Field(description="`FATAL` is a synonym of `FAILED`."),
-    ]
-    failure_reason: Annotated[
-        str | None, Field(max_length=2000, pattern=NO_NUL, description="The reason for `FAILED`.")
-    ] = None
-
-
-class Applied(Model):
-    applied: Annotated[
-        bool, Field(description="False if the report was late or backward; nothing changed.")
-    ]
-    bot: Bot
-
-
-class AgentEvent(Model):
-    kind: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=EVENT_KIND)]
-    data: Annotated[dict[str, Any], storable_up_to(_MAX_EVENT_DATA)] = {}
-
-
-class AgentEvents(Model):
-    events: Annotated[list[AgentEvent], Field(max_length=100)]
-
-
-class Recorded(Model):
-    recorded: int
-
-
-class Ready(Model):
-    ready: bool
-    problem: str | None
-    listening: Annotated[
-        bool, Field(description="False if LISTEN does not work; the replica then polls.")
-    ]
-    backends: dict[str, BackendHealth]

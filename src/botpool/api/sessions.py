@@ -4,12 +4,12 @@ from fastapi import APIRouter, Request, Response
 
 from botpool.api import schemas
 from botpool.api.auth import COOKIE, SESSION_S, Service, User, session_cookie
-from botpool.api.problems import described
+from botpool.api.problems import error_responses
 
 routes = APIRouter(prefix="/v1", tags=["users"])
 
 
-@routes.post("/session", responses=described(401, 403, 503))
+@routes.post("/session", responses=error_responses(401, 403, 503))
 async def open_session(
     replica: Service, key: User, request: Request, response: Response
 ) -> schemas.Session:

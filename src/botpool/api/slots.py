@@ -2,21 +2,21 @@
 
 from fastapi import APIRouter
 
-from botpool.api import schemas
+from botpool.api import operator_schemas as schemas
 from botpool.api.auth import Operator, Service
 from botpool.api.parameters import CorrelationHeader, PlatformQuery, SlotPath
-from botpool.api.problems import described
+from botpool.api.problems import error_responses
 from botpool.domain.errors import SlotInUse
 from botpool.domain.ids import SlotId
 from botpool.domain.states import SlotStatus
 from botpool.engine.replica import Replica
 
-_ERRORS = described(401, 403, 404, 422, 503)
+_ERRORS = error_responses(401, 403, 404, 422, 503)
 
 routes = APIRouter(prefix="/v1", tags=["operators"])
 
 
-@routes.get("/slots", responses=described(401, 403, 422, 503))
+@routes.get("/slots", responses=error_responses(401, 403, 422, 503))
 async def list_slots(
     replica: Service, _: Operator, platform: PlatformQuery = None, status: SlotStatus | None = None
 ) -> schemas.Slots:
@@ -93,7 +93,7 @@ async def recover_slot(
     return await _slot_response(replica, slot_id)
 
 
-@routes.delete("/slots/{id}", status_code=202, responses={**_ERRORS, **described(409)})
+@routes.delete("/slots/{id}", status_code=202, responses={**_ERRORS, **error_responses(409)})
 async def delete_slot(
     replica: Service,
     key: Operator,

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from botpool.api import schemas
 from botpool.api.auth import Operator, Service, session_end
-from botpool.api.problems import described
+from botpool.api.problems import error_responses
 from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.engine.stream.subscriptions import Batch, News, Subscription
@@ -49,7 +49,7 @@ routes = APIRouter(prefix="/v1", tags=["operators"])
 @routes.get(
     "/events",
     response_class=StreamingResponse,
-    responses={200: {"content": _CONTENT}, **described(401, 403, 422, 503)},
+    responses={200: {"content": _CONTENT}, **error_responses(401, 403, 422, 503)},
 )
 async def stream_events(
     request: Request,

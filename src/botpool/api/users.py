@@ -9,12 +9,12 @@ from botpool.api.auth import Service, User
 from botpool.api.bot_response import bot_response
 from botpool.api.parameters import BotPath, DecimalDigits, PlatformQuery
 from botpool.api.patterns import CURSOR, NO_NUL
-from botpool.api.problems import described
+from botpool.api.problems import error_responses
 from botpool.domain.ids import BotId
 from botpool.domain.records import QueueEntry
 from botpool.domain.states import BotStatus
 
-_ERRORS = described(401, 403, 404, 422, 503)
+_ERRORS = error_responses(401, 403, 404, 422, 503)
 _MAX_SEARCH = 200
 
 Search = Annotated[
@@ -34,7 +34,7 @@ PageCursor = Annotated[
 routes = APIRouter(prefix="/v1", tags=["users"])
 
 
-@routes.get("/bots", responses=described(401, 403, 422, 503))
+@routes.get("/bots", responses=error_responses(401, 403, 422, 503))
 async def list_bots(
     replica: Service,
     _: User,
@@ -83,7 +83,7 @@ async def stop_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
     return bot_response(stopped, status=202 if changed else 200)
 
 
-@routes.get("/queue", responses=described(401, 403, 422, 503))
+@routes.get("/queue", responses=error_responses(401, 403, 422, 503))
 async def queue(replica: Service, _: User, platform: PlatformQuery = None) -> schemas.Queue:
     """List the first 1,000 queued bots in the order of service."""
     entries = await replica.queries.queue(platform)

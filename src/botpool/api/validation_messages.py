@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from botpool.api.patterns import DESCRIPTIONS
-from botpool.api.problems import FieldError, problem
+from botpool.api.problems import FieldError, problem_response
 
 _MAX_ERRORS = 20
 _MAX_NAME = 100
@@ -30,7 +30,7 @@ _MESSAGES = {
 }
 
 
-def install(app: FastAPI) -> None:
+def add_validation_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
 
@@ -41,14 +41,16 @@ async def _on_validation_error(_: Request, error: Exception) -> JSONResponse:
     first = found[0]
     if first["type"] == "json_invalid":
         where = f"{first['ctx']['error']} at character {first['loc'][-1]}"
-        return problem(400, f"The body is not valid JSON: {where}.")
+        return problem_response(400, f"The body is not valid JSON: {where}.")
     # FastAPI parses a body only when its content type is JSON.
     if first["loc"] == ("body",) and isinstance(first["input"], bytes):
-        return problem(415, "Send the body as JSON, with 'Content-Type: application/json'.")
+        return problem_response(
+            415, "Send the body as JSON, with 'Content-Type: application/json'."
+        )
     field_errors = [_field_error(item) for item in found[:_MAX_ERRORS]]
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     detail = f"{field_errors[0].field}: {field_errors[0].message}{more}"
-    return problem(422, detail, field_errors=field_errors)
+    return problem_response(422, detail, field_errors=field_errors)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
@@ -63,7 +65,7 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
         detail = "There is nothing at this path."
     elif error.status_code == 400 and error.__cause__ is not None:
         detail = _unreadable_body(error.__cause__)
-    return problem(error.status_code, detail, headers=headers)
+    return problem_response(error.status_code, detail, headers=headers)
 
 
 def _field_error(item: Mapping[str, Any]) -> FieldError:

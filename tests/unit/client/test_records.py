@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 from pydantic.alias_generators import to_snake
 
-from botpool.api import schemas
+from botpool.api import operator_schemas, schemas
 from botpool.client import records
 from tests.support.fake_api import bot_json, pool_json, queue_entry_json, slot_json
 
 PAIRS = [
     (records.Bot, schemas.Bot),
     (records.Event, schemas.Event),
-    (records.SlotEvent, schemas.SlotEvent),
+    (records.SlotEvent, operator_schemas.SlotEvent),
     (records.Change, schemas.Change),
     (records.QueueEntry, schemas.QueueEntry),
-    (records.Slot, schemas.Slot),
-    (records.Pool, schemas.Pool),
-    (records.BackendHealth, schemas.BackendHealth),
-    (records.RecoveryResult, schemas.RecoveryCounts),
+    (records.Slot, operator_schemas.Slot),
+    (records.Pool, operator_schemas.Pool),
+    (records.BackendHealth, operator_schemas.BackendHealth),
+    (records.RecoveryResult, operator_schemas.RecoveryCounts),
 ]
 CLIENT_ONLY = {"queue_position", "estimated_wait_ms", "cursor"}
 BODIES = [

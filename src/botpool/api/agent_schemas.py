@@ -1,0 +1,55 @@
+"""The models of requests and responses of agents."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from botpool.api.opaque_json import storable_up_to
+from botpool.api.patterns import EVENT_KIND, NO_NUL
+from botpool.api.schemas import Bot, Model
+
+_MAX_EVENT_DATA = 8 * 1024
+
+
+class AgentSlot(Model):
+    bot: Bot
+    bot_data: dict[str, Any]
+    released: Annotated[bool, Field(description="True if the assignment has ended: exit.")]
+    heartbeat_interval_ms: int
+
+
+class Heartbeat(Model):
+    should_leave: bool
+    should_exit: bool
+
+
+class StatusReport(Model):
+    status: Annotated[
+        Literal[
+            "JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "CALL_ENDED", "DONE", "FAILED", "FATAL"
+        ],
+        Field(description="`FATAL` is a synonym of `FAILED`."),
+    ]
+    failure_reason: Annotated[
+        str | None, Field(max_length=2000, pattern=NO_NUL, description="The reason for `FAILED`.")
+    ] = None
+
+
+class Applied(Model):
+    applied: Annotated[
+        bool, Field(description="False if the report was late or backward; nothing changed.")
+    ]
+    bot: Bot
+
+
+class AgentEvent(Model):
+    kind: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=EVENT_KIND)]
+    data: Annotated[dict[str, Any], storable_up_to(_MAX_EVENT_DATA)] = {}  # noqa: RUF012 - pydantic copies it
+
+
+class AgentEvents(Model):
+    events: Annotated[list[AgentEvent], Field(max_length=100)]
+
+
+class Recorded(Model):
+    recorded: int

@@ -1,0 +1,144 @@
+"""The models of responses for operators and monitoring."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from botpool.api.schemas import Event, Model, PoolNameField
+from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
+
+
+class Slot(Model):
+    id: int
+    name: str
+    pool_name: PoolNameField
+    status: SlotStatus
+    phase: Annotated[SlotPhase | None, Field(description="Set while deploying.")]
+    assigned_bot_id: int | None
+    container_id: str | None
+    image: str
+    last_assigned_at: datetime | None
+    last_released_at: datetime | None
+    last_used_at: datetime | None
+    resets: Annotated[
+        int, Field(alias="recoveryAttempts", description="Failed resets since the slot was busy.")
+    ]
+    skipped_recoveries: int
+    error_message: str | None
+    cordoned: bool
+    created_at: datetime
+
+
+class Slots(Model):
+    slots: list[Slot]
+
+
+class Assignment(Model):
+    """One bot in one slot, once."""
+
+    assignment_id: int
+    bot_id: int
+    bot_status: BotStatus
+    claimed_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    released_at: datetime | None
+    failure_code: FailureCode | None
+    failure_reason: str | None
+
+
+class Assignments(Model):
+    assignments: list[Assignment]
+
+
+class SlotEvent(Event):
+    bot_id: int | None
+
+
+class SlotHistory(Model):
+    events: list[SlotEvent]
+
+
+class SlotResponse(Model):
+    slot: Slot
+
+
+class RecoveryCounts(Model):
+    """The slots that a recovery pass handled."""
+
+    recovered: int
+    failed: int
+    deleted: int
+    skipped: int
+
+
+class CleanupCounts(Model):
+    """The rows and containers that a cleanup handled."""
+
+    released: int
+    expired: int
+    deleted_containers: int
+    pruned_rows: int
+
+
+class BackendHealth(Model):
+    ok: bool
+    detail: str
+
+
+class Pool(Model):
+    pool_name: PoolNameField
+    backend: str
+    backend_health: BackendHealth
+    image: str
+    size: Annotated[int, Field(description="Slots that exist.")]
+    max_size: int
+    slots_by_status: dict[SlotStatus, int]
+    queue_depth: int
+    oldest_wait_ms: int | None
+    warm_hit_ratio: Annotated[
+        float | None,
+        Field(description="Share of the last 1,000 bots whose slot already had a container."),
+    ]
+    time_to_running_p50_ms: Annotated[
+        int | None, Field(description="From assignment to a running container.")
+    ]
+    time_to_running_p95_ms: int | None
+    drained: Annotated[bool, Field(description="The pool refuses new bots.")]
+
+
+class Pools(Model):
+    pools: list[Pool]
+
+
+class PoolSample(Model):
+    at: datetime
+    arrivals: int
+    queue_depth: Annotated[
+        int | None, Field(description="Maximum in that minute; null if no replica ran.")
+    ]
+    slots: Annotated[
+        dict[SlotStatus, int] | None, Field(description="By status, at the last sample.")
+    ]
+    time_to_running_p50_ms: Annotated[
+        int | None, Field(description="For bots that started to run in that minute.")
+    ]
+    time_to_running_p95_ms: int | None
+
+
+class Activity(Model):
+    minutes: list[PoolSample]
+
+
+class PoolResponse(Model):
+    pool: Pool
+
+
+class Ready(Model):
+    ready: bool
+    problem: str | None
+    listening: Annotated[
+        bool, Field(description="False if LISTEN does not work; the replica then polls.")
+    ]
+    backends: dict[str, BackendHealth]
