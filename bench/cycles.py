@@ -73,8 +73,8 @@ class Cycles:
 
     async def one(self) -> None:
         bot = (await self.replica.admission.admit(BOT_REQUEST)).bot
-        assert await self.replica.transitions.end_bot(self._recorded[bot.id]["assignment_id"], _END)
-        await self.replica.reconciler.releaser.judge(
+        assert await self.replica.bot_endings.end(self._recorded[bot.id]["assignment_id"], _END)
+        await self.replica.reconciler.releaser.apply(
             _looked_at(self._recorded.pop(bot.id)),
             Observation(container_id=bot.container_id, state=ContainerState.STOPPED),
         )

@@ -24,7 +24,8 @@ from botpool.domain.bot_ending import BotEnding
 from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import BotStatus
-from botpool.engine.lifecycle.transitions import Transitions
+from botpool.engine.lifecycle.bot_endings import BotEndings
+from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.leases import Lease
 from botpool.engine.runtime.loop import Loop
@@ -126,7 +127,7 @@ async def claim_and_release(url: str, owner: str, claims: int) -> Counter[str]:
     database = Database(url)
     await database.open()
     replica = new_replica(database, owner)
-    user: Any = StopsWhileDeploying(transitions=replica.transitions)
+    user: Any = StopsWhileDeploying(steps=replica.steps, bot_endings=replica.bot_endings)
     stepper = replace(replica.reconciler, deployer=user)
     poll_s = replica.policy.queue_poll_s
     steps = Loop("steps", stepper.run_due_steps, interval_s=poll_s, wake=replica.wakeups.slots)
@@ -167,17 +168,18 @@ async def live_bots(database: Database) -> bool:
 class StopsWhileDeploying:
     """Stands where the deployer stands: the user's stop comes before its first step."""
 
-    transitions: Transitions
+    steps: SlotSteps
+    bot_endings: BotEndings
 
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
         assert slot.assignment_id is not None
         ending = BotEnding(status=BotStatus.CANCELLED, reason="stopped by its user")
-        if await self.transitions.end_bot(
+        if await self.bot_endings.end(
             slot.assignment_id, ending, version=slot.version, holds_lease=True
         ):
             in_flight.release()
         else:
-            await self.transitions.abandon_step(slot, wanted="stop")
+            await self.steps.abandon(slot, action="stop")
 
 
 def new_replica(database: Database, owner: str) -> Replica:

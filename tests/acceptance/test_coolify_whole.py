@@ -116,7 +116,7 @@ async def followed_or_led(installed: CoolifyInstallation, bot_id: int, *, leader
     """The history says who led and who waited."""
     reasons = [event["reason"] for event in await installed.events(bot_id)]
     assert ("leads the pull of its image" in reasons) is (bot_id == leader)
-    assert ("its image is there" in reasons) is (bot_id != leader)
+    assert ("the image is present" in reasons) is (bot_id != leader)
 
 
 async def comes_back_when_deleted(installed: CoolifyInstallation) -> None:

@@ -16,7 +16,8 @@ from botpool.engine.replica import Replica
 from botpool.store.database import Call, Database
 from botpool.store.pools import lock_pool
 from botpool.store.queue import enqueue_bots, settle_new_bots
-from botpool.store.rows import to_leased_slot
+from botpool.store.releases import FreedSlot
+from botpool.store.slot_leases import lease_slots
 from botpool.store.statement import Pipeline
 from tests.support.replicas import MEET, Stage, key, pool, wish
 
@@ -163,8 +164,8 @@ async def test_ends_that_come_twice_are_told_apart(stage: Stage) -> None:
     replica = await stage.replica(pool(4))
     bots = [(await stage.run_bot(replica)).bot.id for _ in range(4)]
     assignments = [assignment_of(stage, bot) for bot in bots]
-    stale = replica.transitions.end_bot(assignments[0], CANCELLED, version=1)
-    ends = [replica.transitions.end_bot(each, CANCELLED) for each in [*assignments, *assignments]]
+    stale = replica.bot_endings.end(assignments[0], CANCELLED, version=1)
+    ends = [replica.bot_endings.end(each, CANCELLED) for each in [*assignments, *assignments]]
     answers = await asyncio.gather(stale, *ends)
     assert answers[0] is False
     twice = list(zip(answers[1:5], answers[5:], strict=True))
@@ -178,9 +179,7 @@ async def test_whoever_ends_and_is_freed_with_others_is_told_and_counted(stage: 
     bots = [(await stage.run_bot(replica, correlation_id=f"c-{n}")).bot.id for n in range(12)]
     assignments = [assignment_of(stage, bot) for bot in bots]
     with structlog.testing.capture_logs() as written:
-        await asyncio.gather(
-            *(replica.transitions.end_bot(each, CANCELLED) for each in assignments)
-        )
+        await asyncio.gather(*(replica.bot_endings.end(each, CANCELLED) for each in assignments))
         await stage.settle(replica)
     moved = [line for line in written if line["event"] == "slot.transition"]
     assert any("each" in line for line in moved), "none were told together"
@@ -202,7 +201,7 @@ async def test_what_fails_in_telling_of_an_end_is_not_the_ends(
     monkeypatch.setattr(event_log, "bots_ended", lambda *_: 1 / 0)
     failed: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: failed.append(what))
-    assert await replica.transitions.end_bot(assignment_of(stage, bot), CANCELLED)
+    assert await replica.bot_endings.end(assignment_of(stage, bot), CANCELLED)
     assert failed, "it was told of before the answer, and failed"
 
 
@@ -307,9 +306,8 @@ async def test_a_match_that_fails_is_not_the_fault_of_those_freed_before_it(
     stage.rows(
         "UPDATE bot_pool_slots SET delete_requested = true, version = version + 1 WHERE number = 2"
     )
-    lease = {"backends": ["process"], "limit": 2, "owner": "test", "lease_s": 20}
-    rows = await replica.database.fetch("lease_slots", lease)
-    slots = sorted(map(to_leased_slot, rows), key=lambda slot: slot.slot_name)
+    lease = lease_slots(backends=["process"], limit=2, owner="test", lease_s=20)
+    slots = sorted(await replica.database.query(lease), key=lambda slot: slot.slot_name)
     atomically = Database.atomically
 
     async def failing(database: Database, *calls: Call) -> Any:
@@ -318,12 +316,12 @@ async def test_a_match_that_fails_is_not_the_fault_of_those_freed_before_it(
         return await atomically(database, *calls)
 
     monkeypatch.setattr(Database, "atomically", failing)
-    freeing = replica.reconciler.releaser.freeing
+    handover = replica.releaser.handover
     first, second = await asyncio.gather(
-        *(freeing.free(slot, container_gone=False) for slot in slots), return_exceptions=True
+        *(handover.free(slot, container_gone=False) for slot in slots), return_exceptions=True
     )
     assert [slot["status"] for slot in stage.slots()] == ["idle", "releasing"]
-    assert isinstance(first, dict), "freed, and told that it moved on"
+    assert isinstance(first, FreedSlot)
     assert isinstance(second, psycopg.errors.InternalError_)
 
 

@@ -184,7 +184,7 @@ async def test_another_replica_carries_the_same_leader_on(stage: Stage) -> None:
     successor = await stage.replica(pool(3))
     stage.clock.move(30)
     await steps(stage, successor)
-    await successor.queue_poller.keep()
+    await successor.queue_poller.poll()
     await steps(stage, successor)
     assert leaders(stage) == led
     assert len(stage.backend.runs) == 1
@@ -254,7 +254,7 @@ async def test_what_no_event_told_is_found_by_the_poll(stage: Stage) -> None:
     stage.rows("INSERT INTO known_images VALUES ('process', 'here', 'demo', botpool_now())")
     await steps(stage, replica)
     assert len(stage.backend.runs) == 1
-    await replica.queue_poller.keep()
+    await replica.queue_poller.poll()
     await steps(stage, replica)
     assert len(stage.backend.runs) == 2
 
@@ -273,8 +273,8 @@ async def test_history_says_who_led_and_who_waited(stage: Stage) -> None:
         return [(row["to_state"], row["reason"], (row["data"] or {}).get("leads")) for row in rows]
 
     made, through = (
-        ("waiting_for_image", "the container was made", None),
-        "its start was let through",
+        ("waiting_for_image", "the container was created", None),
+        "the start is allowed",
     )
     assert told(first) == [
         made,
@@ -283,7 +283,7 @@ async def test_history_says_who_led_and_who_waited(stage: Stage) -> None:
     ]
     assert told(second) == [
         made,
-        ("waiting_for_start", "its image is there", False),
+        ("waiting_for_start", "the image is present", False),
         ("starting", through, None),
     ]
 

@@ -12,20 +12,20 @@ from botpool.domain.errors import BackendUnavailable
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
 from botpool.engine.maintenance.recovery import RecoveryResult
-from tests.engine.recovery_cases import alive, deployed
+from tests.engine.recovery_cases import pass_time, start_bot
 from tests.support.replicas import Stage, pool, wish
 
 
 async def test_a_bot_stopped_while_it_waits_behind_a_pull_never_starts(stage: Stage) -> None:
     """Lesson 6: when the wait is over, it is asked again whose slot it is."""
     replica = await stage.replica(pool(2))
-    await deployed(stage, replica)
-    stopped = await deployed(stage, replica)
+    await start_bot(stage, replica)
+    stopped = await start_bot(stage, replica)
     leader, waiting = stage.slots()
     assert waiting["phase"] == "waiting_for_image"
     await replica.bot_stopper.stop(stopped)
     await stage.settle(replica)
-    following = await deployed(stage, replica)
+    following = await start_bot(stage, replica)
     assert stage.slot_of(following)["slot_name"] == waiting["slot_name"]
     stage.backend.finish(leader["container_id"])
     stage.backend.show(leader["container_id"], ContainerState.RUNNING)
@@ -40,19 +40,19 @@ async def test_a_long_wait_in_the_queue_is_no_slow_deployment(stage: Stage) -> N
     replica = await stage.replica(pool(1))
     first = (await stage.run_bot(replica)).bot.id
     bot = (await replica.admission.admit(wish(queue_timeout_ms=600_000))).bot.id
-    await alive(stage, replica, 590)
+    await pass_time(stage, replica, 590)
     stage.backend.has_deployments = True
     await stage.end(replica, first)
     await stage.settle(replica)
     stage.backend.finish(stage.slots()[0]["container_id"])
-    await alive(stage, replica, 600)
+    await pass_time(stage, replica, 600)
     assert await replica.recovery.recover() == RecoveryResult()
     assert stage.statuses(bot) == ["DEPLOYING"]
 
 
 @pytest.mark.parametrize("call", ["ensure", "start"])
-async def test_an_error_that_nobody_foresaw_costs_seconds(stage: Stage, call: str) -> None:
-    """Lesson 12: the slot has its next step, and the bot its second chance."""
+async def test_step_is_repeated_after_an_unforeseen_error(stage: Stage, call: str) -> None:
+    """Lesson 12."""
     replica = await stage.replica(pool(1))
     stage.backend.fail(call, ZeroDivisionError())  # type: ignore[arg-type]
     bot = (await replica.admission.admit(wish())).bot.id
@@ -64,8 +64,8 @@ async def test_an_error_that_nobody_foresaw_costs_seconds(stage: Stage, call: st
     assert stage.bot(bot)["attempts"] == 1
 
 
-async def test_an_error_that_nobody_foresaw_does_not_last_for_ever(stage: Stage) -> None:
-    """Lesson 12: it ends as a backend does that never answers, with a reason."""
+async def test_bot_fails_as_internal_when_unforeseen_errors_last(stage: Stage) -> None:
+    """Lesson 12."""
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
     stage.backend.fail("ensure", *[ZeroDivisionError()] * 3)  # type: ignore[list-item]
     bot = (await replica.admission.admit(wish())).bot.id
@@ -73,7 +73,7 @@ async def test_an_error_that_nobody_foresaw_does_not_last_for_ever(stage: Stage)
         await stage.step(replica)
         stage.clock.move(901)
     await stage.settle(replica)
-    assert stage.bot(bot)["failure_code"] == "deploy_failed"
+    assert stage.bot(bot)["failure_code"] == "internal"
     assert "ZeroDivisionError" in stage.bot(bot)["failure_reason"]
 
 

@@ -181,7 +181,7 @@ async def test_bots_whose_status_changes_without_a_slot(stage: Stage, log: Log) 
     await replica.bot_stopper.stop(cancelled.id)
     await replica.admission.admit(wish(TEAMS, correlation_id="c-2", queue_timeout_ms=1000))
     stage.clock.move(2)
-    await replica.queue_poller.keep()
+    await replica.queue_poller.poll()
     refusals = [BackendRefused("image", "is not there") for _ in range(2)]
     stage.backend.fail("start", *refusals)
     await stage.run_bot(replica, correlation_id="c-3")

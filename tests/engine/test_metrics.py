@@ -153,7 +153,7 @@ async def test_ended_bots_are_counted_by_status_and_code(stage: Stage) -> None:
 
     await replica.admission.admit(wish(TEAMS, queue_timeout_ms=1000))
     stage.clock.move(2)
-    await replica.queue_poller.keep()
+    await replica.queue_poller.poll()
     assert ended(TEAMS, "FAILED", "queue_timeout") == 1
 
 
@@ -251,7 +251,7 @@ async def test_loop_round_without_database_is_counted(
         asked.set()
         raise DatabaseUnavailable("down")
 
-    monkeypatch.setattr(QueuePoller, "keep", down)
+    monkeypatch.setattr(QueuePoller, "poll", down)
     replica = await stage.replica(pool(1))
     await replica.start()
     await asyncio.wait_for(asked.wait(), 30)

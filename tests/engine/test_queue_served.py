@@ -137,7 +137,7 @@ async def test_the_poll_serves_what_no_event_told_of(stage: Stage) -> None:
     await stage.run_bot(replica)
     waiting = await queued(replica)
     stage.rows("UPDATE pools SET max_size = 2 RETURNING pool_name")
-    await replica.queue_poller.keep()
+    await replica.queue_poller.poll()
     assert stage.statuses(waiting) == ["DEPLOYING"]
 
 
@@ -165,7 +165,7 @@ async def test_a_bot_past_its_deadline_fails_and_is_never_served(stage: Stage) -
     await stage.end(replica, first.bot.id)
     await stage.settle(replica)
     assert stage.statuses(waiting) == ["QUEUED"], "served after its deadline"
-    await replica.queue_poller.keep()
+    await replica.queue_poller.poll()
     bot = stage.bot(waiting)
     assert (bot["status"], bot["failure_code"]) == ("FAILED", "queue_timeout")
 
@@ -175,5 +175,5 @@ async def test_a_deadline_is_kept_to_the_users_own_timeout(stage: Stage) -> None
     short = (await replica.admission.admit(wish(queue_timeout_ms=10_000))).bot.id
     long = (await replica.admission.admit(wish(queue_timeout_ms=600_000))).bot.id
     stage.clock.move(11)
-    await replica.queue_poller.keep()
+    await replica.queue_poller.poll()
     assert stage.statuses(short, long) == ["FAILED", "QUEUED"]

@@ -117,7 +117,7 @@ async def test_a_container_deleted_behind_our_back_is_made_again_under_the_same_
     assert new != old
     assert stage.bot(bot)["container_id"] == new
     (made,) = stage.rows(
-        "SELECT data FROM history WHERE reason = 'the container was gone and made again'"
+        "SELECT data FROM history WHERE reason = 'the container was gone and was created again'"
     )
     assert made["data"] == {"containerId": new, "formerContainerId": old, "attempt": 1}
 

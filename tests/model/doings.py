@@ -16,7 +16,7 @@ def working(work: str) -> Callable[[Replica], Awaitable[Any]] | None:
     return {
         "step": None,
         "observe": lambda r: r.observer.observe("process"),
-        "poll": lambda r: r.queue_poller.keep(),
+        "poll": lambda r: r.queue_poller.poll(),
         "recover": lambda r: r.recovery.recover(),
         "clean": lambda r: r.cleanup.clean(all_strays=False),
         "clean by force": lambda r: r.cleanup.clean(all_strays=True),

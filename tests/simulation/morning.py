@@ -285,7 +285,7 @@ class Morning:
             await replica.recovery.recover()
         if "clean" in due:
             await replica.cleanup.clean(all_strays=False)
-        await replica.queue_poller.keep()
+        await replica.queue_poller.poll()
         await replica.describer.describe_due()
 
     async def bury(self, living: Living) -> None:

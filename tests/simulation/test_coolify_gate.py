@@ -41,7 +41,9 @@ async def test_bots_at_once_on_a_cold_server_pull_once(database_url: str, bots: 
         assert [row["slot_name"] for row in started] == [leader(morning)]
         await morning.run_until(morning.all_ended, within_s=4000)
         assert pulls(morning) == {IMAGE: 1}
-        let_go = morning.rows("SELECT DISTINCT at FROM history WHERE reason = 'its image is there'")
+        let_go = morning.rows(
+            "SELECT DISTINCT at FROM history WHERE reason = 'the image is present'"
+        )
         assert len(let_go) == 1, "the others were let go together"
         assert set(morning.statuses().values()) == {"DONE"}
         assert_good(morning)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId, PoolName, SlotId
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
@@ -226,6 +226,17 @@ class AgentView:
     bot_data: Mapping[str, Any] = field(repr=False)
     leave_by: datetime | None
     bot: Bot
+
+
+class FencedSlot(Protocol):
+    """What a fenced write compares: the write changes nothing if the slot has changed since."""
+
+    @property
+    def slot_id(self) -> SlotId: ...
+    @property
+    def assignment_id(self) -> AssignmentId | None: ...
+    @property
+    def version(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

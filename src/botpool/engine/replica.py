@@ -1,8 +1,8 @@
-"""One running control plane: its services, and the loops that carry the work on."""
+"""One running control plane: builds the parts of the engine and runs its loops."""
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -17,7 +17,9 @@ from botpool.engine.agents.agents import Agents
 from botpool.engine.agents.heartbeats import Heartbeats
 from botpool.engine.api_keys import ApiKeys
 from botpool.engine.lifecycle.bot_endings import BotEndings
+from botpool.engine.lifecycle.container_environment import ContainerEnvironment
 from botpool.engine.lifecycle.deployment import Deployer
+from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.lifecycle.descriptions import Describer
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.observer import Observer
@@ -26,9 +28,10 @@ from botpool.engine.lifecycle.reconciler import Reconciler
 from botpool.engine.lifecycle.release import Releaser
 from botpool.engine.lifecycle.reset import Resetter
 from botpool.engine.lifecycle.shutdown import Shutdown
+from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.engine.lifecycle.slot_handover import SlotHandover
+from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.lifecycle.stop_bot import BotStopper
-from botpool.engine.lifecycle.transitions import Transitions
 from botpool.engine.maintenance.cleanup import Cleanup
 from botpool.engine.maintenance.recovery import Recovery
 from botpool.engine.maintenance.recovery_actions import RecoveryActions
@@ -46,16 +49,17 @@ from botpool.engine.runtime.loop import Loop
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.engine.stream.changes import ChangeStream
 from botpool.store.database import Database
+from botpool.store.slot_leases import return_leases
 
 _log = structlog.get_logger()
 _HEALTH_INTERVAL_S = 60.0
-_ALIVE_INTERVAL_S = 10.0
+_LIVENESS_INTERVAL_S = 10.0
 _SAMPLE_INTERVAL_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who this replica is to the others, and to the containers it starts."""
+    """The name of this replica, and the address and secret that its containers get."""
 
     owner: str
     public_url: str
@@ -63,7 +67,7 @@ class Identity:
 
 
 class Replica:
-    """Everything the outside may ask for; `start` and `stop` run what happens by itself."""
+    """The services of one control plane; `start` and `stop` run its background loops."""
 
     def __init__(
         self,
@@ -76,145 +80,215 @@ class Replica:
         self.identity = identity
         self.database = database
         self.metrics = Metrics()
-        self.metrics_export = MetricsExport(database, self.metrics)
-        backends = {
+        self._backends: Mapping[str, Backend] = {
             name: InstrumentedBackend(backend, self.metrics) for name, backend in backends.items()
         }
         self.wakeups = Wakeups(database, owner=identity.owner)
-        self.matcher = Matcher(database, self.wakeups, self.metrics)
+        self._build_observability()
+        self._build_admission()
+        self._build_lifecycle()
+        self._build_release()
+        self._build_reconciler()
+        self._build_maintenance()
+        self._build_services()
+        self._loops = self._build_loops()
+        self._watchers: list[asyncio.Task[None]] = []
+
+    def _build_observability(self) -> None:
+        self.metrics_export = MetricsExport(self.database, self.metrics)
+        self.readiness = Readiness(self.database, self._backends, self.wakeups)
+        self.pool_samples = PoolSamples(database=self.database)
+
+    def _build_admission(self) -> None:
+        self.matcher = Matcher(self.database, self.wakeups, self.metrics)
+        self.estimates = Estimates(self.database)
+        self.admission = Admission(
+            self.database, self.wakeups, self.matcher, self.estimates, self.policy, self.metrics
+        )
+
+    def _build_lifecycle(self) -> None:
+        """Build the parts that several packages use, and what ends bots."""
+        database, policy, wakeups, metrics = self._shared()
         self.image_gate = ImageGate(
             database=database,
-            wakeups=self.wakeups,
+            wakeups=wakeups,
             policy=policy,
-            metrics=self.metrics,
-            backends=backends,
+            metrics=metrics,
+            backends=self._backends,
         )
-        self.transitions = Transitions(
+        self.outcome = DeploymentOutcome(
             database=database,
-            wakeups=self.wakeups,
             policy=policy,
+            wakeups=wakeups,
             image_gate=self.image_gate,
-            bot_endings=BotEndings(database, self.wakeups, self.metrics),
-            metrics=self.metrics,
-            owner=identity.owner,
+            metrics=metrics,
         )
-        estimates = Estimates(database)
-        self.admission = Admission(
-            database, self.wakeups, self.matcher, estimates, policy, self.metrics
-        )
-        self.bot_stopper = BotStopper(transitions=self.transitions, admission=self.admission)
-        self.shutdown = Shutdown(transitions=self.transitions, admission=self.admission)
-        self.agents = Agents(
+        self.slot_deletion = SlotDeletion(database=database, wakeups=wakeups)
+        self.bot_endings = BotEndings(database, wakeups, metrics)
+        self.bot_stopper = BotStopper(
             database=database,
-            transitions=self.transitions,
-            heartbeats=Heartbeats(database),
+            policy=policy,
+            admission=self.admission,
+            bot_endings=self.bot_endings,
+        )
+        self.shutdown = Shutdown(
+            database=database, admission=self.admission, bot_endings=self.bot_endings
+        )
+        self.queue_poller = QueuePoller(
+            database=database, matcher=self.matcher, image_gate=self.image_gate, metrics=metrics
+        )
+        self.describer = Describer(database=database, policy=policy, backends=self._backends)
+
+    def _build_release(self) -> None:
+        database, policy, wakeups, metrics = self._shared()
+        self.steps = SlotSteps(
+            database=database,
+            policy=policy,
+            wakeups=wakeups,
+            metrics=metrics,
+            owner=self.identity.owner,
+        )
+        handover = SlotHandover(
+            database, self.matcher, wakeups, metrics, max_attempts=policy.deploy_attempts
+        )
+        self.releaser = Releaser(
+            database=database,
+            policy=policy,
+            wakeups=wakeups,
+            steps=self.steps,
+            handover=handover,
+            image_gate=self.image_gate,
+            backends=self._backends,
+        )
+        self.observer = Observer(
+            database=database,
+            policy=policy,
+            bot_endings=self.bot_endings,
+            outcome=self.outcome,
+            releaser=self.releaser,
+            backends=self._backends,
+        )
+
+    def _build_reconciler(self) -> None:
+        database, policy, wakeups, metrics = self._shared()
+        deployer = Deployer(
+            database=database,
+            policy=policy,
+            steps=self.steps,
+            outcome=self.outcome,
+            observer=self.observer,
+            image_gate=self.image_gate,
+            metrics=metrics,
+            backends=self._backends,
+            environment=ContainerEnvironment(
+                public_url=self.identity.public_url, secret=self.identity.secret
+            ),
+            on_refusal=self.readiness.expire_health,
+        )
+        resetter = Resetter(
+            database=database,
+            policy=policy,
+            steps=self.steps,
+            deletion=self.slot_deletion,
+            matcher=self.matcher,
+            backends=self._backends,
+        )
+        self.reconciler = Reconciler(
+            database=database,
+            policy=policy,
+            wakeups=wakeups,
+            steps=self.steps,
+            deployer=deployer,
+            releaser=self.releaser,
+            resetter=resetter,
+            bot_endings=self.bot_endings,
+            backends=self._backends,
+        )
+        metrics.watch(
+            steps_under_way=lambda: len(self.reconciler.under_way),
+            listening=lambda: wakeups.listening,
+        )
+
+    def _build_maintenance(self) -> None:
+        actions = RecoveryActions(
+            database=self.database,
+            policy=self.policy,
+            bot_endings=self.bot_endings,
+            outcome=self.outcome,
+            deletion=self.slot_deletion,
+            wakeups=self.wakeups,
             metrics=self.metrics,
         )
         self.recovery = Recovery(
-            database=database,
-            policy=policy,
-            backends=backends,
-            actions=RecoveryActions(
-                database=database,
-                policy=policy,
-                transitions=self.transitions,
-                wakeups=self.wakeups,
-                metrics=self.metrics,
-            ),
-        )
-        self.pools = PoolCommands(
-            transitions=self.transitions, matcher=self.matcher, backends=sorted(backends)
-        )
-        self.slot_commands = SlotCommands(transitions=self.transitions, pools=self.pools)
-        self.api_keys = ApiKeys(database)
-        self.queries = Queries(database=database, backends=backends, estimates=estimates)
-        self.changes = ChangeStream(database)
-        self.pool_samples = PoolSamples(database=database)
-        self.vacuum = Vacuum(database)
-        self.readiness = Readiness(database, backends, self.wakeups)
-        self.queue_poller = QueuePoller(
-            database=database,
-            matcher=self.matcher,
-            image_gate=self.image_gate,
-            metrics=self.metrics,
+            database=self.database,
+            policy=self.policy,
+            backends=self._backends,
+            actions=actions,
         )
         self.cleanup = Cleanup(
-            database=database,
-            policy=policy,
+            database=self.database,
+            policy=self.policy,
             queue_poller=self.queue_poller,
             recovery=self.recovery,
-            backends=backends,
+            backends=self._backends,
         )
-        self.describer = Describer(database=database, policy=policy, backends=backends)
-        freeing = SlotHandover(
-            database,
-            self.matcher,
-            self.wakeups,
-            self.metrics,
-            attempts=policy.deploy_attempts,
+        self.vacuum = Vacuum(self.database)
+
+    def _build_services(self) -> None:
+        """Build what the HTTP API calls, besides admission."""
+        database, backends = self.database, self._backends
+        self.agents = Agents(
+            database=database,
+            bot_endings=self.bot_endings,
+            outcome=self.outcome,
+            heartbeats=Heartbeats(database),
+            metrics=self.metrics,
         )
-        releaser = Releaser(transitions=self.transitions, freeing=freeing, backends=backends)
-        self.observer = Observer(transitions=self.transitions, releaser=releaser, backends=backends)
-        self.reconciler = Reconciler(
-            transitions=self.transitions,
-            deployer=Deployer(
-                transitions=self.transitions,
-                observer=self.observer,
-                image_gate=self.image_gate,
-                backends=backends,
-                public_url=identity.public_url,
-                secret=identity.secret,
-                refused=self.readiness.expire_health,
-            ),
-            releaser=releaser,
-            resetter=Resetter(
-                transitions=self.transitions, matcher=self.matcher, backends=backends
-            ),
-            backends=backends,
+        self.pools = PoolCommands(
+            database=database,
+            matcher=self.matcher,
+            deletion=self.slot_deletion,
+            backends=sorted(backends),
         )
-        self._backends = backends
-        self._loops = (
-            Loop(
-                "steps",
-                self.reconciler.run_due_steps,
-                interval_s=policy.queue_poll_s,
-                wake=self.wakeups.slots,
-            ),
-            Loop("queue", self.queue_poller.keep, interval_s=policy.queue_poll_s),
+        self.slot_commands = SlotCommands(
+            database=database,
+            wakeups=self.wakeups,
+            pools=self.pools,
+            bot_endings=self.bot_endings,
+            outcome=self.outcome,
+        )
+        self.api_keys = ApiKeys(database)
+        self.queries = Queries(database=database, backends=backends, estimates=self.estimates)
+        self.changes = ChangeStream(database)
+
+    def _build_loops(self) -> Sequence[Loop]:
+        policy = self.policy
+        steps, observe = self.reconciler.run_due_steps, self.observer.observe_due_backends
+        health, describe = self.readiness.check_backends, self.describer.describe_due
+        wake_steps, wake_health = self.wakeups.slots, self.readiness.wake
+        loops = (
+            Loop("steps", steps, interval_s=policy.queue_poll_s, wake=wake_steps),
+            Loop("queue", self.queue_poller.poll, interval_s=policy.queue_poll_s),
             Loop("recovery", self.recovery.run, interval_s=policy.recovery_interval_s),
             Loop("cleanup", self.cleanup.run, interval_s=policy.cleanup_interval_s),
-            Loop("liveness", self._say_alive, interval_s=_ALIVE_INTERVAL_S),
+            Loop("liveness", self._record_liveness, interval_s=_LIVENESS_INTERVAL_S),
             Loop("pool_samples", self.pool_samples.record, interval_s=_SAMPLE_INTERVAL_S),
             Loop("vacuum", self.vacuum.vacuum_if_due, interval_s=VACUUM_INTERVAL_S),
-            Loop(
-                "observation",
-                self.observer.observe_due_backends,
-                interval_s=policy.observe_interval_s,
-            ),
-            Loop(
-                "health",
-                self.readiness.check_backends,
-                interval_s=_HEALTH_INTERVAL_S,
-                wake=self.readiness.wake,
-            ),
-            Loop(
-                "descriptions",
-                self.describer.describe_due,
-                interval_s=policy.describe_interval_s,
-            ),
+            Loop("observation", observe, interval_s=policy.observe_interval_s),
+            Loop("health", health, interval_s=_HEALTH_INTERVAL_S, wake=wake_health),
+            Loop("descriptions", describe, interval_s=policy.describe_interval_s),
         )
-        for loop in self._loops:
+        for loop in loops:
             loop.on_outage = self.metrics.round_lost
-        self.metrics.watch(
-            steps_under_way=lambda: len(self.reconciler.under_way),
-            listening=lambda: self.wakeups.listening,
-        )
-        self._watchers: list[asyncio.Task[None]] = []
+        return loops
+
+    def _shared(self) -> tuple[Database, Policy, Wakeups, Metrics]:
+        return self.database, self.policy, self.wakeups, self.metrics
 
     async def start(self, *, alone: bool = False) -> None:
-        """`alone`: no other replica can be at work, so leases still out are a dead one's."""
+        """Start the loops. `alone`: no other replica runs, so all leases may be returned."""
         if alone:
-            await self.database.fetch("return_leases", {"owner": None})
+            await self.database.query(return_leases(owner=None))
         self.wakeups.start()
         for loop in self._loops:
             loop.start()
@@ -223,7 +297,7 @@ class Replica:
         ]
 
     async def stop(self, *, within_s: float = 10.0) -> None:
-        """End the loops and hand the leases back, so that another replica goes on at once."""
+        """Stop the loops and return the leases, so that another replica continues at once."""
         await self.changes.close()
         for task in self._watchers:
             task.cancel()
@@ -234,11 +308,11 @@ class Replica:
             await self.reconciler.return_leases(within_s=within_s)
         await self.wakeups.stop()
 
-    async def _say_alive(self) -> None:
+    async def _record_liveness(self) -> None:
         await self.recovery.record_liveness()
 
     async def _watch(self, backend: str) -> None:
-        """Look at once where a backend hints at a change. The regular looks stand behind it."""
+        """Observe a container as soon as its backend announces a change of it."""
         while True:
             try:
                 async for container_id in self._backends[backend].changes():

@@ -1,13 +1,14 @@
 """Statements about pools: their settings, their size and their figures."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from botpool.domain import reasons
 from botpool.domain.ids import PoolName
-from botpool.domain.records import Pool, PoolSample, SlotChange
+from botpool.domain.records import Pool, PoolSample, PoolSpec, SlotChange
 from botpool.domain.states import SlotStatus
-from botpool.store.statement import Statement, no_rows, record_of
+from botpool.store.statement import Statement, column, no_rows, record_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,3 +88,26 @@ def list_pool_samples(pool_name: PoolName, *, minutes: int) -> Statement[PoolSam
 def measure_occupancy(pool_name: PoolName) -> Statement[Occupancy]:
     """How long bots keep the slots of a pool."""
     return Statement("measure_occupancy", {"pool_name": pool_name}, record_of(Occupancy))
+
+
+def register_backends(backends: Sequence[str]) -> Statement[None]:
+    """Create the rows that replicas share about their backends."""
+    return Statement("register_backends", {"backends": list(backends)}, no_rows)
+
+
+def upsert_pool(spec: PoolSpec) -> Statement[PoolName]:
+    """Write a pool's settings; returns the pool's name if they changed."""
+    return Statement("upsert_pool", asdict(spec), column("pool_name", PoolName))
+
+
+def drain_pool(
+    pool_name: PoolName, *, drained: bool, reason: str, correlation_id: str | None
+) -> Statement[PoolName]:
+    """Drain a pool or end its drain; returns the pool's name, or no row for an unknown pool."""
+    parameters = {
+        "pool_name": pool_name,
+        "drained": drained,
+        "reason": reason,
+        "correlation_id": correlation_id,
+    }
+    return Statement("drain_pool", parameters, column("pool_name", PoolName))

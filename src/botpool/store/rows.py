@@ -7,12 +7,8 @@ from botpool.domain.records import (
     AgentView,
     Assignment,
     Bot,
-    LeasedSlot,
-    ObservedSlot,
     Pool,
     Slot,
-    SlotChange,
-    StuckSlot,
 )
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
 
@@ -36,34 +32,12 @@ def to_slot(row: Mapping[str, Any]) -> Slot:
     return Slot(**_enum(row, status=SlotStatus, phase=SlotPhase))
 
 
-def to_slot_change(row: Mapping[str, Any]) -> SlotChange:
-    return SlotChange(
-        slot_id=row["slot_id"],
-        slot_name=row["slot_name"],
-        container_id=row.get("container_id"),
-        bot_id=row.get("bot_id"),
-        correlation_id=row.get("correlation_id"),
-    )
-
-
 def to_pool(row: Mapping[str, Any]) -> Pool:
     return Pool(**row)
 
 
 def to_assignment(row: Mapping[str, Any]) -> Assignment:
     return Assignment(**_enum(row, bot_status=BotStatus, failure_code=FailureCode))
-
-
-def to_leased_slot(row: Mapping[str, Any]) -> LeasedSlot:
-    return LeasedSlot(**_enum(row, status=SlotStatus, phase=SlotPhase, bot_status=BotStatus))
-
-
-def to_observed_slot(row: Mapping[str, Any]) -> ObservedSlot:
-    return ObservedSlot(**_enum(row, status=SlotStatus, bot_status=BotStatus))
-
-
-def to_stuck_slot(row: Mapping[str, Any]) -> StuckSlot:
-    return StuckSlot(**_enum(row, status=SlotStatus, phase=SlotPhase, bot_status=BotStatus))
 
 
 def to_agent_view(row: Mapping[str, Any]) -> AgentView:

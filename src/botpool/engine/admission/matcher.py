@@ -7,7 +7,6 @@ is not available to the queue. Other transactions that enqueue bots, free, reset
 append the match to their own pipeline with `add_match`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from botpool.domain import reasons
@@ -16,7 +15,7 @@ from botpool.domain.states import SlotStatus
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.wakeups import Wakeups
-from botpool.store.database import Call, Database, Rows
+from botpool.store.database import Database
 from botpool.store.pools import CreatedSlot, SurplusSlot, grow_pool, lock_pool, shrink_pool
 from botpool.store.queue import MatchedSlot, match_queue
 from botpool.store.statement import Pipeline, Result
@@ -42,16 +41,6 @@ def add_match(pipeline: Pipeline, pool_name: PoolName) -> Match:
     )
 
 
-def lock(pool_name: PoolName) -> Call:
-    return ("lock_pool", {"pool_name": pool_name})
-
-
-def match_calls(pool_name: PoolName) -> list[Call]:
-    pipeline = Pipeline()
-    add_match(pipeline, pool_name)
-    return [(each.name, each.parameters) for each in pipeline.statements]
-
-
 class Matcher:
     """Matches queued bots with slots and reports each match."""
 
@@ -67,12 +56,6 @@ class Matcher:
         match = add_match(pipeline, pool_name)
         await self._database.commit(pipeline)
         self.report(match)
-
-    def matched(self, results: Sequence[Rows]) -> set[SlotId]:
-        pipeline = Pipeline()
-        match = add_match(pipeline, PoolName(""))
-        pipeline.fill(results[-4:])
-        return self.report(match)
 
     def report(self, match: Match) -> set[SlotId]:
         """Log and count a committed match, wake the reconciler and return the assigned slots."""

@@ -17,7 +17,8 @@ from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.records import AgentView
 from botpool.domain.states import FINAL, BotStatus, SlotStatus, statuses_before
 from botpool.engine.agents.heartbeats import Heartbeats
-from botpool.engine.lifecycle.transitions import Transitions
+from botpool.engine.lifecycle.bot_endings import BotEndings
+from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.store.assignments import get_agent_assignment
@@ -41,7 +42,8 @@ class Agents:
     """Answers the calls of agents."""
 
     database: Database
-    transitions: Transitions
+    bot_endings: BotEndings
+    outcome: DeploymentOutcome
     heartbeats: Heartbeats
     metrics: Metrics
 
@@ -85,7 +87,7 @@ class Agents:
         if not is_applicable(status, current=current):
             return False
         if status in FINAL:
-            return await self.transitions.end_bot(assignment_id, reported_ending(status, reason))
+            return await self.bot_endings.end(assignment_id, reported_ending(status, reason))
         former_status = await self.database.query_one(
             report_status(
                 assignment_id=assignment_id,
@@ -134,6 +136,6 @@ class Agents:
         return view
 
     async def _mark_running(self, assignment_id: AssignmentId) -> None:
-        await self.transitions.mark_running(
+        await self.outcome.mark_running(
             assignment_id, version=None, reason=reasons.AGENT_CALLED, by_agent=True
         )

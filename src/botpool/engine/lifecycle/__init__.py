@@ -1,0 +1,19 @@
+"""The lifecycle of bots in slots. Each module imports only modules below it in this list.
+
+    shutdown, stop_bot       end all bots of an installation; stop one bot at its user's request
+    reconciler               leases due slots and takes their next step
+    deployment, reset        the steps of deploying slots; of slots in error or in deletion
+    observer                 observes containers and applies the observations
+    release                  the steps of releasing slots: stop, confirm the stop, free
+    slot_handover            frees slots and hands them over to the next bots
+    bot_endings              ends bots and starts the release of their slots
+    deployment_outcome       a deployment's container runs, or the deployment finished or failed
+    queue_poller             polls the queue and the image gates
+    image_gate               one pull per image and image host, and the limit of starts
+    slot_steps, slot_deletion, deployment_statuses, container_environment, descriptions
+                             parts that import no other module of this package
+
+The chain of a deployment is reconciler → deployment → observer → release → slot_handover. A bot's
+end goes shutdown or stop_bot → bot_endings, and its slot's release goes release → slot_handover.
+`pyproject.toml` enforces the order.
+"""

@@ -1,52 +1,42 @@
-"""Ends of bots that are in a slot, gathered: meetings end on the hour, as they begin on it.
+"""Ends of bots: in a slot (batched), in the queue, and between two attempts.
 
-One statement ends the bots and begins the release of their slots, each fenced by its own
-assignment. What happens if the process dies: before the commit the bots live, and the report, the
-look or the deadline comes again; after it, the slots say that they want to be released. Twice: the
-second finds a slot that is already released.
+One statement ends a batch of bots and starts the release of their slots, each fenced by its own
+assignment. After a crash before the commit, the bots still run, and the agent's report, the next
+observation or the deadline repeats the end; after the commit, the slots are `releasing`. A repeated
+end finds a slot that is already releasing and changes nothing.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, TypeAlias
 
 from botpool.domain.bot_ending import BotEnding
-from botpool.domain.ids import AssignmentId
-from botpool.domain.states import SlotStatus
+from botpool.domain.ids import AssignmentId, BotId
+from botpool.domain.states import BotStatus
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.batching import Batcher
 from botpool.engine.runtime.wakeups import Wakeups
+from botpool.store.bot_stops import CancelledBot, cancel_bot_retry, cancel_queued_bot
 from botpool.store.database import Database
-from botpool.store.rows import to_slot_change
+from botpool.store.releases import BotEnd, EndedBot, end_bots
 
-_AT_ONCE = 64
-"""More would cost each more: the statement's joins are planned for a few."""
-
-_Row: TypeAlias = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
-    assignment_id: AssignmentId
-    version: int | None
-    ending: BotEnding
-    holds_lease: bool
-    silent_since: datetime | None
+_MAX_BATCH = 64
+"""A larger batch slows each of its items: the statement's joins are planned for a few rows."""
 
 
 class BotEndings:
+    """Ends bots at every stage."""
+
     def __init__(self, database: Database, wakeups: Wakeups, metrics: Metrics) -> None:
         self._database = database
         self._wakeups = wakeups
         self._metrics = metrics
-        self._ends: Batcher[_End, _Row | None] = Batcher(
+        self._ends: Batcher[BotEnd, EndedBot | None] = Batcher(
             "end bots",
-            self._end,
-            max_batch=_AT_ONCE,
+            self._end_batch,
+            max_batch=_MAX_BATCH,
             max_in_flight=2,
             distinct_by=lambda end: end.assignment_id,
             is_idle=database.is_idle,
@@ -57,54 +47,70 @@ class BotEndings:
         assignment_id: AssignmentId,
         ending: BotEnding,
         *,
-        version: int | None,
-        holds_lease: bool,
-        silent_since: datetime | None,
+        version: int | None = None,
+        holds_lease: bool = False,
+        silent_since: datetime | None = None,
     ) -> bool:
-        """False: nothing was changed."""
-        row = await self._ends.submit(
-            _End(
+        """End the bot of an assignment and start its slot's release; False if nothing changed.
+
+        `holds_lease`: the caller holds the slot's lease, which returns with this end.
+        `silent_since`: the bot ends only if no heartbeat arrived at that time or later.
+        """
+        ended = await self._ends.submit(
+            BotEnd(
                 assignment_id=assignment_id,
-                version=version,
                 ending=ending,
+                version=version,
                 holds_lease=holds_lease,
                 silent_since=silent_since,
             )
         )
-        return row is not None
+        return ended is not None
 
-    async def _end(self, ends: Sequence[_End]) -> list[_Row | None]:
-        endings = [end.ending for end in ends]
-        rows = await self._database.fetch(
-            "end_bots",
-            {
-                "assignment_ids": [end.assignment_id for end in ends],
-                "versions": [end.version for end in ends],
-                "statuses": [ending.status for ending in endings],
-                "failure_codes": [ending.failure_code for ending in endings],
-                "failure_reasons": [
-                    ending.reason if ending.failure_code else None for ending in endings
-                ],
-                "reasons": [ending.reason for ending in endings],
-                "hold_leases": [end.holds_lease for end in ends],
-                "silent_since": [end.silent_since for end in ends],
-            },
-        )
-        found = {row["assignment_id"]: row for row in rows}
-        ended: list[_Row | None] = [found.get(end.assignment_id) for end in ends]
-        if rows:
+    async def cancel_queued(self, bot_id: BotId, *, reason: str) -> bool:
+        """Cancel a bot in the queue; False if the bot is not queued."""
+        cancelled = await self._database.query_one(cancel_queued_bot(bot_id, reason=reason))
+        return self._report_cancelled(cancelled, old=BotStatus.QUEUED, reason=reason)
+
+    async def cancel_retry(self, bot_id: BotId, *, reason: str) -> bool:
+        """Cancel a bot whose failed deployment is being released; False if there is none."""
+        cancelled = await self._database.query_one(cancel_bot_retry(bot_id, reason=reason))
+        return self._report_cancelled(cancelled, old=BotStatus.DEPLOYING, reason=reason)
+
+    async def _end_batch(self, ends: Sequence[BotEnd]) -> list[EndedBot | None]:
+        ended = await self._database.query(end_bots(ends))
+        by_assignment = {bot.assignment_id: bot for bot in ended}
+        results = [by_assignment.get(end.assignment_id) for end in ends]
+        if ended:
             self._wakeups.slots_due()
-            # Apart from the work, which is committed and would be done again if this failed; its
-            # turn still comes before that of those who wait for their answers.
-            asyncio.get_running_loop().call_soon(self._tell, endings, ended)
-        return ended
+            # Outside the batch: an error in the log must not fail ends that are committed. The
+            # callback still runs before the waiting callers continue.
+            asyncio.get_running_loop().call_soon(self._report_ended, ends, results)
+        return results
 
-    def _tell(self, endings: Sequence[BotEnding], rows: Sequence[_Row | None]) -> None:
-        moved = [(row, end) for row, end in zip(rows, endings, strict=True) if row is not None]
-        event_log.bots_ended(
-            event_log.End(to_slot_change(row), SlotStatus(row["slot_status"]), end)
-            for row, end in moved
+    def _report_ended(self, ends: Sequence[BotEnd], ended: Sequence[EndedBot | None]) -> None:
+        changed = [
+            (bot, end.ending) for bot, end in zip(ended, ends, strict=True) if bot is not None
+        ]
+        event_log.bots_ended(event_log.End(bot, bot.slot_status, ending) for bot, ending in changed)
+        counts = Counter(
+            (bot.pool_name, ending.status, ending.failure_code) for bot, ending in changed
         )
-        counts = Counter((row["pool_name"], end.status, end.failure_code) for row, end in moved)
         for (pool_name, status, code), bots in counts.items():
             self._metrics.bots_ended(pool_name, status, code, bots=bots)
+
+    def _report_cancelled(
+        self, cancelled: CancelledBot | None, *, old: BotStatus, reason: str
+    ) -> bool:
+        if cancelled is None:
+            return False
+        event_log.bot_transition(
+            bot_id=cancelled.bot_id,
+            pool=cancelled.pool_name,
+            old=old,
+            new=BotStatus.CANCELLED,
+            correlation_id=cancelled.correlation_id,
+            reason=reason,
+        )
+        self._metrics.bots_ended(cancelled.pool_name, BotStatus.CANCELLED)
+        return True

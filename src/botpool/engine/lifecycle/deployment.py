@@ -1,73 +1,88 @@
-"""The steps of a deploying slot: the container exists, the gate is passed, the start is issued.
+"""The steps of a deploying slot: ensure the container, pass the image gate, issue the start.
 
-What the next worker finds when the process dies, and what it does:
+Another replica continues after a crash:
 
-- before the container is made: phase `creating`; the same step again;
-- after it, before the commit: no id yet; finds it by name and mark, and adopts it;
+- before the container is created: phase `creating`; it repeats the step;
+- after that, before the commit: the slot has no id; it finds the container by name and adopts it;
 - at the gate: a waiting phase; the poll of any replica opens the gate;
-- before the start: phase `starting`, not issued; starts it;
-- after it, before the commit: the same; a backend does not run one assignment twice;
-- after the commit: the looks, the agent's call or the deadline decide.
+- before the start: phase `starting`, not issued; it issues the start;
+- after that, before the commit: it issues the start again; a backend runs an assignment only once;
+- after the commit: the observations, the agent's call or the deadline decide.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-import structlog
-
 from botpool.backends.protocol import Backend, StartRequest
+from botpool.domain import reasons
 from botpool.domain.errors import (
     BackendRefused,
     BackendUnavailable,
-    BudgetExhausted,
     ContainerGone,
     StartSuperseded,
 )
 from botpool.domain.ids import ContainerId
+from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot
-from botpool.domain.states import SlotPhase
-from botpool.engine.lifecycle.container_environment import container_environment
+from botpool.domain.states import FailureCode, SlotPhase
+from botpool.engine.lifecycle.container_environment import ContainerEnvironment
+from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.lifecycle.deployment_statuses import ISSUED
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.observer import Observer
-from botpool.engine.lifecycle.transitions import Transitions, spec_of
+from botpool.engine.lifecycle.slot_steps import SlotSteps, container_spec
 from botpool.engine.observability import event_log
+from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.runtime.leases import Lease
-
-_log = structlog.get_logger()
-
+from botpool.store.database import Database
+from botpool.store.deployments import record_container, record_start
 
 _WAITING = frozenset({SlotPhase.WAITING_FOR_IMAGE, SlotPhase.WAITING_FOR_START})
 
 
-class _TakenAway(Exception):
-    """A fenced write found that the slot is no longer this step's."""
+class _SlotChanged(Exception):
+    """A fenced write found another version: this step no longer owns the slot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployer:
-    transitions: Transitions
+    """Takes deploying slots to a started container."""
+
+    database: Database
+    policy: Policy
+    steps: SlotSteps
+    outcome: DeploymentOutcome
     observer: Observer
     image_gate: ImageGate
+    metrics: Metrics
     backends: Mapping[str, Backend]
-    public_url: str
-    secret: bytes
-    refused: Callable[[str], None]
-    """Told of a backend that refused something: its health has changed."""
+    environment: ContainerEnvironment
+    on_refusal: Callable[[str], None]
+    """Receives the name of a backend that refused a call: its health check is due."""
 
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
+        """Take the slot's next step."""
         if slot.start_issued_at is not None:
-            await self._look_at_deadline(slot)
+            await self._check_deadline(slot)
         elif slot.phase in _WAITING:
-            await self._waited_too_long(slot)
+            await self._end_waiting(slot)
         else:
             await self._deploy(slot, lease)
 
+    async def handle_unexpected_error(self, slot: LeasedSlot, error: Exception) -> None:
+        """Repeat a step that failed with an unforeseen error, or give up after the wait limit."""
+        if self._wait_is_over(slot):
+            await self._give_up(
+                slot, reasons.unexpected_error(error), failure_code=FailureCode.INTERNAL
+            )
+        else:
+            await self.steps.postpone(slot)
+
     async def _deploy(self, slot: LeasedSlot, lease: Lease) -> None:
         gone: ContainerGone | None = None
-        # Let through by an earlier step, its start may have been sent by that one.
+        # If an earlier step was allowed to start, it may already have sent the start.
         is_first = slot.start_allowed_at is None
         while True:
             try:
@@ -76,19 +91,19 @@ class Deployer:
                 if slot.phase is SlotPhase.STARTING:
                     await self._issue_start(slot, lease)
                 else:
-                    await self.transitions.return_lease(slot)
+                    await self.steps.return_lease(slot)
             except ContainerGone as error:
                 if gone is None:
                     gone = error
                     continue
                 await self._give_up(slot, str(error))
-            except _TakenAway:
-                await self.transitions.abandon_step(slot, wanted="deploy")
-            except (BackendRefused, StartSuperseded) as error:
-                refused = isinstance(error, BackendRefused)
-                if refused:
-                    self.refused(slot.backend)
-                await self._give_up(slot, str(error), nothing_started=refused and is_first)
+            except _SlotChanged:
+                await self.steps.abandon(slot, action="deploy")
+            except BackendRefused as error:
+                self.on_refusal(slot.backend)
+                await self._give_up(slot, str(error), nothing_started=is_first)
+            except StartSuperseded as error:
+                await self._give_up(slot, str(error))
             except BackendUnavailable as error:
                 await self._wait(slot, error)
             return
@@ -96,18 +111,19 @@ class Deployer:
     async def _prepare(
         self, slot: LeasedSlot, lease: Lease, *, gone: ContainerGone | None
     ) -> LeasedSlot:
-        """See that the container exists, and pass the gate if it is open."""
+        """Ensure that the container exists, and try to pass the image gate."""
         if slot.container_id is not None and slot.matches_pool and gone is None:
-            slot = await self._record(slot, lease, slot.container_id, reason="the container exists")
+            reason = reasons.CONTAINER_EXISTS
+            slot = await self._record(slot, lease, slot.container_id, reason=reason)
         else:
             backend = self.backends[slot.backend]
-            made = await lease.call(
-                lambda timeout_s: backend.ensure(spec_of(slot), timeout_s=timeout_s)
+            container_id = await lease.call(
+                lambda timeout_s: backend.ensure(container_spec(slot), timeout_s=timeout_s)
             )
             if gone is not None:
-                event_log.container_recreated(slot, made, attempt=slot.attempts)
-            reason = "the container was gone and made again" if gone else "the container was made"
-            slot = await self._record(slot, lease, made, reason=reason)
+                event_log.container_recreated(slot, container_id, attempt=slot.attempts)
+            reason = reasons.CONTAINER_RECREATED if gone else reasons.CONTAINER_CREATED
+            slot = await self._record(slot, lease, container_id, reason=reason)
         if slot.phase in _WAITING:
             passed = await self.image_gate.open(slot.backend)
             if slot.slot_id in passed:
@@ -118,109 +134,91 @@ class Deployer:
         self, slot: LeasedSlot, lease: Lease, container_id: ContainerId, *, reason: str
     ) -> LeasedSlot:
         taken_at = loop_time()
-        policy, backend = self.transitions.policy, self.backends[slot.backend]
-        row = await self.transitions.database.fetch_one(
-            "record_container",
-            {
-                "slot_id": slot.slot_id,
-                "assignment_id": slot.assignment_id,
-                "version": slot.version,
-                "container_id": container_id,
-                "image_host": backend.image_host,
-                "image": slot.image,
-                "limits": slot.limits,
-                "image_known_s": policy.image_known_s,
-                "starts_limited": backend.concurrent_starts is not None,
-                "wait_timeout_s": policy.deploy_wait_timeout_s,
-                "lease_s": policy.lease_s,
-                "reason": reason,
-            },
+        policy, backend = self.policy, self.backends[slot.backend]
+        recorded = await self.database.query_one(
+            record_container(
+                slot,
+                container_id=container_id,
+                image_host=backend.image_host,
+                image_known_s=policy.image_known_s,
+                starts_limited=backend.concurrent_starts is not None,
+                wait_timeout_s=policy.deploy_wait_timeout_s,
+                lease_s=policy.lease_s,
+                reason=reason,
+            )
         )
-        if row is None:
-            raise _TakenAway
+        if recorded is None:
+            raise _SlotChanged
         lease.renewed(taken_at=taken_at, lease_s=policy.lease_s)
-        if row["from_phase"] != row["phase"]:
-            passed = SlotPhase(row["from_phase"])
-            self.transitions.metrics.phase_passed(
-                slot.pool_name, passed, after_s=row["from_phase_s"]
+        if recorded.from_phase is not recorded.phase:
+            self.metrics.phase_passed(
+                slot.pool_name, recorded.from_phase, after_s=recorded.from_phase_s
             )
         return replace(
             slot,
             container_id=container_id,
             created_image=slot.image,
             created_limits=slot.limits,
-            phase=SlotPhase(row["phase"]),
-            version=row["version"],
-            lease_until=row["lease_until"],
+            phase=recorded.phase,
+            version=recorded.version,
+            lease_until=recorded.lease_until,
         )
 
     async def _issue_start(self, slot: LeasedSlot, lease: Lease) -> None:
         assert slot.container_id is not None
         assert slot.assignment_id is not None
-        order = StartRequest(
+        request = StartRequest(
             container_id=slot.container_id,
             assignment_id=slot.assignment_id,
             correlation_id=slot.correlation_id or "",
-            environment=container_environment(
-                slot, slot.container_id, public_url=self.public_url, secret=self.secret
-            ),
+            environment=self.environment.of(slot, slot.container_id),
         )
         backend = self.backends[slot.backend]
         deployment_id = await lease.call(
-            lambda timeout_s: backend.start(order, timeout_s=timeout_s)
+            lambda timeout_s: backend.start(request, timeout_s=timeout_s)
         )
-        row = await self.transitions.database.fetch_one(
-            "record_start",
-            {
-                "slot_id": slot.slot_id,
-                "assignment_id": slot.assignment_id,
-                "version": slot.version,
-                "deployment_id": deployment_id,
-                "timeout_s": self.transitions.policy.deploy_timeout_s,
-            },
+        timeout_s = self.policy.deploy_timeout_s
+        version = await self.database.query_one(
+            record_start(slot, deployment_id=deployment_id, timeout_s=timeout_s)
         )
-        if row is None:
-            raise _TakenAway
+        if version is None:
+            raise _SlotChanged
         if deployment_id is not None:
             event_log.deployment_status_changed(slot, deployment_id, old=None, new=ISSUED)
 
-    async def _look_at_deadline(self, slot: LeasedSlot) -> None:
-        """The timeout of the start has passed: one last look decides."""
+    async def _check_deadline(self, slot: LeasedSlot) -> None:
+        """Let a last observation decide about a start whose timeout has passed."""
         await self.observer.observe(slot.backend, container_id=slot.container_id)
-        # Still ours if the backend did not answer: no evidence, so wait for it.
-        await self.transitions.postpone(slot)
+        # A backend that does not answer gives no evidence: the slot is still deploying.
+        await self.steps.postpone(slot)
 
-    async def _waited_too_long(self, slot: LeasedSlot) -> None:
-        """A slot at the gate is due only when its time there is up."""
+    async def _end_waiting(self, slot: LeasedSlot) -> None:
+        """Give up a slot at the image gate; it is due only when its time there is over."""
         assert slot.phase is not None
-        limit_s = self.transitions.policy.deploy_wait_timeout_s
-        await self._give_up(slot, f"{slot.phase.replace('_', ' ')} for more than {limit_s:g} s")
-
-    async def handle_unexpected_error(self, slot: LeasedSlot, error: Exception) -> None:
-        """An error that nobody foresaw: tried again, no longer than a backend is waited for."""
-        if self._has_waited_enough(slot):
-            await self._give_up(slot, f"an unexpected {type(error).__name__}: see the log")
-        else:
-            await self.transitions.postpone(slot)
+        limit_s = self.policy.deploy_wait_timeout_s
+        await self._give_up(slot, reasons.waited_too_long(slot.phase, limit_s))
 
     async def _wait(self, slot: LeasedSlot, error: BackendUnavailable) -> None:
-        # A spent budget is no trouble: it was made to be spent.
-        log = _log.info if isinstance(error, BudgetExhausted) else _log.warning
-        log("deploy.unavailable", slot=slot.slot_id, problem=str(error))
-        if self._has_waited_enough(slot):
+        event_log.backend_unavailable("deploy.unavailable", error, slot=slot.slot_id)
+        if self._wait_is_over(slot):
             await self._give_up(slot, str(error))
         else:
-            await self.transitions.postpone(slot, after=error)
+            await self.steps.postpone(slot, after=error)
 
-    def _has_waited_enough(self, slot: LeasedSlot) -> bool:
+    def _wait_is_over(self, slot: LeasedSlot) -> bool:
         assert slot.phase_at is not None
-        limit = timedelta(seconds=self.transitions.policy.deploy_wait_timeout_s)
+        limit = timedelta(seconds=self.policy.deploy_wait_timeout_s)
         return slot.now - slot.phase_at >= limit
 
     async def _give_up(
-        self, slot: LeasedSlot, reason: str, *, nothing_started: bool = False
+        self,
+        slot: LeasedSlot,
+        reason: str,
+        *,
+        failure_code: FailureCode = FailureCode.DEPLOY_FAILED,
+        nothing_started: bool = False,
     ) -> None:
-        if not await self.transitions.fail_deployment(
-            slot, reason=reason, nothing_started=nothing_started
+        if not await self.outcome.fail(
+            slot, reason=reason, failure_code=failure_code, nothing_started=nothing_started
         ):
-            await self.transitions.abandon_step(slot, wanted="fail the deployment")
+            await self.steps.abandon(slot, action="fail the deployment")

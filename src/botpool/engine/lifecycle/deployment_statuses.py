@@ -1,7 +1,7 @@
-"""The status in which each start's deployment was last seen here, so that a change is told once.
+"""Logs each change of a deployment's status once.
 
-Kept for the log alone, and in memory: a replica that takes the looks over begins with `issued`,
-which is what the slot row says.
+The last statuses are kept in memory, for the log alone. A replica that takes over the observation
+starts with `issued`, as the slot's row says.
 """
 
 from collections.abc import Sequence
@@ -16,26 +16,28 @@ _LOST = "lost"
 
 
 class DeploymentStatuses:
-    def __init__(self) -> None:
-        self._seen: dict[str, dict[SlotId, tuple[DeploymentId, str]]] = {}
+    """The last observed status of each slot's deployment."""
 
-    def saw(self, slot: ObservedSlot, state: DeploymentState | None) -> None:
-        """None: the backend was asked for it, and does not know it."""
+    def __init__(self) -> None:
+        self._last: dict[str, dict[SlotId, tuple[DeploymentId, str]]] = {}
+
+    def record(self, slot: ObservedSlot, state: DeploymentState | None) -> None:
+        """Log the status if it is new; None means that the backend does not know the deployment."""
         if slot.deployment_id is None:
             return
-        seen, new = self._seen.setdefault(slot.backend, {}), str(state or _LOST)
-        deployment_id, old = seen.get(slot.slot_id, (slot.deployment_id, ISSUED))
+        last, new = self._last.setdefault(slot.backend, {}), str(state or _LOST)
+        deployment_id, old = last.get(slot.slot_id, (slot.deployment_id, ISSUED))
         if deployment_id != slot.deployment_id:
             old = ISSUED
         if new != old:
             event_log.deployment_status_changed(slot, slot.deployment_id, old=old, new=new)
-        seen[slot.slot_id] = (slot.deployment_id, new)
+        last[slot.slot_id] = (slot.deployment_id, new)
 
-    def forget_others(self, backend: str, slots: Sequence[ObservedSlot]) -> None:
-        """Only what is still looked at is remembered."""
-        looked_at = {slot.slot_id for slot in slots}
-        self._seen[backend] = {
+    def keep_only(self, backend: str, slots: Sequence[ObservedSlot]) -> None:
+        """Forget the backend's slots that are no longer observed."""
+        observed = {slot.slot_id for slot in slots}
+        self._last[backend] = {
             slot_id: last
-            for slot_id, last in self._seen.get(backend, {}).items()
-            if slot_id in looked_at
+            for slot_id, last in self._last.get(backend, {}).items()
+            if slot_id in observed
         }

@@ -23,12 +23,21 @@ from botpool.domain.states import SlotPhase
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Database
+from botpool.store.image_gate import (
+    SlotPastImageGate,
+    lock_gate,
+    pass_image_gate,
+    pass_start_gate,
+)
+from botpool.store.statement import Pipeline
 
 _log = structlog.get_logger("botpool.pool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageGate:
+    """Lets waiting slots pass."""
+
     database: Database
     wakeups: Wakeups
     policy: Policy
@@ -36,40 +45,42 @@ class ImageGate:
     backends: Mapping[str, Backend]
 
     async def open(self, backend: str) -> Mapping[SlotId, int]:
-        """Let through whoever may pass now; the slots that may start, with their new version."""
+        """Let all slots pass that may; returns the slots that may start, with their new version."""
         if backend not in self.backends:
-            return {}  # Not ours to start: the replicas that have it open its gate.
-        _, led, started = await self.database.atomically(
-            ("lock_gate", {"backend": backend}),
-            (
-                "pass_image_gate",
-                {
-                    "backend": backend,
-                    "image_known_s": self.policy.image_known_s,
-                    "wait_timeout_s": self.policy.deploy_wait_timeout_s,
-                },
-            ),
-            (
-                "pass_start_gate",
-                {"backend": backend, "limit": self.backends[backend].concurrent_starts},
-            ),
-        )
-        for row in led:
-            _log.info(
-                "image.leads" if row["leads"] else "image.known",
-                slot=row["slot_id"],
-                name=row["slot_name"],
-                bot=row["bot_id"],
-                image=row["image"],
-                image_host=row["image_host"],
-                correlation_id=row["correlation_id"],
+            return {}  # The replicas that have this backend open its gate.
+        pipeline = Pipeline()
+        pipeline.add(lock_gate(backend))
+        with_image = pipeline.add(
+            pass_image_gate(
+                backend,
+                image_known_s=self.policy.image_known_s,
+                wait_timeout_s=self.policy.deploy_wait_timeout_s,
             )
-        for phase, passed in (
-            (SlotPhase.WAITING_FOR_IMAGE, led),
-            (SlotPhase.WAITING_FOR_START, started),
-        ):
-            for row in passed:
-                self.metrics.phase_passed(row["pool_name"], phase, after_s=row["waited_s"])
-        if started:
+        )
+        starting = pipeline.add(
+            pass_start_gate(backend, limit=self.backends[backend].concurrent_starts)
+        )
+        await self.database.commit(pipeline)
+        for slot in with_image.rows:
+            self._report(slot)
+        for started in starting.rows:
+            self.metrics.phase_passed(
+                started.pool_name, SlotPhase.WAITING_FOR_START, after_s=started.waited_s
+            )
+        if starting.rows:
             self.wakeups.slots_due()
-        return {row["slot_id"]: row["version"] for row in started}
+        return {slot.slot_id: slot.version for slot in starting.rows}
+
+    def _report(self, slot: SlotPastImageGate) -> None:
+        _log.info(
+            "image.leads" if slot.leads else "image.known",
+            slot=slot.slot_id,
+            name=slot.slot_name,
+            bot=slot.bot_id,
+            image=slot.image,
+            image_host=slot.image_host,
+            correlation_id=slot.correlation_id,
+        )
+        self.metrics.phase_passed(
+            slot.pool_name, SlotPhase.WAITING_FOR_IMAGE, after_s=slot.waited_s
+        )

@@ -1,9 +1,9 @@
-"""Looking: what the backend shows of the containers that should run, and what follows from it.
+"""Observes the containers that should run or should have stopped, and applies the observations.
 
-One list call serves a whole backend, leased so that replicas do not multiply it. Slots are read
-before the backend is asked, and what was seen is written only if their version still stands: so an
-observation counts only if its call began after the present phase was committed. A look that is
-made twice, or late, changes nothing the second time.
+One list call serves a whole backend; it is leased, so that replicas do not multiply it. The slots
+are read before the call, and an observation is written only while the version read then is current.
+So an observation counts only if its call began after the current phase was committed. A repeated or
+late observation changes nothing.
 """
 
 from collections.abc import Mapping
@@ -23,150 +23,162 @@ from botpool.domain.observation import (
     DeploymentState,
     Observation,
 )
+from botpool.domain.policy import Policy
 from botpool.domain.records import ObservedSlot
 from botpool.domain.start_assessment import StartVerdict, assess_start, has_exited
 from botpool.domain.states import SlotStatus
+from botpool.engine.lifecycle.bot_endings import BotEndings
+from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.lifecycle.deployment_statuses import DeploymentStatuses
 from botpool.engine.lifecycle.release import Releaser
-from botpool.engine.lifecycle.transitions import Transitions
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import timed
-from botpool.store.rows import to_observed_slot
+from botpool.store.database import Database
+from botpool.store.observations import (
+    lease_observations,
+    list_observed_slots,
+    mark_status_unreliable,
+    record_observed_running,
+)
+
+_LEASE_SHARE = 0.8
+"""The share of the interval that a lease lasts, so that the same replica takes the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observer:
-    transitions: Transitions
+    """Observes containers and applies the observations to their slots."""
+
+    database: Database
+    policy: Policy
+    bot_endings: BotEndings
+    outcome: DeploymentOutcome
     releaser: Releaser
     backends: Mapping[str, Backend]
     deployments: DeploymentStatuses = field(default_factory=DeploymentStatuses)
 
     async def observe_due_backends(self) -> None:
-        # Leased for a little less than the interval: the replica that holds the rhythm keeps it.
-        interval_s = self.transitions.policy.observe_interval_s * 0.8
-        for row in await self.transitions.database.fetch(
-            "lease_observations", {"interval_s": interval_s, "backends": sorted(self.backends)}
-        ):
-            await self.observe(row["backend"])
+        """Observe the backends whose turn this replica gets."""
+        interval_s = self.policy.observe_interval_s * _LEASE_SHARE
+        leased = await self.database.query(
+            lease_observations(interval_s=interval_s, backends=sorted(self.backends))
+        )
+        for backend in leased:
+            await self.observe(backend)
 
     async def observe(self, backend: str, *, container_id: ContainerId | None = None) -> None:
-        """Look at the containers of a backend, or at one, and act on what is seen."""
-        rows = await self.transitions.database.fetch(
-            "list_observed_slots", {"backend": backend, "container_id": container_id}
-        )
-        slots = [to_observed_slot(row) for row in rows]
+        """Observe the containers of a backend, or one of them, and apply the observations."""
+        slots = await self.database.query(list_observed_slots(backend, container_id=container_id))
         if container_id is None:
-            self.deployments.forget_others(backend, slots)
+            self.deployments.keep_only(backend, slots)
         if not slots:
             return
         wanted = [slot.container_id for slot in slots]
         try:
-            seen = await timed(
+            observations = await timed(
                 lambda timeout_s: self.backends[backend].observe(wanted, timeout_s=timeout_s),
-                self.transitions.policy.call_timeout_s,
+                self.policy.call_timeout_s,
             )
         except BackendError as error:
-            # No evidence of anything: every slot stays as it is until the backend answers.
+            # No evidence: every slot stays as it is until the backend answers.
             event_log.backend_unavailable("observation.unavailable", error, backend=backend)
             return
-        if any(each.status_unreliable for each in seen.values()):
-            await self.transitions.database.fetch("mark_status_unreliable", {"backend": backend})
+        if any(each.status_unreliable for each in observations.values()):
+            await self.database.query(mark_status_unreliable(backend))
         for slot in slots:
-            if (observation := seen.get(slot.container_id)) is not None:
-                await self.judge(slot, observation)
+            if (observation := observations.get(slot.container_id)) is not None:
+                await self.apply(slot, observation)
 
-    async def judge(self, slot: ObservedSlot, seen: Observation) -> None:
-        """RecoveryAction on one observation of one slot."""
+    async def apply(self, slot: ObservedSlot, observation: Observation) -> None:
+        """Apply one observation to its slot."""
         with structlog.contextvars.bound_contextvars(correlation_id=slot.correlation_id):
             match slot.status:
                 case SlotStatus.BUSY:
-                    await self._judge_busy(slot, seen)
+                    await self._apply_to_busy(slot, observation)
                 case SlotStatus.RELEASING:
-                    await self.releaser.judge(slot, seen)
+                    await self.releaser.apply(slot, observation)
                 case _:
-                    await self._judge_starting(slot, seen)
+                    await self._apply_to_starting(slot, observation)
 
-    async def _judge_busy(self, slot: ObservedSlot, seen: Observation) -> None:
+    async def _apply_to_busy(self, slot: ObservedSlot, observation: Observation) -> None:
         lag_s = self.backends[slot.backend].status_lag_s
-        if seen.state is ContainerState.RUNNING and lag_s and slot.observed_running_at is None:
-            await self.transitions.database.fetch(
-                "record_observed_running", {"assignment_id": slot.assignment_id}
-            )
+        is_running = observation.state is ContainerState.RUNNING
+        if is_running and lag_s and slot.observed_running_at is None:
+            await self.database.query(record_observed_running(slot.assignment_id))
         if not has_exited(
-            seen,
+            observation,
             assignment_id=slot.assignment_id,
             running_at=slot.running_at,
             status_unreliable_at=slot.status_unreliable_at,
             last_heartbeat_at=slot.last_heartbeat_at,
             now=slot.now,
             status_lag_s=lag_s,
-            heartbeat_s=self.transitions.policy.heartbeat_interval_ms / 1000,
+            heartbeat_s=self.policy.heartbeat_interval_ms / 1000,
         ):
             return
         ending = ending_after_exit(
             slot.bot_status,
             asked_to_leave=slot.leave_by is not None,
-            detail=seen.detail or str(seen.state),
+            detail=observation.detail or str(observation.state),
         )
-        await self.transitions.end_bot(slot.assignment_id, ending, version=slot.version)
+        await self.bot_endings.end(slot.assignment_id, ending, version=slot.version)
 
-    async def _judge_starting(self, slot: ObservedSlot, seen: Observation) -> None:
+    async def _apply_to_starting(self, slot: ObservedSlot, observation: Observation) -> None:
         started_at = slot.start_issued_at
-        assert started_at is not None, "only started slots are looked at"
-        if seen.deployment is not None:
-            self.deployments.saw(slot, seen.deployment)
-        if _deployment_may_be_over(slot, seen):
+        assert started_at is not None, "only started slots are observed"
+        if observation.deployment is not None:
+            self.deployments.record(slot, observation.deployment)
+        if _deployment_may_be_over(slot, observation):
             try:
-                slot, seen = await self._ask_for_deployment(slot, seen)
+                slot, observation = await self._query_deployment(slot, observation)
             except BackendError as error:
                 event_log.backend_unavailable("observation.unavailable", error, slot=slot.slot_id)
                 return
-        judgement = assess_start(
-            seen,
+        assessment = assess_start(
+            observation,
             assignment_id=slot.assignment_id,
             started_at=started_at,
             awaits_deployment=slot.deployment_id is not None,
             deployment_ended_at=slot.deployment_ended_at,
             now=slot.now,
-            grace_s=self.transitions.policy.deploy_grace_s,
-            timeout_s=self.transitions.policy.deploy_timeout_s,
+            grace_s=self.policy.deploy_grace_s,
+            timeout_s=self.policy.deploy_timeout_s,
         )
-        if judgement.verdict is StartVerdict.RUNNING:
-            await self.transitions.mark_running(
+        if assessment.verdict is StartVerdict.RUNNING:
+            await self.outcome.mark_running(
                 slot.assignment_id, version=slot.version, reason=reasons.OBSERVED_RUNNING
             )
-        elif judgement.verdict is StartVerdict.FAILED:
-            await self.transitions.fail_deployment(
-                slot, reason=judgement.reason, deployment_over=seen.deployment in FAILED_DEPLOYMENT
-            )
+        elif assessment.verdict is StartVerdict.FAILED:
+            is_over = observation.deployment in FAILED_DEPLOYMENT
+            await self.outcome.fail(slot, reason=assessment.reason, deployment_over=is_over)
 
-    async def _ask_for_deployment(
-        self, slot: ObservedSlot, seen: Observation
+    async def _query_deployment(
+        self, slot: ObservedSlot, observation: Observation
     ) -> tuple[ObservedSlot, Observation]:
-        """Learn how a deployment ended that the backend no longer lists, and keep its end."""
+        """Query a deployment that the backend no longer lists, and record its end."""
         deployment_id, backend = slot.deployment_id, self.backends[slot.backend]
         assert deployment_id is not None
         state = await timed(
             lambda timeout_s: backend.deployment(
                 slot.container_id, deployment_id, timeout_s=timeout_s
             ),
-            self.transitions.policy.call_timeout_s,
+            self.policy.call_timeout_s,
         )
-        self.deployments.saw(slot, state)
-        seen = replace(seen, deployment=state)
+        self.deployments.record(slot, state)
+        observation = replace(observation, deployment=state)
         if state is not DeploymentState.FINISHED:
-            return slot, seen
-        version = await self.transitions.end_deployment(slot)
+            return slot, observation
+        version = await self.outcome.finish(slot)
         if version is None:
-            return slot, seen
-        return replace(slot, version=version, deployment_ended_at=slot.now), seen
+            return slot, observation
+        return replace(slot, version=version, deployment_ended_at=slot.now), observation
 
 
-def _deployment_may_be_over(slot: ObservedSlot, seen: Observation) -> bool:
-    """A deployment is asked for once it is not listed any more, until its end is known."""
+def _deployment_may_be_over(slot: ObservedSlot, observation: Observation) -> bool:
+    """Whether to query a deployment: it is no longer listed, and its end is not yet known."""
     return (
         slot.deployment_id is not None
         and slot.deployment_ended_at is None
-        and seen.deployment not in ACTIVE_DEPLOYMENT
-        and seen.state is not ContainerState.RUNNING
+        and observation.deployment not in ACTIVE_DEPLOYMENT
+        and observation.state is not ContainerState.RUNNING
     )

@@ -1,4 +1,4 @@
-"""Polls the queue: expires bots and matches any whose wake-up was missed."""
+"""Polls the queue: expires bots, matches pools and opens image gates whose wake-up was missed."""
 
 from dataclasses import dataclass
 
@@ -9,20 +9,22 @@ from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.store.database import Database
-from botpool.store.queue import ExpiredBot, expire_queue, find_queue_work
+from botpool.store.queue import expire_queue, find_queue_work
 
 _BATCH = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePoller:
+    """Finds and does the work of the queue."""
+
     database: Database
     matcher: Matcher
     image_gate: ImageGate
     metrics: Metrics
 
-    async def keep(self) -> None:
-        """Expire bots, match the queues and open the image gates that have work."""
+    async def poll(self) -> None:
+        """Expire bots, match pools and open image gates, where there is something to do."""
         work = await self.database.query_one(find_queue_work())
         assert work is not None, "the statement always returns a row"
         if work.expired:
@@ -33,21 +35,18 @@ class QueuePoller:
             await self.image_gate.open(backend)
 
     async def expire(self) -> int:
-        """Fail the bots whose time in the queue is over and return their number."""
+        """Fail the bots whose queue timeout has passed; returns their number."""
         expired = 0
         while bots := await self.database.query(expire_queue(limit=_BATCH)):
             expired += len(bots)
             for bot in bots:
-                self._report(bot)
+                event_log.bot_transition(
+                    bot_id=bot.bot_id,
+                    pool=bot.pool_name,
+                    old=BotStatus.QUEUED,
+                    new=BotStatus.FAILED,
+                    correlation_id=bot.correlation_id,
+                    reason=reasons.QUEUE_TIMEOUT,
+                )
+                self.metrics.bots_ended(bot.pool_name, BotStatus.FAILED, FailureCode.QUEUE_TIMEOUT)
         return expired
-
-    def _report(self, bot: ExpiredBot) -> None:
-        event_log.bot_transition(
-            bot_id=bot.bot_id,
-            pool=bot.pool_name,
-            old=BotStatus.QUEUED,
-            new=BotStatus.FAILED,
-            correlation_id=bot.correlation_id,
-            reason=reasons.QUEUE_TIMEOUT,
-        )
-        self.metrics.bots_ended(bot.pool_name, BotStatus.FAILED, FailureCode.QUEUE_TIMEOUT)

@@ -1,8 +1,8 @@
-"""The reconciler: leases slots whose next step is due, and makes that step.
+"""Leases slots whose next step is due, and takes that step.
 
-The slot row is the work item. Any replica may take it; the lease keeps two from calling a backend
-about one slot at once, and the fence keeps a late one from writing. On SIGTERM the leases are
-handed back, so that another replica goes on at once.
+The slot's row is the work item. Any replica may lease it; the lease prevents two replicas from
+calling a backend about one slot at the same time, and the fence prevents late writes. A replica
+that stops returns its leases, so that another one continues at once.
 """
 
 import asyncio
@@ -14,107 +14,119 @@ import structlog
 from botpool.backends.protocol import Backend
 from botpool.domain.bot_ending import ending_after_deadline
 from botpool.domain.errors import DatabaseUnavailable
+from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
+from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment import Deployer
 from botpool.engine.lifecycle.release import Releaser
 from botpool.engine.lifecycle.reset import Resetter
-from botpool.engine.lifecycle.transitions import Transitions
+from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.runtime.leases import Lease, LeaseTooShort
-from botpool.store.rows import to_leased_slot
+from botpool.engine.runtime.wakeups import Wakeups
+from botpool.store.database import Database
+from botpool.store.slot_leases import lease_slots, return_leases
 
 _log = structlog.get_logger()
-_AT_ONCE = 32
+_MAX_STEPS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciler:
-    transitions: Transitions
+    """Runs the due steps of slots, up to a fixed number at a time."""
+
+    database: Database
+    policy: Policy
+    wakeups: Wakeups
+    steps: SlotSteps
     deployer: Deployer
     releaser: Releaser
     resetter: Resetter
+    bot_endings: BotEndings
     backends: Mapping[str, Backend]
     under_way: set[asyncio.Task[None]] = field(default_factory=set)
-    owed: list[LeasedSlot] = field(default_factory=list)
-    """Slots whose step lost the database: their calls have ended, only the lease is still out."""
+    unreturned: list[LeasedSlot] = field(default_factory=list)
+    """Slots whose step lost the database: their backend calls are over, their lease is not."""
 
     async def run_due_steps(self) -> None:
-        """Take as much due work as there is room for. A step that ends makes room, and wakes us."""
-        await self._return_owed()
-        room = _AT_ONCE - len(self.under_way)
+        """Lease and start as many due steps as there is room for."""
+        await self._return_unreturned()
+        room = _MAX_STEPS - len(self.under_way)
         if room <= 0:
             return
-        policy = self.transitions.policy
+        lease_s = self.policy.lease_s
         taken_at = loop_time()
-        rows = await self.transitions.database.fetch(
-            "lease_slots",
-            {
-                "owner": self.transitions.owner,
-                "lease_s": policy.lease_s,
-                "limit": room,
-                "backends": sorted(self.backends),
-            },
-        )
-        for row in rows:
-            lease = Lease(
-                taken_at=taken_at, lease_s=policy.lease_s, call_timeout_s=policy.call_timeout_s
+        slots = await self.database.query(
+            lease_slots(
+                owner=self.steps.owner,
+                lease_s=lease_s,
+                limit=room,
+                backends=sorted(self.backends),
             )
-            task = asyncio.create_task(self._make_step(to_leased_slot(row), lease))
+        )
+        for slot in slots:
+            lease = Lease(
+                taken_at=taken_at, lease_s=lease_s, call_timeout_s=self.policy.call_timeout_s
+            )
+            task = asyncio.create_task(self._run_step(slot, lease))
             self.under_way.add(task)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._step_ended)
 
     async def return_leases(self, *, within_s: float) -> None:
-        """Let the steps under way end, then give every lease back."""
+        """Let the running steps end, cancel late ones, and return all leases of this replica."""
         if self.under_way:
             _, late = await asyncio.wait(self.under_way, timeout=within_s)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        await self.transitions.database.fetch("return_leases", {"owner": self.transitions.owner})
+        await self.database.query(return_leases(owner=self.steps.owner))
 
-    async def _return_owed(self) -> None:
-        while self.owed:
-            await self.transitions.return_lease(self.owed[-1])
-            self.owed.pop()
+    async def _return_unreturned(self) -> None:
+        while self.unreturned:
+            await self.steps.return_lease(self.unreturned[-1])
+            self.unreturned.pop()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        was_full = len(self.under_way) >= _AT_ONCE
+    def _step_ended(self, task: asyncio.Task[None]) -> None:
+        was_full = len(self.under_way) >= _MAX_STEPS
         self.under_way.discard(task)
         if was_full:
-            self.transitions.wakeups.slots.set()
+            self.wakeups.slots.set()
 
-    async def _make_step(self, slot: LeasedSlot, lease: Lease) -> None:
+    async def _run_step(self, slot: LeasedSlot, lease: Lease) -> None:
         with structlog.contextvars.bound_contextvars(correlation_id=slot.correlation_id):
             try:
                 await self._dispatch(slot, lease)
             except LeaseTooShort:
                 _log.info("step.lease_too_short", slot=slot.slot_id, status=str(slot.status))
-                await self._quietly(slot, self.transitions.postpone(slot))
+                await self._end_step(slot, self.steps.postpone(slot))
             except DatabaseUnavailable as error:
-                self._lost_the_database(slot, error)
+                self._keep_lease(slot, error)
             except Exception as error:
                 _log.exception("step.failed", slot=slot.slot_id, status=str(slot.status))
-                deploys = slot.status is SlotStatus.DEPLOYING
-                again = self.deployer.handle_unexpected_error(slot, error) if deploys else None
-                await self._quietly(slot, again or self.transitions.postpone(slot))
+                if slot.status is SlotStatus.DEPLOYING:
+                    retry = self.deployer.handle_unexpected_error(slot, error)
+                else:
+                    retry = self.steps.postpone(slot)
+                await self._end_step(slot, retry)
 
-    async def _quietly(self, slot: LeasedSlot, again: Awaitable[None]) -> None:
+    async def _end_step(self, slot: LeasedSlot, ending: Awaitable[None]) -> None:
         try:
-            await again
+            await ending
         except DatabaseUnavailable as error:
-            self._lost_the_database(slot, error)
+            self._keep_lease(slot, error)
 
-    def _lost_the_database(self, slot: LeasedSlot, error: DatabaseUnavailable) -> None:
+    def _keep_lease(self, slot: LeasedSlot, error: DatabaseUnavailable) -> None:
+        """Remember to return the lease when the database is available again."""
         _log.warning("step.database_unavailable", slot=slot.slot_id, problem=error.detail)
-        self.owed.append(slot)
+        self.unreturned.append(slot)
 
     async def _dispatch(self, slot: LeasedSlot, lease: Lease) -> None:
         match slot.status:
             case SlotStatus.DEPLOYING:
                 await self.deployer.step(slot, lease)
             case SlotStatus.BUSY:
-                await self._end_overstay(slot)
+                await self._end_after_deadline(slot)
             case SlotStatus.RELEASING:
                 await self.releaser.step(slot, lease)
             case SlotStatus.ERROR:
@@ -122,18 +134,18 @@ class Reconciler:
             case SlotStatus.DELETING:
                 await self.resetter.delete(slot, lease)
             case SlotStatus.IDLE:
-                await self.transitions.postpone(slot)
+                await self.steps.postpone(slot)
 
-    async def _end_overstay(self, slot: LeasedSlot) -> None:
-        """A busy slot is due only when its bot's time is over: asked to leave, or the maximum."""
+    async def _end_after_deadline(self, slot: LeasedSlot) -> None:
+        """End the bot of a busy slot: due only after the time to leave or the maximum duration."""
         assert slot.assignment_id is not None
         assert slot.bot_status is not None
         ending = ending_after_deadline(
             slot.bot_status,
             asked_to_leave=slot.leave_by is not None,
-            max_duration_s=self.transitions.policy.max_duration_s,
+            max_duration_s=self.policy.max_duration_s,
         )
-        if not await self.transitions.end_bot(
+        if not await self.bot_endings.end(
             slot.assignment_id, ending, version=slot.version, holds_lease=True
         ):
-            await self.transitions.abandon_step(slot, wanted="end the overstay")
+            await self.steps.abandon(slot, action="end the bot")

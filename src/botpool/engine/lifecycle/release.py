@@ -1,11 +1,12 @@
-"""The steps of a releasing slot: stop, see it stopped, then free it and hand it on.
+"""The steps of a releasing slot: stop the container, confirm the stop, free the slot.
 
-A backend whose status follows at once is looked at in the same step. Where it lags, the stop is
-sent, and the pool's regular look confirms it: asking for each slot would eat the backend's budget.
+On a backend without status lag, one step sends the stop and confirms it. On a backend with lag, the
+step sends the stop and the regular observation confirms it, because a call per slot would exhaust
+the request budget.
 
-Nothing is handed on before the stop is confirmed. If the process dies before, during or after the
-stop, the slot is still `releasing` and the stop is made again, which is harmless; the freeing and
-the hand-over to the next bot are one transaction (`engine/lifecycle/slot_handover.py`).
+No slot is handed over before its stop is confirmed. After a crash before, during or after the stop,
+the slot is still `releasing` and the step is repeated, which is harmless. Freeing the slot and
+assigning it to the next bot are one transaction (`slot_handover.py`).
 """
 
 from collections.abc import Mapping
@@ -15,85 +16,101 @@ from botpool.backends.protocol import Backend
 from botpool.domain.errors import BackendError, ContainerGone, StillRunning
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import ACTIVE_DEPLOYMENT, ContainerState, Observation
+from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot, ObservedSlot
 from botpool.domain.stop_confirmation import stop_is_confirmed, stop_is_overdue
+from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.slot_handover import SlotHandover
-from botpool.engine.lifecycle.transitions import Transitions
+from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import Lease
+from botpool.engine.runtime.wakeups import Wakeups
+from botpool.store.database import Database
+from botpool.store.releases import clear_stop
 
-_STOPS = 5
-"""How many times the patience of one stop they may take in all."""
+_MAX_STOPS = 5
+"""How many times the time for one stop all stops of a release may take."""
 
 
 class _DoesNotStop(Exception):
-    """BotStopper again will not help: its container must go."""
+    """A further stop does not help: the container must be deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Releaser:
-    transitions: Transitions
-    freeing: SlotHandover
+    """Stops the containers of releasing slots and frees the slots."""
+
+    database: Database
+    policy: Policy
+    wakeups: Wakeups
+    steps: SlotSteps
+    handover: SlotHandover
+    image_gate: ImageGate
     backends: Mapping[str, Backend]
 
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
-        if slot.container_id is None or _cannot_run(slot):
-            await self.free(slot)
+        """Stop or delete the container, and free the slot if that is confirmed at once."""
+        if slot.container_id is None or _never_started(slot):
+            await self._free(slot)
             return
         backend = self.backends[slot.backend]
         try:
             if slot.delete_issued_at is None:
-                state = await self._stop_and_look(backend, slot, lease)
+                state = await self._stop(backend, slot, slot.container_id, lease)
             else:
-                state = await self._delete_and_look(backend, slot, lease)
+                state = await self._delete(backend, slot.container_id, lease)
         except ContainerGone:
             state = ContainerState.GONE
         except _DoesNotStop:
-            # Written before it is done: from now on no look gives this container to anybody.
-            await self.transitions.postpone(slot, delay_s=0, delete_issued=True)
+            # Committed before the deletion, so that no observation frees this container's slot.
+            await self.steps.postpone(slot, delay_s=0, delete_issued=True)
             return
         except BackendError as error:
             event_log.backend_unavailable("release.unavailable", error, slot=slot.slot_id)
-            await self.transitions.postpone(slot, after=error)
+            await self.steps.postpone(slot, after=error)
             return
         if state is not None:
-            await self.free(slot, container_gone=state is ContainerState.GONE)
+            await self._free(slot, container_gone=state is ContainerState.GONE)
         elif backend.status_lag_s:
-            # The looks confirm it; done again when the status must have followed by then.
-            again_s = backend.status_lag_s + self.transitions.policy.observe_interval_s
-            await self.transitions.postpone(
-                slot, delay_s=again_s, stop_issued=True, stop_unreliable=_is_doubted(slot)
+            # Repeated if the observations have not confirmed the stop when the lag is over.
+            delay_s = backend.status_lag_s + self.policy.observe_interval_s
+            await self.steps.postpone(
+                slot,
+                delay_s=delay_s,
+                stop_issued=True,
+                stop_unreliable=_stop_is_unreliable(slot),
             )
         else:
-            await self.transitions.postpone(slot, stop_issued=True)
+            await self.steps.postpone(slot, stop_issued=True)
 
-    async def judge(self, slot: ObservedSlot, seen: Observation) -> None:
-        """Free a slot whose container a look shows to have ended."""
-        assert slot.stop_issued_at is not None, "only slots whose stop was sent are looked at"
-        if slot.delete_issued_at is not None and seen.state is not ContainerState.GONE:
-            return  # The backend may delete it later: nobody gets it any more.
+    async def apply(self, slot: ObservedSlot, observation: Observation) -> None:
+        """Free a slot if an observation confirms its stop."""
+        assert slot.stop_issued_at is not None, "only slots with an issued stop are observed"
+        is_gone = observation.state is ContainerState.GONE
+        if slot.delete_issued_at is not None and not is_gone:
+            return  # The backend may still delete the container, so no other bot may get it.
         lag_s = self.backends[slot.backend].status_lag_s
         if stop_is_confirmed(
-            seen,
+            observation,
             observed_running=slot.observed_running_at is not None,
             stop_issued_at=slot.stop_issued_at,
             status_unreliable_at=slot.status_unreliable_at,
             now=slot.now,
             status_lag_s=lag_s,
         ):
-            await self.free(slot, container_gone=seen.state is ContainerState.GONE)
-        elif seen.deployment in ACTIVE_DEPLOYMENT:
-            patience_s = _STOPS * (lag_s + self.transitions.policy.stop_patience_s)
-            await self.transitions.clear_stop(slot, patience_s=patience_s)
+            await self._free(slot, container_gone=is_gone)
+        elif observation.deployment in ACTIVE_DEPLOYMENT:
+            # The deployment may start the container after the stop: the stop is repeated.
+            patience_s = _MAX_STOPS * (lag_s + self.policy.stop_patience_s)
+            await self.database.query(clear_stop(slot, patience_s=patience_s))
+            self.wakeups.slots_due()
 
-    async def _stop_and_look(
-        self, backend: Backend, slot: LeasedSlot, lease: Lease
+    async def _stop(
+        self, backend: Backend, slot: LeasedSlot, container_id: ContainerId, lease: Lease
     ) -> ContainerState | None:
-        """The state in which the container was seen ended; None while that is not certain."""
-        container_id = slot.container_id
-        assert container_id is not None
-        patience_s = backend.status_lag_s + self.transitions.policy.stop_patience_s
-        stopped_at = None if _is_doubted(slot) else slot.stop_issued_at
+        """Stop the container; returns its state once the stop is confirmed, else None."""
+        patience_s = backend.status_lag_s + self.policy.stop_patience_s
+        stopped_at = None if _stop_is_unreliable(slot) else slot.stop_issued_at
         overdue = stop_is_overdue(stop_issued_at=stopped_at, now=slot.now, limit_s=patience_s)
         try:
             if not overdue:
@@ -103,64 +120,62 @@ class Releaser:
                     )
                 )
         except StillRunning:
-            # The backend answers, but does not let its deployment be cancelled.
+            # The backend answers but does not cancel the deployment.
             if stop_is_overdue(stop_issued_at=slot.phase_at, now=slot.now, limit_s=patience_s):
                 raise _DoesNotStop from None
             raise
         if backend.status_lag_s and not overdue:
             return None
-        seen = await self._observe(backend, container_id, lease)
+        observation = await self._observe(backend, container_id, lease)
         if stop_is_confirmed(
-            seen,
-            # Long after the stop, as here where it is overdue, the lag has passed anyway.
+            observation,
+            # An overdue stop on a backend with lag was issued longer ago than the lag.
             observed_running=slot.running_at is not None and not backend.status_lag_s,
             stop_issued_at=slot.stop_issued_at or slot.now,
             status_unreliable_at=slot.status_unreliable_at if backend.status_lag_s else None,
             now=slot.now,
             status_lag_s=backend.status_lag_s,
         ):
-            return seen.state
+            return observation.state
         if overdue:
             raise _DoesNotStop
         return None
 
-    async def _delete_and_look(
-        self, backend: Backend, slot: LeasedSlot, lease: Lease
+    async def _delete(
+        self, backend: Backend, container_id: ContainerId, lease: Lease
     ) -> ContainerState | None:
-        """GONE once the backend says so; None until then."""
-        container_id = slot.container_id
-        assert container_id is not None
+        """Delete the container; returns GONE once the backend reports it, else None."""
         await lease.call(lambda timeout_s: backend.delete(container_id, timeout_s=timeout_s))
-        seen = await self._observe(backend, container_id, lease)
-        return seen.state if seen.state is ContainerState.GONE else None
+        observation = await self._observe(backend, container_id, lease)
+        return observation.state if observation.state is ContainerState.GONE else None
 
     async def _observe(
         self, backend: Backend, container_id: ContainerId, lease: Lease
     ) -> Observation:
-        seen = await lease.call(
+        observations = await lease.call(
             lambda timeout_s: backend.observe([container_id], timeout_s=timeout_s)
         )
-        return seen[container_id]
+        return observations[container_id]
 
-    async def free(self, slot: LeasedSlot | ObservedSlot, *, container_gone: bool = False) -> None:
-        """Free the slot and serve the queue with it, in one transaction."""
-        freed = await self.freeing.free(slot, container_gone=container_gone)
+    async def _free(self, slot: LeasedSlot | ObservedSlot, *, container_gone: bool = False) -> None:
+        """Free the slot and assign it to the next bot of the queue, in one transaction."""
+        freed = await self.handover.free(slot, container_gone=container_gone)
         if freed is None:
             if isinstance(slot, LeasedSlot):
-                await self.transitions.abandon_step(slot, wanted="free")
-        elif freed["others_wait"]:
-            # It may have led a pull, or used the budget of starts.
-            await self.transitions.image_gate.open(slot.backend)
+                await self.steps.abandon(slot, action="free")
+        elif freed.others_wait:
+            # The slot may have led a pull, or have counted towards the limit of starts.
+            await self.image_gate.open(slot.backend)
 
 
-def _cannot_run(slot: LeasedSlot) -> bool:
-    """Was no start let through for this assignment? Then nothing of it can run."""
-    signs = (slot.start_allowed_at, slot.start_issued_at, slot.running_at)
-    return all(sign is None for sign in signs)
+def _never_started(slot: LeasedSlot) -> bool:
+    """Whether no start of this assignment was allowed, so that no container of it can run."""
+    evidence = (slot.start_allowed_at, slot.start_issued_at, slot.running_at)
+    return all(at is None for at in evidence)
 
 
-def _is_doubted(slot: LeasedSlot) -> bool:
-    """Was the stop sent before the backend was last blind? It may have reached nobody."""
+def _stop_is_unreliable(slot: LeasedSlot) -> bool:
+    """Whether the backend's statuses were unreliable after the stop: it may not have arrived."""
     stopped_at, status_unreliable_at = slot.stop_issued_at, slot.status_unreliable_at
     return (
         stopped_at is not None

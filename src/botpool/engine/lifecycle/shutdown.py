@@ -1,4 +1,4 @@
-"""BotEnding everything: for an installation that goes down with all its bots."""
+"""Ends all bots of an installation that shuts down."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.states import BotStatus
 from botpool.engine.admission.admission import Admission
-from botpool.engine.lifecycle.transitions import Transitions
+from botpool.engine.lifecycle.bot_endings import BotEndings
+from botpool.store.bot_stops import list_live_bots
+from botpool.store.database import Database
 
-_LOOK_S = 0.1
+_POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shutdown:
-    transitions: Transitions
+    """Ends all bots and waits until their containers have stopped."""
+
+    database: Database
     admission: Admission
+    bot_endings: BotEndings
 
     async def end_all(
         self,
@@ -24,32 +29,33 @@ class Shutdown:
         within_s: float = 15.0,
         on_left: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Admit nobody, cancel who waits, end who runs, until every container has stopped.
+        """Close admission and end all bots until none has a slot, or until the time is over.
 
-        Repeated until nobody is left: a bot may be on its way from a slot back into the queue.
+        Repeats, because a bot may return from a slot to the queue. `on_left` receives the number
+        of remaining bots.
         """
         self.admission.close()
         try:
             async with asyncio.timeout(within_s):
-                while left := await self._end_all_seen(reason):
+                while left := await self._end_twice(reason):
                     on_left(left)
-                    await asyncio.sleep(_LOOK_S)
+                    await asyncio.sleep(_POLL_S)
         except TimeoutError:
             return
 
-    async def _end_all_seen(self, reason: str) -> int:
-        """Looked for twice: one may go from its slot to the queue between our looks at the two."""
-        return await self._end_those_seen(reason) or await self._end_those_seen(reason)
+    async def _end_twice(self, reason: str) -> int:
+        """Return 0 only if two rounds find no bot: one may be requeued during the first."""
+        return await self._end_listed(reason) or await self._end_listed(reason)
 
-    async def _end_those_seen(self, reason: str) -> int:
-        """Those who wait go first: a freed slot must not be handed to them."""
-        database = self.transitions.database
-        waiting = await database.fetch("list_live_bots", {"queued": True})
-        for row in waiting:
-            await self.transitions.cancel_queued(row["bot_id"], reason=reason)
+    async def _end_listed(self, reason: str) -> int:
+        """End queued bots before others, so that no freed slot is assigned to them."""
+        queued = await self.database.query(list_live_bots(queued=True))
+        for bot in queued:
+            await self.bot_endings.cancel_queued(bot.bot_id, reason=reason)
         ending = BotEnding(status=BotStatus.CANCELLED, reason=reason)
-        holding = await database.fetch("list_live_bots", {"queued": False})
-        for row in holding:
-            if not await self.transitions.end_bot(row["assignment_id"], ending):
-                await self.transitions.cancel_retry(row["bot_id"], reason=reason)
-        return len(waiting) + len(holding)
+        in_slots = await self.database.query(list_live_bots(queued=False))
+        for bot in in_slots:
+            assert bot.assignment_id is not None
+            if not await self.bot_endings.end(bot.assignment_id, ending):
+                await self.bot_endings.cancel_retry(bot.bot_id, reason=reason)
+        return len(queued) + len(in_slots)

@@ -1,29 +1,36 @@
-"""A user's stop. It wins at every stage: in the queue, while deploying, in the call.
+"""Stops a bot at its user's request, at every stage: queued, deploying or in the call.
 
-The bot may move between queue and slot while we look, so the stages are tried until one of them
-takes: each is one statement that changes a bot only where it finds it.
+The bot may change between queue and slot meanwhile. So the stages are tried in turn until one
+applies; each stage is one statement that changes the bot only if it is in that stage.
 """
 
 from dataclasses import dataclass
 
+from botpool.domain import reasons
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.ids import BotId
+from botpool.domain.policy import Policy
 from botpool.domain.records import AdmittedBot
 from botpool.domain.states import FINAL, RUNNING, BotStatus, SlotStatus, statuses_before
 from botpool.engine.admission.admission import Admission
-from botpool.engine.lifecycle.transitions import Transitions
+from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.observability import event_log
-
-_REASON = "stopped by its user"
+from botpool.store.bot_stops import ask_bot_to_leave
+from botpool.store.database import Database
+from botpool.store.slots import find_slot_of_bot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotStopper:
-    transitions: Transitions
+    """Stops single bots."""
+
+    database: Database
+    policy: Policy
     admission: Admission
+    bot_endings: BotEndings
 
     async def stop(self, bot_id: BotId) -> tuple[AdmittedBot, bool]:
-        """The bot afterwards, and whether it was still to be stopped."""
+        """Stop a bot; returns the bot, and False if it had already ended."""
         bot = await self.admission.find(bot_id)
         if bot.bot.status in FINAL:
             return bot, False
@@ -34,41 +41,42 @@ class BotStopper:
         return await self.admission.find(bot_id), True
 
     async def _try_each_stage(self, bot_id: BotId) -> bool:
-        if await self.transitions.cancel_queued(bot_id, reason=_REASON):
+        reason = reasons.STOPPED_BY_USER
+        if await self.bot_endings.cancel_queued(bot_id, reason=reason):
             return True
-        slot = await self.transitions.database.fetch_one("find_slot_of_bot", {"bot_id": bot_id})
+        slot = await self.database.query_one(find_slot_of_bot(bot_id))
         if slot is None:
             return False
-        match SlotStatus(slot["status"]):
+        match slot.status:
             case SlotStatus.DEPLOYING:
-                ending = BotEnding(status=BotStatus.CANCELLED, reason=_REASON)
-                return await self.transitions.end_bot(slot["assignment_id"], ending)
+                ending = BotEnding(status=BotStatus.CANCELLED, reason=reason)
+                return await self.bot_endings.end(slot.assignment_id, ending)
             case SlotStatus.BUSY:
-                return await self._ask_to_leave(bot_id)
+                return await self._ask_to_leave(bot_id, reason)
             case _:
-                return await self.transitions.cancel_retry(bot_id, reason=_REASON)
+                return await self.bot_endings.cancel_retry(bot_id, reason=reason)
 
-    async def _ask_to_leave(self, bot_id: BotId) -> bool:
-        row = await self.transitions.database.fetch_one(
-            "ask_bot_to_leave",
-            {
-                "bot_id": bot_id,
-                "reason": _REASON,
-                "running": sorted(RUNNING),
-                "sources": sorted(statuses_before(BotStatus.LEAVING)),
-                "grace_s": self.transitions.policy.leave_grace_s,
-            },
+    async def _ask_to_leave(self, bot_id: BotId, reason: str) -> bool:
+        bot = await self.database.query_one(
+            ask_bot_to_leave(
+                bot_id,
+                reason=reason,
+                running=sorted(RUNNING),
+                sources=sorted(statuses_before(BotStatus.LEAVING)),
+                grace_s=self.policy.leave_grace_s,
+            )
         )
-        if row is None:
+        if bot is None:
             return False
-        # Asked before, or past leaving already: then its status is what it was.
-        if row["status"] != row["former_status"]:
+        # Without a change, an earlier request stands, or the call has already ended.
+        if bot.status is not None and bot.status is not bot.former_status:
+            assert bot.correlation_id is not None
             event_log.bot_transition(
                 bot_id=bot_id,
-                pool=row["pool_name"],
-                old=BotStatus(row["former_status"]),
-                new=BotStatus(row["status"]),
-                correlation_id=row["correlation_id"],
-                reason=_REASON,
+                pool=bot.pool_name,
+                old=bot.former_status,
+                new=bot.status,
+                correlation_id=bot.correlation_id,
+                reason=reason,
             )
         return True

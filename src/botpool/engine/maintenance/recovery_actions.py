@@ -9,13 +9,15 @@ from botpool.domain.policy import Policy
 from botpool.domain.records import StuckSlot
 from botpool.domain.recovery import RecoveryAction, RecoveryCase
 from botpool.domain.states import BotStatus, FailureCode, SlotStatus
-from botpool.engine.lifecycle.transitions import Transitions
+from botpool.engine.lifecycle.bot_endings import BotEndings
+from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
+from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store import recovery as statements
 from botpool.store.database import Database
-from botpool.store.rows import to_slot_change
+from botpool.store.slots import mark_slot_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,9 @@ class RecoveryActions:
 
     database: Database
     policy: Policy
-    transitions: Transitions
+    bot_endings: BotEndings
+    outcome: DeploymentOutcome
+    deletion: SlotDeletion
     wakeups: Wakeups
     metrics: Metrics
 
@@ -62,7 +66,7 @@ class RecoveryActions:
 
     async def _heal(self, slot: StuckSlot, _: RecoveryCase) -> bool:
         assert slot.assignment_id is not None
-        return await self.transitions.mark_running(
+        return await self.outcome.mark_running(
             slot.assignment_id,
             version=slot.version,
             reason=reasons.HEARTBEATS_FRESH,
@@ -71,7 +75,7 @@ class RecoveryActions:
 
     async def _retry(self, slot: StuckSlot, _: RecoveryCase) -> bool:
         reason = reasons.not_running_after_start(self.policy.recovery.deploying_timeout_s)
-        return await self.transitions.fail_deployment(slot, reason=reason)
+        return await self.outcome.fail(slot, reason=reason)
 
     async def _fail(self, slot: StuckSlot, _: RecoveryCase) -> bool:
         assert slot.assignment_id is not None
@@ -82,7 +86,7 @@ class RecoveryActions:
             reason=reasons.no_heartbeat(limit_s),
             failure_code=FailureCode.HEARTBEAT_LOST,
         )
-        if not await self.transitions.end_bot(
+        if not await self.bot_endings.end(
             slot.assignment_id, ending, version=slot.version, silent_since=slot.now
         ):
             return False
@@ -98,7 +102,7 @@ class RecoveryActions:
             asked_to_leave=slot.leave_by is not None,
             detail=case.observation.detail or str(case.observation.state),
         )
-        return await self.transitions.end_bot(slot.assignment_id, ending, version=slot.version)
+        return await self.bot_endings.end(slot.assignment_id, ending, version=slot.version)
 
     async def _release(self, slot: StuckSlot, _: RecoveryCase) -> bool:
         released = await self.database.query_one(
@@ -122,17 +126,14 @@ class RecoveryActions:
 
     async def _reset(self, slot: StuckSlot, _: RecoveryCase) -> bool:
         reason = reasons.IDLE_BUT_RUNNING
-        row = await self.database.fetch_one(
-            "mark_slot_error",
-            {"slot_id": slot.slot_id, "version": slot.version, "reason": reason},
+        changed = await self.database.query_one(
+            mark_slot_error(slot.slot_id, version=slot.version, reason=reason)
         )
-        if row is None:
+        if changed is None:
             return False
-        event_log.slot_transition(
-            to_slot_change(row), old=SlotStatus.IDLE, new=SlotStatus.ERROR, reason=reason
-        )
+        event_log.slot_transition(changed, old=SlotStatus.IDLE, new=SlotStatus.ERROR, reason=reason)
         self.wakeups.slots_due()
         return True
 
     async def _delete(self, slot: StuckSlot, _: RecoveryCase) -> bool:
-        return await self.transitions.delete_after_failed_resets(slot)
+        return await self.deletion.start_after_failed_resets(slot)

@@ -1,107 +1,113 @@
-"""An operator's levers on one slot: release it, recover it, delete it with its bot.
+"""Operators' commands on one slot: release it, recover it, delete it with its bot.
 
-Each is what the engine would do by itself, done now, and in the history with who and why. Two
-operators at once, or an operator and the engine, find each other by the slot's version: the second
-looks again at what the slot has become.
+Each command does at once what the engine does in time, with the operator's reason in history. The
+slot's version detects another operator or the engine: the command then reads the slot again.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from botpool.domain import reasons
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import SlotId
 from botpool.domain.states import BotStatus, FailureCode, SlotStatus
-from botpool.engine.lifecycle.transitions import Transitions
+from botpool.engine.lifecycle.bot_endings import BotEndings
+from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.observability import event_log
 from botpool.engine.operations.pool_commands import PoolCommands
-from botpool.store.rows import to_slot_change
+from botpool.engine.runtime.wakeups import Wakeups
+from botpool.store.database import Database
+from botpool.store.slots import (
+    SlotState,
+    find_slot,
+    mark_slot_error,
+    request_slot_deletion,
+    retry_slot_now,
+)
 
-_TRIES = 5
+_MAX_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotCommands:
-    transitions: Transitions
+    """Changes single slots, and ends their bots."""
+
+    database: Database
+    wakeups: Wakeups
     pools: PoolCommands
+    bot_endings: BotEndings
+    outcome: DeploymentOutcome
 
     async def release(self, slot_id: SlotId, *, reason: str) -> None:
-        """Take a slot away from its bot, which has then failed. Without a bot: nothing to do."""
+        """Release a slot; its bot fails. A slot without a bot does not change."""
         slot = await self._find(slot_id)
-        if SlotStatus(slot["status"]) in (SlotStatus.DEPLOYING, SlotStatus.BUSY):
-            await self._end(slot, reason)
+        if slot.status in (SlotStatus.DEPLOYING, SlotStatus.BUSY):
+            await self._end_bot(slot, reason)
 
     async def recover(
         self, slot_id: SlotId, *, reason: str, correlation_id: str | None = None
     ) -> None:
-        """Reset a slot, whatever it is in. A bot that is still deploying is tried again."""
-        for _ in range(_TRIES):
+        """Reset a slot in any status. A bot that is still deploying is queued again."""
+        for _ in range(_MAX_TRIES):
             if await self._recover(await self._find(slot_id), reason, correlation_id):
                 return
 
     async def delete(
         self, slot_id: SlotId, *, reason: str, correlation_id: str | None = None
     ) -> None:
-        """Delete a slot, with the bot that it has."""
+        """Delete a slot together with its bot."""
         slot = await self._find(slot_id)
-        delete_requested = await self.transitions.database.fetch_one(
-            "request_slot_deletion",
-            {"slot_id": slot_id, "reason": reason, "correlation_id": correlation_id},
+        requested = await self.database.query_one(
+            request_slot_deletion(slot_id, reason=reason, correlation_id=correlation_id)
         )
-        if delete_requested is None:
+        if requested is None:
             await self.pools.remove(slot_id, reason=reason, correlation_id=correlation_id)
         else:
-            await self._end(slot, reason)
+            await self._end_bot(slot, reason)
 
-    async def _find(self, slot_id: SlotId) -> Mapping[str, Any]:
-        slot = await self.transitions.database.fetch_one("find_slot", {"slot_id": slot_id})
+    async def _find(self, slot_id: SlotId) -> SlotState:
+        slot = await self.database.query_one(find_slot(slot_id))
         if slot is None:
             raise NotFound("slot", slot_id)
         return slot
 
-    async def _end(self, slot: Mapping[str, Any], reason: str) -> bool:
-        """Fenced by the assignment alone: whatever the slot does, this bot loses it."""
-        if slot["assignment_id"] is None:
+    async def _end_bot(self, slot: SlotState, reason: str) -> bool:
+        """Fail the slot's bot; the assignment alone is the fence, whatever the slot's status is."""
+        if slot.assignment_id is None:
             return False
         ending = BotEnding(
             status=BotStatus.FAILED,
-            reason=f"The slot was {reason}.",
+            reason=reasons.taken_by_operator(reason),
             failure_code=FailureCode.OPERATOR,
         )
-        return await self.transitions.end_bot(slot["assignment_id"], ending)
+        return await self.bot_endings.end(slot.assignment_id, ending)
 
-    async def _recover(
-        self, slot: Mapping[str, Any], reason: str, correlation_id: str | None
-    ) -> bool:
-        database = self.transitions.database
-        fence = {"slot_id": slot["slot_id"], "version": slot["version"]}
-        match SlotStatus(slot["status"]):
+    async def _recover(self, slot: SlotState, reason: str, correlation_id: str | None) -> bool:
+        match slot.status:
             case SlotStatus.BUSY:
-                return await self._end(slot, reason)
+                return await self._end_bot(slot, reason)
             case SlotStatus.DEPLOYING:
-                row = await database.fetch_one(
-                    "fail_deployment",
-                    fence
-                    | {
-                        "assignment_id": slot["assignment_id"],
-                        "reason": reason,
-                        "deployment_over": False,
-                        "nothing_started": False,
-                    },
-                )
-                moved = (SlotStatus.DEPLOYING, SlotStatus.RELEASING)
+                return await self.outcome.fail(slot, reason=reason)
             case SlotStatus.IDLE:
-                row = await database.fetch_one("mark_slot_error", fence | {"reason": reason})
-                moved = (SlotStatus.IDLE, SlotStatus.ERROR)
+                return await self._mark_error(slot, reason)
             case _:
-                row = await database.fetch_one(
-                    "retry_slot_now", fence | {"reason": reason, "correlation_id": correlation_id}
-                )
-                self.transitions.wakeups.slots_due()
-                return row is not None
-        if row is None:
+                return await self._retry_now(slot, reason, correlation_id)
+
+    async def _mark_error(self, slot: SlotState, reason: str) -> bool:
+        changed = await self.database.query_one(
+            mark_slot_error(slot.slot_id, version=slot.version, reason=reason)
+        )
+        if changed is None:
             return False
-        event_log.slot_transition(to_slot_change(row), old=moved[0], new=moved[1], reason=reason)
-        self.transitions.wakeups.slots_due()
+        event_log.slot_transition(changed, old=SlotStatus.IDLE, new=SlotStatus.ERROR, reason=reason)
+        self.wakeups.slots_due()
         return True
+
+    async def _retry_now(self, slot: SlotState, reason: str, correlation_id: str | None) -> bool:
+        slot_id = await self.database.query_one(
+            retry_slot_now(
+                slot.slot_id, version=slot.version, reason=reason, correlation_id=correlation_id
+            )
+        )
+        self.wakeups.slots_due()
+        return slot_id is not None

@@ -331,7 +331,8 @@ CREATE TABLE assignments (
     observed_running_at timestamptz,
     agent_called_at     timestamptz,
     ended_at            timestamptz,
-    failure             text
+    failure             text,
+    failure_code        text
 ) WITH (
     -- The end of an assignment changes no indexed column; with room in the page it writes no entry.
     fillfactor = 50,
@@ -345,6 +346,8 @@ COMMENT ON COLUMN assignments.running_at IS 'When the container was first known 
 COMMENT ON COLUMN assignments.observed_running_at IS
     'When an observation of the backend, and not only the agent, first showed the container running.';
 COMMENT ON COLUMN assignments.failure IS 'Why the deployment failed, if it did.';
+COMMENT ON COLUMN assignments.failure_code IS
+    'The failure code that the bot gets if the failed deployment was its last attempt.';
 CREATE INDEX idx_assignments_bot ON assignments (bot_id);
 CREATE INDEX idx_assignments_assigned ON assignments (pool_name, assigned_at);
 CREATE INDEX idx_assignments_slot ON assignments (slot_id, id);

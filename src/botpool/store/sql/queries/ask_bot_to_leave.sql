@@ -1,5 +1,6 @@
--- Ask a running bot to leave. It is told on its next heartbeat; the slot's next step enforces it
--- when the grace is over, by the database's clock. Asked again: the first deadline stands.
+-- Ask a running bot to leave. The response to its next heartbeat carries the request; the slot's next
+-- step enforces it after the grace, by the database's clock. A repeated request keeps the first
+-- deadline.
 WITH held AS MATERIALIZED (
     SELECT s.id, s.pool_name, s.slot_name, s.assignment_id, s.assigned_bot_id
     FROM bot_pool_slots s
@@ -9,7 +10,7 @@ WITH held AS MATERIALIZED (
     SELECT b.id, b.status, b.correlation_id
     FROM bots b
     JOIN held ON held.assigned_bot_id = b.id
-    -- By its id, and by no other index, also where it is planned while there are few.
+    -- IS TRUE keeps the planner on the primary key, also with a plan made for a small table.
     WHERE b.leave_by IS NULL AND (b.status = ANY(%(running)s)) IS TRUE
     FOR UPDATE OF b
 ), bot AS (

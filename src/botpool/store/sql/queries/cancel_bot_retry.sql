@@ -1,5 +1,5 @@
--- A user's stop wins while a failed deployment is being cleared away: the bot is not tried again.
--- The slot goes on with its release. Locked before the bot.
+-- Cancel a bot whose failed deployment is being released, so that it is not queued again. The slot
+-- continues its release. The slot is locked before the bot.
 WITH held AS MATERIALIZED (
     SELECT s.id, s.slot_name, s.assignment_id, s.assigned_bot_id
     FROM bot_pool_slots s
@@ -9,7 +9,7 @@ WITH held AS MATERIALIZED (
     UPDATE bots b
     SET status = 'CANCELLED', ended_at = botpool_now()
     FROM held
-    -- By its id, and by no other index, also where it is planned while there are few.
+    -- IS TRUE keeps the planner on the primary key, also with a plan made for a small table.
     WHERE b.id = held.assigned_bot_id AND (b.status = 'DEPLOYING') IS TRUE
     RETURNING b.id, b.pool_name, b.correlation_id
 ), written AS (

@@ -1,4 +1,4 @@
--- A user's stop wins in the queue: the row goes and the bot is CANCELLED, together.
+-- Cancel a bot that is in the queue: the queue row goes with the change of status.
 WITH unqueued AS (
     DELETE FROM bot_pool_queue WHERE bot_id = %(bot_id)s RETURNING bot_id
 ), bot AS (

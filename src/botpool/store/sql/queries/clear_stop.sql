@@ -1,5 +1,5 @@
--- A stop was sent while a deployment was still under way, which may bring the container back: it
--- does not count, and is sent again. Fenced.
+-- Discard a stop that was sent while a deployment was active: the deployment may start the container
+-- again, so the reconciler repeats the stop. Fenced.
 UPDATE bot_pool_slots
 SET stop_issued_at = NULL,
     next_step_at = botpool_now(),
@@ -8,6 +8,6 @@ WHERE id = %(slot_id)s
   AND assignment_id = %(assignment_id)s
   AND version = %(version)s
   AND status = 'releasing'
-  -- Not for ever: what a stop cannot end is deleted in the end.
+  -- Limited in time: the reconciler then deletes a container that does not stop.
   AND phase_at > botpool_now() - make_interval(secs => %(patience_s)s)
 RETURNING version

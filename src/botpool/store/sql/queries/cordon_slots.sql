@@ -1,4 +1,4 @@
--- Cordon or uncordon slots: one, or all of a pool. Those already so are left alone.
+-- Cordon or uncordon one slot, or all slots of a pool. Slots already in that state do not change.
 WITH slot AS (
     UPDATE bot_pool_slots s
     SET cordoned = %(cordoned)s, version = s.version + 1

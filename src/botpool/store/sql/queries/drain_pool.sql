@@ -1,4 +1,4 @@
--- Close a pool to newcomers, or open it again. Told once: a pool that is so already stays as it is.
+-- Drain a pool or end its drain. History gets a row only if the state changed.
 WITH former AS MATERIALIZED (
     SELECT p.pool_name, p.drained_at IS NOT NULL AS drained
     FROM pools p
@@ -17,7 +17,7 @@ WITH former AS MATERIALIZED (
         'pool.drain',
         CASE WHEN %(drained)s THEN 'open' ELSE 'drained' END,
         CASE WHEN %(drained)s THEN 'drained' ELSE 'open' END,
-        %(reason)s, %(correlation_id)s, json_build_object('pool_name', former.pool_name)
+        %(reason)s, %(correlation_id)s, json_build_object('platform', former.pool_name)
     FROM former
     WHERE former.drained <> %(drained)s
 )

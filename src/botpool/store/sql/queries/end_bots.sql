@@ -1,11 +1,12 @@
--- Bots in slots come to their end, and their slots to their release. Slots are locked before bots,
--- in the order of their ids. With a version a write is fenced by a look; without, the assignment
--- alone is the fence. Who is ended for its silence must not have been heard since that was seen:
--- heartbeats raise no version. No row: nothing was changed.
+-- End bots that are in slots, and start the release of their slots. Locks slots before bots, in the
+-- order of their ids. An end with a version is fenced by the observation that read it; without one,
+-- the assignment alone is the fence. An end for silence (silent_since) applies only if no heartbeat
+-- arrived since then, because heartbeats do not increase the version. Returns only changed slots.
 WITH held AS MATERIALIZED (
     SELECT
         s.id, s.pool_name, s.slot_name, s.status, s.assigned_bot_id, s.assignment_id,
-        s.container_id, s.version, e.new_status, e.failure_code, e.failure_reason, e.reason, e.holds_lease
+        s.container_id, s.version, e.new_status, e.failure_code, e.failure_reason, e.reason,
+        e.holds_lease
     FROM unnest(
         %(assignment_ids)s::bigint[], %(versions)s::bigint[], %(statuses)s::text[],
         %(failure_codes)s::text[], %(failure_reasons)s::text[], %(reasons)s::text[],
@@ -15,7 +16,7 @@ WITH held AS MATERIALIZED (
         silent_since)
     JOIN assignments a ON a.id = e.assignment_id
     JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
-    -- By their ids, also where it is planned while there are few.
+    -- Keeps the planner on the primary key, also with a plan made for a small table.
     WHERE a.id = ANY (%(assignment_ids)s::bigint[])
       AND s.status IN ('deploying', 'busy')
       AND (e.version IS NULL OR s.version = e.version)
@@ -56,7 +57,7 @@ WITH held AS MATERIALIZED (
         next_step_at = botpool_now(),
         step_attempts = 0,
         -- A worker in the middle of a call keeps its lease: the stop must come after that call.
-        -- Only the worker that holds it, and whose call is over, gives it back here.
+        -- A worker whose call is over returns its own lease here.
         lease_owner = CASE WHEN former.holds_lease THEN NULL ELSE s.lease_owner END,
         lease_until = CASE WHEN former.holds_lease THEN NULL ELSE s.lease_until END,
         version = s.version + 1

@@ -1,5 +1,5 @@
--- The deployment of a start has finished: its image is known at its image_host, even if the container
--- dies, whoever led the pull leads no more, and the grace for the container begins. Fenced.
+-- Record that the deployment of a start finished: its image is known on its image host, even if the
+-- container dies, the slot no longer leads the pull, and the container's grace begins. Fenced.
 WITH slot AS (
     UPDATE bot_pool_slots
     SET deployment_ended_at = botpool_now(),
@@ -16,6 +16,7 @@ WITH slot AS (
     SELECT slot.backend, slot.image_host, slot.image, botpool_now()
     FROM slot
     WHERE slot.image_host IS NOT NULL
-    ON CONFLICT (backend, image_host, image) DO UPDATE SET last_started_at = EXCLUDED.last_started_at
+    ON CONFLICT (backend, image_host, image)
+        DO UPDATE SET last_started_at = EXCLUDED.last_started_at
 )
 SELECT slot.version, slot.backend FROM slot

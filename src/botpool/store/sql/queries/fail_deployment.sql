@@ -1,5 +1,5 @@
--- A deployment failed. The bot keeps its slot until the stop is confirmed; whether it is tried
--- again is decided then. Fenced.
+-- Give up a deployment and start the release of its slot. The bot keeps the slot until the stop is
+-- confirmed; only then the bot is queued again or fails with the failure code. Fenced.
 WITH slot AS (
     UPDATE bot_pool_slots
     SET status = 'releasing',
@@ -7,7 +7,7 @@ WITH slot AS (
         phase_at = botpool_now(),
         next_step_at = botpool_now(),
         step_attempts = 0,
-        -- Whatever this start still does: the next one may lead the pull now.
+        -- Another slot may lead the pull now, even if this start still pulls.
         leads_image = NULL,
         start_allowed_at = CASE WHEN %(nothing_started)s THEN NULL ELSE start_allowed_at END,
         error_message = %(reason)s,
@@ -23,7 +23,10 @@ WITH slot AS (
       AND status = 'deploying'
     RETURNING id, slot_name, assigned_bot_id, assignment_id, container_id, backend
 ), assigned AS (
-    UPDATE assignments a SET failure = %(reason)s FROM slot WHERE a.id = slot.assignment_id
+    UPDATE assignments a
+    SET failure = %(reason)s, failure_code = %(failure_code)s
+    FROM slot
+    WHERE a.id = slot.assignment_id
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,

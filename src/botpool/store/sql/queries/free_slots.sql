@@ -1,7 +1,8 @@
--- Their stops are confirmed: these slots of a pool have no bot any more. The only statement that
--- clears assigned_bot_id. Each is fenced; no row: it moved on. Locked in the order of their ids. The
--- pool's lock is held, and the match follows in this transaction: without it, only those are freed
--- after whom a match would find nothing to do, since nobody waits and the slot is still wanted.
+-- Free slots of one pool whose stops are confirmed. The only statement that clears assigned_bot_id.
+-- Each slot is fenced; a slot that has changed returns no row. Locks slots in the order of their
+-- ids. The transaction holds the pool's lock, and a match follows in it. Without a match, the
+-- statement frees only slots after which a match would change nothing: no bot waits, and the pool
+-- keeps the slot.
 WITH held AS MATERIALIZED (
     SELECT
         s.id, s.assigned_bot_id, s.assignment_id, s.container_id, s.phase_at, s.slot_name,
@@ -13,7 +14,7 @@ WITH held AS MATERIALIZED (
     ) AS f (slot_id, assignment_id, version, status, error_message, container_gone, reason)
     JOIN bot_pool_slots s ON s.id = f.slot_id
     JOIN pools p ON p.pool_name = s.pool_name
-    -- By their ids, and by no other index, also where it is planned while there are few.
+    -- ANY and IS TRUE keep the planner on the primary key, also with a plan made for a small table.
     WHERE s.id = ANY (%(slot_ids)s::bigint[])
       AND ((s.assignment_id, s.version, s.status)
           = (f.assignment_id, f.version, 'releasing')) IS TRUE

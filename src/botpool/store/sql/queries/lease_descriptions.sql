@@ -1,9 +1,9 @@
--- Lease the descriptions that are out of date. One writer for each slot, and none before an earlier
--- write, answered or not, can no longer arrive.
+-- Lease the descriptions that are out of date. A slot has one writer at a time, and none before an
+-- earlier write, answered or not, can no longer arrive.
 WITH wanted AS MATERIALIZED (
     SELECT
-        s.id, s.backend, s.container_id, s.status, s.assigned_bot_id, s.last_assigned_at,
-        s.last_used_at, s.phase_at, s.error_message, s.created_at,
+        s.id, s.backend, s.container_id, s.status, s.assigned_bot_id, s.last_used_at, s.phase_at,
+        s.error_message, s.created_at,
         concat_ws('|', s.container_id, s.status, s.assignment_id, s.last_released_at) AS state
     FROM bot_pool_slots s
     LEFT JOIN slot_descriptions d ON d.slot_id = s.id
@@ -28,7 +28,7 @@ WITH wanted AS MATERIALIZED (
 )
 SELECT
     wanted.id AS slot_id, wanted.backend, wanted.container_id, wanted.status,
-    wanted.assigned_bot_id AS bot_id, wanted.last_assigned_at, wanted.last_used_at, wanted.phase_at,
+    wanted.assigned_bot_id AS bot_id, wanted.last_used_at, wanted.phase_at,
     wanted.error_message, wanted.created_at, wanted.state, held.hold_until, b.correlation_id
 FROM wanted
 JOIN held ON held.slot_id = wanted.id

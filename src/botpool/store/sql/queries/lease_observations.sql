@@ -1,5 +1,5 @@
--- Lease the looks that are due: backends with a container whose end or beginning is awaited. One
--- replica looks for all.
+-- Lease the backends whose observation is due and that have a slot with a bot. One replica observes
+-- for all.
 UPDATE backends k
 SET observe_after = botpool_now() + make_interval(secs => %(interval_s)s)
 WHERE k.observe_after <= botpool_now()
@@ -9,6 +9,6 @@ WHERE k.observe_after <= botpool_now()
       FROM bot_pool_slots s
       WHERE s.backend = k.name
         AND s.status IN ('deploying', 'busy', 'releasing')
-        -- Those with a bot have an index of their own.
+        -- Uses the index of slots with a bot.
         AND s.assigned_bot_id IS NOT NULL)
 RETURNING k.name AS backend

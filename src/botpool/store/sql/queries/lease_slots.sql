@@ -1,7 +1,7 @@
--- Lease slots whose next step is due. Another replica's live lease is respected even when the slot
--- has moved on meanwhile: its call may still be under way. Looked for backend by backend: what waits
--- for the replicas of another one is not read. With several, more may be locked than are leased, until
--- the commit: another replica that skips them meets them at its next look.
+-- Lease slots whose next step is due. A live lease of another replica is respected even if the slot
+-- has changed since, because that replica's call may still be in progress. The search goes backend by
+-- backend, so that slots of other replicas' backends are not read. With several backends, the
+-- statement may lock more slots than it leases; another replica skips them until its next poll.
 WITH due AS (
     SELECT first.id
     FROM unnest(%(backends)s::text[]) AS own (backend)
@@ -28,12 +28,13 @@ WITH due AS (
         s.id AS slot_id, s.pool_name, s.slot_name, s.backend, s.image AS created_image,
         s.limits AS created_limits, s.container_id, s.status, s.phase,
         s.phase_at, s.cordoned, s.assigned_bot_id, s.assignment_id, s.deployment_id,
-        s.start_allowed_at, s.start_issued_at, s.stop_issued_at, s.delete_issued_at, s.resets, s.error_message, s.version,
-        s.step_attempts, s.lease_until
+        s.start_allowed_at, s.start_issued_at, s.stop_issued_at, s.delete_issued_at, s.resets,
+        s.error_message, s.version, s.step_attempts, s.lease_until
 )
 SELECT
-    leased.*, p.image, p.cpus, p.memory_mb, b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.meeting_url,
-    b.bot_display_name, b.bot_data, b.attempts, b.started_at, b.leave_by, a.running_at, a.failure,
+    leased.*, p.image, p.cpus, p.memory_mb, b.id AS bot_id, b.status AS bot_status,
+    b.correlation_id, b.meeting_url, b.bot_display_name, b.bot_data, b.attempts, b.started_at,
+    b.leave_by, a.running_at, a.failure,
     k.status_unreliable_at, botpool_now() AS now
 FROM leased
 JOIN backends k ON k.name = leased.backend

@@ -1,4 +1,4 @@
--- The bots that wait, or those that hold a slot.
+-- List the bots in the queue, or the bots in slots.
 SELECT q.bot_id, NULL::bigint AS assignment_id
 FROM bot_pool_queue q
 WHERE %(queued)s

@@ -1,6 +1,6 @@
--- The slots of a backend whose containers should run, or should have stopped, read before the
--- pool_name is asked: what is seen counts only while the version read here stands. A releasing slot
--- under lease is left out: its stop is just being sent, and must not reach the next tenant.
+-- List the slots of a backend whose containers should run or should have stopped. Read before the
+-- backend is asked: an observation counts only while the version read here is current. A releasing
+-- slot under lease is left out: its stop is being sent, and must not reach the next bot.
 SELECT
     s.id AS slot_id, s.slot_name, s.pool_name, s.backend, s.container_id, s.status, s.assignment_id,
     s.deployment_id, s.start_issued_at, s.deployment_ended_at, s.stop_issued_at, s.delete_issued_at,
@@ -22,5 +22,5 @@ WHERE s.backend = %(backend)s
           AND s.stop_issued_at IS NOT NULL
           AND (s.lease_until IS NULL OR s.lease_until <= botpool_now())))
   AND s.container_id IS NOT NULL
-  -- Those with a bot have an index of their own.
+  -- Uses the index of slots with a bot.
   AND s.assigned_bot_id IS NOT NULL

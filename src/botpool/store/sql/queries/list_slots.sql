@@ -1,4 +1,4 @@
--- Slots as operators see them.
+-- List slots, as operators see them.
 SELECT
     s.id, s.slot_name AS name, s.pool_name, s.status, s.phase, s.assigned_bot_id, s.container_id,
     s.image, s.last_assigned_at, s.last_released_at, s.last_used_at, s.resets,

@@ -1,6 +1,6 @@
--- The container is known to run: the slot is busy and its bot joins. Told by a look (fenced by the
--- version it read) or by an authenticated call of the current agent (no version: the token is the
--- fence). A slot that is not deploying is left alone.
+-- Make a deploying slot busy because its container runs; its bot joins the call. Evidence is an
+-- observation (fenced by the version it read) or an authenticated call of the current agent (no
+-- version: the token is the fence). A slot that is not deploying does not change.
 WITH slot AS (
     UPDATE bot_pool_slots s
     SET status = 'busy',
@@ -8,7 +8,7 @@ WITH slot AS (
         phase_at = botpool_now(),
         resets = 0,
         skipped_recoveries = 0,
-        -- A container that runs is the end of its deployment, and has its image.
+        -- A running container proves that its deployment finished and that its image is present.
         deployment_ended_at = coalesce(s.deployment_ended_at, botpool_now()),
         leads_image = NULL,
         next_step_at = CASE WHEN %(max_duration_s)s::float8 > 0
@@ -22,14 +22,14 @@ WITH slot AS (
       AND s.status = 'deploying'
       AND (%(version)s::bigint IS NULL OR s.version = %(version)s)
     RETURNING
-        s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, s.container_id, s.backend, s.image_host,
-        s.image, s.start_allowed_at
+        s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, s.container_id, s.backend,
+        s.image_host, s.image, s.start_allowed_at
 ), known AS (
     INSERT INTO known_images AS k (backend, image_host, image, last_started_at)
     SELECT slot.backend, slot.image_host, slot.image, botpool_now()
     FROM slot
     WHERE slot.image_host IS NOT NULL
-      -- Known and fresh is the common case, and must not make starts wait for each other.
+      -- In the common case the row is fresh, and starts do not wait for each other's row lock.
       AND NOT EXISTS (
           SELECT
           FROM known_images f
@@ -37,7 +37,8 @@ WITH slot AS (
             AND f.image_host = slot.image_host
             AND f.image = slot.image
             AND f.last_started_at > botpool_now() - make_interval(secs => %(image_fresh_s)s))
-    ON CONFLICT (backend, image_host, image) DO UPDATE SET last_started_at = EXCLUDED.last_started_at
+    ON CONFLICT (backend, image_host, image)
+        DO UPDATE SET last_started_at = EXCLUDED.last_started_at
 ), assigned AS (
     UPDATE assignments a
     SET running_at = coalesce(a.running_at, botpool_now()),
@@ -52,7 +53,7 @@ WITH slot AS (
     UPDATE bots b
     SET status = 'JOINING_CALL', started_at = coalesce(b.started_at, botpool_now())
     FROM slot
-    -- By its id, and by no other index, also where it is planned while there are few.
+    -- IS TRUE keeps the planner on the primary key, also with a plan made for a small table.
     WHERE b.id = slot.assigned_bot_id AND (b.status = 'DEPLOYING') IS TRUE
     RETURNING b.id, b.correlation_id
 ), written AS (

@@ -1,4 +1,5 @@
--- A slot without a bot is to be deleted, with its container. Fenced by the version where it is known.
+-- Start the deletion of a slot without a bot, with its container. Fenced by the version if the caller
+-- has one.
 WITH held AS MATERIALIZED (
     SELECT s.id, s.slot_name, s.container_id, s.status
     FROM bot_pool_slots s
@@ -27,6 +28,8 @@ WITH held AS MATERIALIZED (
     FROM held
     JOIN slot ON slot.id = held.id
 )
-SELECT held.id AS slot_id, held.slot_name, held.container_id, held.status
+SELECT
+    held.id AS slot_id, held.slot_name, held.container_id, held.status,
+    %(correlation_id)s::text AS correlation_id
 FROM held
 JOIN slot ON slot.id = held.id

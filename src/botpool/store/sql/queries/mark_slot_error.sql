@@ -1,4 +1,4 @@
--- Set an idle slot to error, so that a reset stops its container before the next bot. Fenced.
+-- Take an idle slot to error, so that the reconciler resets it before the next bot. Fenced.
 WITH slot AS (
     UPDATE bot_pool_slots
     SET status = 'error',

@@ -1,5 +1,6 @@
--- Let slots through that wait for an image: all whose image is known at their image_host, and of every
--- other image the first, who leads the pull unless somebody does already. The gate's lock is held.
+-- Let slots pass that wait for an image: all whose image is known on their image host, and of every
+-- other image the first slot, which leads the pull, unless a slot leads already. The transaction
+-- holds the gate's lock.
 WITH waiting AS MATERIALIZED (
     SELECT
         s.id, s.pool_name, s.slot_name, s.image_host, s.image, s.assigned_bot_id, s.assignment_id,
@@ -51,8 +52,9 @@ WITH waiting AS MATERIALIZED (
     SELECT
         'slot.phase', l.assigned_bot_id, l.id, l.assignment_id, l.slot_name,
         'waiting_for_image', 'waiting_for_start',
-        CASE WHEN l.leads THEN 'leads the pull of its image' ELSE 'its image is there' END,
-        b.correlation_id, json_build_object('image', l.image, 'image_host', l.image_host, 'leads', l.leads)
+        CASE WHEN l.leads THEN %(leads_reason)s ELSE %(present_reason)s END,
+        b.correlation_id,
+        json_build_object('image', l.image, 'imageHost', l.image_host, 'leads', l.leads)
     FROM let_through l
     JOIN bots b ON b.id = l.assigned_bot_id
     ORDER BY l.last_assigned_at, l.id

@@ -1,5 +1,5 @@
--- Let slots through that wait for their start, the first first, as far as the backend's budget of
--- deployments under way goes (NULL: no limit). The gate's lock is held.
+-- Let slots start in the order of their assignment, within the backend's limit of concurrent
+-- deployments (null: no limit). The transaction holds the gate's lock.
 WITH next AS MATERIALIZED (
     SELECT s.id
     FROM bot_pool_slots s
@@ -14,7 +14,7 @@ WITH next AS MATERIALIZED (
               AND u.deployment_ended_at IS NULL),
         0) END
 ), let_through AS MATERIALIZED (
-    -- Locked in the order of their ids, as by all who lock several.
+    -- Locked in the order of their ids, as every statement that locks several slots.
     SELECT
         s.id, s.pool_name, s.slot_name, s.assigned_bot_id, s.assignment_id, s.last_assigned_at,
         s.phase_at
@@ -40,13 +40,13 @@ WITH next AS MATERIALIZED (
         correlation_id)
     SELECT
         'slot.phase', l.assigned_bot_id, l.id, l.assignment_id, l.slot_name,
-        'waiting_for_start', 'starting', 'its start was let through', b.correlation_id
+        'waiting_for_start', 'starting', %(reason)s, b.correlation_id
     FROM let_through l
     JOIN bots b ON b.id = l.assigned_bot_id
     ORDER BY l.last_assigned_at, l.id
 )
 SELECT
-    l.id AS slot_id, l.pool_name, l.slot_name, l.assigned_bot_id AS bot_id, slot.version,
+    l.id AS slot_id, l.pool_name, slot.version,
     extract(epoch FROM botpool_now() - l.phase_at)::float8 AS waited_s
 FROM let_through l
 JOIN slot ON slot.id = l.id

@@ -1,4 +1,4 @@
--- A step could not be finished: try again later, and give the lease back. Fenced.
+-- Return the lease and make the slot's next step due later. Fenced.
 UPDATE bot_pool_slots
 SET next_step_at = botpool_now() + make_interval(secs => %(delay_s)s),
     step_attempts = step_attempts + 1,

@@ -28,7 +28,7 @@ SELECT
     coalesce(
         b.pool_name,
         substring(fresh.slot_name FROM '^pool-(.+)-[0-9]+$'),
-        CASE WHEN fresh.kind = 'pool.drain' THEN fresh.data ->> 'pool_name' END
+        CASE WHEN fresh.kind = 'pool.drain' THEN fresh.data ->> 'platform' END
     ) AS pool_name
 FROM horizon
 LEFT JOIN fresh ON true

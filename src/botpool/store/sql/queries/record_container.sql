@@ -1,12 +1,12 @@
--- The container exists: slot, bot and assignment learn its id together, and its start is wanted.
--- With its image known, and no budget of starts, it may start at once: this is the common way, and
--- takes no lock. Otherwise it waits, until the gate lets it through. Fenced. The lease goes on: the
--- same worker asks the gate, or starts it.
-WITH way AS MATERIALIZED (
+-- Store the id of a deploying slot's container in slot, bot and assignment, and choose the slot's next
+-- phase. With its image known and no limit of starts, the slot may start at once; this common case
+-- takes no lock. Otherwise the slot waits at the image gate. Fenced. The lease continues, because the
+-- same worker opens the gate or starts the container.
+WITH next AS MATERIALIZED (
     SELECT
         s.id, s.phase AS from_phase, s.phase_at AS from_phase_at, s.container_id AS former_id,
         CASE
-            -- Made again after it was let through: the limit still counts from then.
+            -- Created again after its start was allowed: the timeout still counts from then.
             WHEN s.phase = 'starting' THEN 'starting'
             WHEN NOT EXISTS (
                 SELECT
@@ -32,18 +32,18 @@ WITH way AS MATERIALIZED (
         image_host = %(image_host)s,
         image = %(image)s,
         limits = %(limits)s,
-        phase = way.phase,
-        phase_at = CASE WHEN s.phase = way.phase THEN s.phase_at ELSE botpool_now() END,
-        start_allowed_at = CASE WHEN way.phase = 'starting'
+        phase = next.phase,
+        phase_at = CASE WHEN s.phase = next.phase THEN s.phase_at ELSE botpool_now() END,
+        start_allowed_at = CASE WHEN next.phase = 'starting'
                                THEN coalesce(s.start_allowed_at, botpool_now()) END,
-        -- Who waits is due when its time is up, and not before.
-        next_step_at = CASE WHEN way.phase = 'starting' THEN s.next_step_at
+        -- A waiting slot is due when its time at the gate is over.
+        next_step_at = CASE WHEN next.phase = 'starting' THEN s.next_step_at
                             ELSE botpool_now() + make_interval(secs => %(wait_timeout_s)s) END,
         lease_until = botpool_now() + make_interval(secs => %(lease_s)s),
-        step_attempts = CASE WHEN s.phase = way.phase THEN s.step_attempts ELSE 0 END,
+        step_attempts = CASE WHEN s.phase = next.phase THEN s.step_attempts ELSE 0 END,
         version = s.version + 1
-    FROM way
-    WHERE s.id = way.id
+    FROM next
+    WHERE s.id = next.id
     RETURNING
         s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, s.container_id, s.phase, s.version,
         s.lease_until
@@ -54,20 +54,23 @@ WITH way AS MATERIALIZED (
     WHERE b.id = slot.assigned_bot_id
     RETURNING b.correlation_id, b.attempts
 ), assigned AS (
-    UPDATE assignments a SET container_id = slot.container_id FROM slot WHERE a.id = slot.assignment_id
+    UPDATE assignments a
+    SET container_id = slot.container_id
+    FROM slot
+    WHERE a.id = slot.assignment_id
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
         correlation_id, data)
     SELECT
         'slot.phase', slot.assigned_bot_id, slot.id, slot.assignment_id, slot.slot_name,
-        way.from_phase, slot.phase, %(reason)s, bot.correlation_id,
+        next.from_phase, slot.phase, %(reason)s, bot.correlation_id,
         json_build_object(
-            'containerId', slot.container_id, 'formerContainerId', way.former_id,
+            'containerId', slot.container_id, 'formerContainerId', next.former_id,
             'attempt', bot.attempts)
-    FROM slot, way, bot
+    FROM slot, next, bot
 )
 SELECT
-    slot.version, slot.lease_until, slot.phase, way.from_phase,
-    extract(epoch FROM botpool_now() - way.from_phase_at)::float8 AS from_phase_s
-FROM slot, way
+    slot.version, slot.lease_until, slot.phase, next.from_phase,
+    extract(epoch FROM botpool_now() - next.from_phase_at)::float8 AS from_phase_s
+FROM slot, next

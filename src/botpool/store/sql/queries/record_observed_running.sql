@@ -1,4 +1,4 @@
--- A look has shown the container running for the first time; its agent had said so before.
+-- Record the first observation that shows an assignment's container running.
 UPDATE assignments
 SET observed_running_at = botpool_now()
 WHERE id = %(assignment_id)s AND observed_running_at IS NULL

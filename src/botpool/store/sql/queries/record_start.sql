@@ -1,4 +1,4 @@
--- The start was issued: from here on the pool's looks decide, and the deadline when none does.
+-- Record that the start was issued: observations decide from now on, or the deadline. Fenced.
 UPDATE bot_pool_slots
 SET start_issued_at = botpool_now(),
     deployment_id = %(deployment_id)s,

@@ -1,4 +1,4 @@
--- Make the rows that replicas share about their backends. Those that exist stay as they are.
+-- Create the rows that replicas share about their backends; existing rows stay as they are.
 INSERT INTO backends (name)
 SELECT unnest(%(backends)s::text[])
 ON CONFLICT (name) DO NOTHING

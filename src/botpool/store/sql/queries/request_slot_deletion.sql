@@ -1,4 +1,4 @@
--- An operator wants a slot gone as soon as its bot has stopped: it takes no other meanwhile.
+-- Mark a slot that has a bot for deletion after the bot's end; the slot takes no other bot.
 WITH slot AS (
     UPDATE bot_pool_slots
     SET delete_requested = true, cordoned = true, version = version + 1

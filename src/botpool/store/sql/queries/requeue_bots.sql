@@ -1,13 +1,12 @@
--- Bots whose deployments failed before their agents ever called wait again, under their old
--- priority and arrival number, with a fresh deadline. Runs after their slots were freed, in that
--- transaction.
+-- Queue bots again whose deployments failed before their agents called, with their old priority and
+-- arrival number and a fresh deadline. Runs after free_slots, in its transaction.
 WITH bot AS (
     UPDATE bots b
     SET status = 'QUEUED', queued_at = coalesce(b.queued_at, botpool_now())
     FROM assignments a,
          unnest(%(bot_ids)s::bigint[], %(assignment_ids)s::bigint[], %(reasons)s::text[])
              AS f (bot_id, assignment_id, reason)
-    -- By their ids, and by no other index, also where it is planned while there are few.
+    -- ANY and IS TRUE keep the planner on the primary key, also with a plan made for a small table.
     WHERE b.id = ANY (%(bot_ids)s::bigint[])
       AND b.id = f.bot_id
       AND b.assignment_id = f.assignment_id

@@ -1,5 +1,5 @@
--- A slot in error was reset: its container is stopped and exists, it can be used again. Fenced; the
--- pool's lock is held. Attempts count until the slot is busy again.
+-- Make a slot in error idle after its container was stopped or created again. Fenced. The transaction
+-- holds the pool's lock. Resets count until the slot is busy again.
 WITH slot AS (
     UPDATE bot_pool_slots
     SET status = 'idle',
@@ -19,7 +19,7 @@ WITH slot AS (
 ), written AS (
     INSERT INTO history (kind, slot_id, slot_name, from_state, to_state, reason, data)
     SELECT
-        'slot.status', slot.id, slot.slot_name, 'error', 'idle', 'reset',
+        'slot.status', slot.id, slot.slot_name, 'error', 'idle', %(reason)s,
         json_build_object('containerId', slot.container_id, 'attempt', slot.resets)
     FROM slot
 )

@@ -1,4 +1,4 @@
--- Hand one lease back, so that whoever now owns the slot's state can go on at once. Its end tells
+-- Return one lease, so that the slot's next step can run at once. The end of the lease distinguishes
 -- it from a later lease of the same replica.
 UPDATE bot_pool_slots
 SET lease_owner = NULL, lease_until = NULL, version = version + 1

@@ -1,4 +1,4 @@
--- Write a pool's settings. Nothing is touched when they are as before.
+-- Write a pool's settings, if they changed.
 INSERT INTO pools AS p (pool_name, backend, image, max_size, heartbeats, cpus, memory_mb)
 VALUES (
     %(pool_name)s, %(backend)s, %(image)s, %(max_size)s, %(heartbeats)s, %(cpus)s, %(memory_mb)s)

@@ -1,0 +1,106 @@
+"""The outcome of a deployment: its container runs, its deployment finished, or it failed.
+
+Each outcome is one committed statement with its history. Outcomes that follow a backend call are
+fenced by the slot's version; an agent's call is fenced by its assignment. After a crash before the
+commit, the next observation or the deadline repeats the outcome; a repeated or late one changes
+nothing.
+"""
+
+from dataclasses import dataclass
+
+from botpool.domain.ids import AssignmentId
+from botpool.domain.policy import Policy
+from botpool.domain.records import FencedSlot
+from botpool.domain.states import FailureCode, SlotPhase, SlotStatus
+from botpool.engine.lifecycle.image_gate import ImageGate
+from botpool.engine.observability import event_log
+from botpool.engine.observability.metrics import Metrics
+from botpool.engine.runtime.wakeups import Wakeups
+from botpool.store.database import Database
+from botpool.store.deployments import end_deployment, fail_deployment, mark_running
+
+_FRESH_SHARE = 1 / 24
+"""The share of `image_known_s` after which a start renews the time of an image's last start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentOutcome:
+    """Records how deployments end."""
+
+    database: Database
+    policy: Policy
+    wakeups: Wakeups
+    image_gate: ImageGate
+    metrics: Metrics
+
+    async def mark_running(
+        self,
+        assignment_id: AssignmentId,
+        *,
+        version: int | None,
+        reason: str,
+        by_agent: bool = False,
+    ) -> bool:
+        """Make the slot busy; False if it is not deploying, or has changed since `version`."""
+        slot = await self.database.query_one(
+            mark_running(
+                assignment_id,
+                version=version,
+                max_duration_s=self.policy.max_duration_s,
+                image_fresh_s=self.policy.image_known_s * _FRESH_SHARE,
+                by_agent=by_agent,
+                reason=reason,
+            )
+        )
+        if slot is None:
+            return False
+        event_log.slot_transition(
+            slot, old=SlotStatus.DEPLOYING, new=SlotStatus.BUSY, reason=reason
+        )
+        self.metrics.running(slot.pool_name, warm=slot.warm, after_s=slot.deploying_s)
+        if slot.starting_s is not None:
+            self.metrics.phase_passed(slot.pool_name, SlotPhase.STARTING, after_s=slot.starting_s)
+        if slot.others_wait:
+            await self.image_gate.open(slot.backend)
+        return True
+
+    async def finish(self, slot: FencedSlot) -> int | None:
+        """Record a finished deployment; returns the slot's new version, None if it has changed."""
+        ended = await self.database.query_one(end_deployment(slot))
+        if ended is None:
+            return None
+        await self.image_gate.open(ended.backend)
+        return ended.version
+
+    async def fail(
+        self,
+        slot: FencedSlot,
+        *,
+        reason: str,
+        failure_code: FailureCode = FailureCode.DEPLOY_FAILED,
+        deployment_over: bool = False,
+        nothing_started: bool = False,
+    ) -> bool:
+        """Give up the deployment and start the slot's release; False if the slot has changed.
+
+        The hand-over queues the bot again, or fails it with `failure_code`, once the stop is
+        confirmed. `nothing_started` states that there is no container to stop.
+        """
+        failed = await self.database.query_one(
+            fail_deployment(
+                slot,
+                reason=reason,
+                failure_code=failure_code,
+                deployment_over=deployment_over,
+                nothing_started=nothing_started,
+            )
+        )
+        if failed is None:
+            return False
+        event_log.slot_transition(
+            failed, old=SlotStatus.DEPLOYING, new=SlotStatus.RELEASING, reason=reason
+        )
+        if failed.others_wait:
+            await self.image_gate.open(failed.backend)
+        self.wakeups.slots_due()
+        return True

@@ -1,0 +1,72 @@
+"""Statements that stop bots at the request of a user or of a shutdown."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from botpool.domain.ids import AssignmentId, BotId, PoolName
+from botpool.domain.states import BotStatus
+from botpool.store.statement import Statement, record_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelledBot:
+    """A bot that was cancelled."""
+
+    bot_id: BotId
+    pool_name: PoolName
+    correlation_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeavingBot:
+    """A bot in a busy slot; the statuses are None if an earlier request to leave stands."""
+
+    bot_id: BotId
+    pool_name: PoolName
+    correlation_id: str | None
+    former_status: BotStatus | None
+    status: BotStatus | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveBot:
+    """A bot in the queue, or with an assignment in a slot."""
+
+    bot_id: BotId
+    assignment_id: AssignmentId | None
+
+
+def cancel_queued_bot(bot_id: BotId, *, reason: str) -> Statement[CancelledBot]:
+    """Cancel a bot that is in the queue."""
+    parameters = {"bot_id": bot_id, "reason": reason}
+    return Statement("cancel_queued_bot", parameters, record_of(CancelledBot))
+
+
+def cancel_bot_retry(bot_id: BotId, *, reason: str) -> Statement[CancelledBot]:
+    """Cancel a bot whose failed deployment is being released, so that it is not queued again."""
+    parameters = {"bot_id": bot_id, "reason": reason}
+    return Statement("cancel_bot_retry", parameters, record_of(CancelledBot))
+
+
+def ask_bot_to_leave(
+    bot_id: BotId,
+    *,
+    reason: str,
+    running: Sequence[BotStatus],
+    sources: Sequence[BotStatus],
+    grace_s: float,
+) -> Statement[LeavingBot]:
+    """Ask a running bot to leave, and stop it when the grace is over."""
+    parameters = {
+        "bot_id": bot_id,
+        "reason": reason,
+        "running": list(running),
+        "sources": list(sources),
+        "grace_s": grace_s,
+    }
+    return Statement("ask_bot_to_leave", parameters, record_of(LeavingBot))
+
+
+def list_live_bots(*, queued: bool) -> Statement[LiveBot]:
+    """List the bots in the queue, or the bots in slots."""
+    return Statement("list_live_bots", {"queued": queued}, record_of(LiveBot))
