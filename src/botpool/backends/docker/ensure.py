@@ -36,9 +36,7 @@ async def ensure(daemon: Daemon, spec: ContainerSpec) -> ContainerId:
             if await _is_ready(daemon, await daemon.read_slot(container_id), spec):
                 return container_id
         except ContainerGone:
-            placeholder = ContainerDraft(
-                kind=ContainerKind.PLACEHOLDER, assignment_id=_NO_ASSIGNMENT, spec=spec
-            )
+            placeholder = ContainerDraft(ContainerKind.PLACEHOLDER, _NO_ASSIGNMENT, spec)
             try:
                 await daemon.create(placeholder, name=container_id)
             except ConcurrentChange:
@@ -58,9 +56,7 @@ async def _is_ready(daemon: Daemon, slot: SlotContainers, spec: ContainerSpec) -
         return False
     if slot.newest.spec == spec:
         return await promote(daemon, slot, slot.newest)
-    placeholder = ContainerDraft(
-        kind=ContainerKind.PLACEHOLDER, assignment_id=slot.newest.assignment_id, spec=spec
-    )
+    placeholder = ContainerDraft(ContainerKind.PLACEHOLDER, slot.newest.assignment_id, spec)
     try:
         await daemon.create(placeholder, name=placeholder.temporary_name(slot.id))
     except ConcurrentChange:

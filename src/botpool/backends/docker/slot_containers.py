@@ -53,7 +53,7 @@ _ORDER = {ContainerKind.PENDING: 0, ContainerKind.BOT: 1, ContainerKind.PLACEHOL
 """The order in which containers of one assignment may replace each other."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ContainerDraft:
     """A container to create for a slot."""
 
@@ -120,13 +120,10 @@ class SlotContainers:
     def starting(self) -> Sequence[Container]:
         """The containers that may still start. A duplicate of a bot's container never does."""
         return [
-            container
-            for container in self.containers
-            if container.may_start
-            and (
-                container.kind is ContainerKind.PENDING
-                or container is self.bot_container(container.assignment_id)
-            )
+            c
+            for c in self.containers
+            if c.may_start
+            and (c.kind is ContainerKind.PENDING or c is self.bot_container(c.assignment_id))
         ]
 
     def bot_container(self, assignment_id: AssignmentId) -> Container | None:
@@ -140,12 +137,9 @@ class SlotContainers:
         """Whether no start of the assignment can succeed any more."""
         own = self.bot_container(assignment_id)
         return (own is not None and own.state != CREATED) or any(
-            container.assignment_id > assignment_id
-            or (
-                container.kind is ContainerKind.PLACEHOLDER
-                and container.assignment_id == assignment_id
-            )
-            for container in self.containers
+            c.assignment_id > assignment_id
+            or (c.kind is ContainerKind.PLACEHOLDER and c.assignment_id == assignment_id)
+            for c in self.containers
         )
 
     def require_startable(self, assignment_id: AssignmentId) -> None:

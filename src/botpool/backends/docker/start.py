@@ -54,18 +54,13 @@ async def _create_or_pull(
 ) -> None:
     spec = slot.newest.spec
     if await daemon.has_image(spec.image):
-        bot = ContainerDraft(kind=ContainerKind.BOT, assignment_id=request.assignment_id, spec=spec)
+        bot = ContainerDraft(ContainerKind.BOT, request.assignment_id, spec)
         name = bot.temporary_name(slot.id)
         await daemon.create(bot, name=name, environment=request.environment)
         return
-    pending = ContainerDraft(
-        kind=ContainerKind.PENDING, assignment_id=request.assignment_id, spec=spec
-    )
-    is_pending = (
-        slot.newest.kind is ContainerKind.PENDING
-        and slot.newest.assignment_id == request.assignment_id
-    )
-    if not is_pending:
+    newest = slot.newest
+    if newest.kind is not ContainerKind.PENDING or newest.assignment_id != request.assignment_id:
+        pending = ContainerDraft(ContainerKind.PENDING, request.assignment_id, spec)
         await daemon.create(pending, name=pending.temporary_name(slot.id))
     elif await promote(daemon, slot, slot.newest):
         await pulls.wait(spec, request.assignment_id, within_s=daemon.remaining_s())

@@ -24,9 +24,7 @@ async def stop(
         affected = [c for c in slot.containers if c.assignment_id <= through]
         try:
             if not slot.is_fenced(through):
-                fence = ContainerDraft(
-                    kind=ContainerKind.PLACEHOLDER, assignment_id=through, spec=slot.newest.spec
-                )
+                fence = ContainerDraft(ContainerKind.PLACEHOLDER, through, slot.newest.spec)
                 await daemon.create(fence, name=fence.temporary_name(container_id))
                 continue
             if starting := [container for container in affected if container.may_start]:
