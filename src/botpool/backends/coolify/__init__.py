@@ -6,7 +6,7 @@ and restarts. Coolify accepts no conditions with a request, so two late effects 
 - A replica sends a stop, then freezes. If the stop arrives after the hand-over, it stops the next
   bot's container. The next observation shows the container as exited, and the bot fails with
   `container_exited`.
-- Coolify registers a start only after the next call has looked for its deployment, so the call
+- Coolify registers a start only after the next call has searched for its deployment, so the call
   starts again. Coolify rejects the second start while the first is queued or in progress.
 """
 

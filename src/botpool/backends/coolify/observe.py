@@ -19,7 +19,7 @@ async def observe(
 ) -> dict[ContainerId, Observation]:
     """Return an observation of each container.
 
-    The deployments are read first: a start from before this observation is then either seen as
+    The deployments are read first: a start from before this observation is then either reported as
     open, or its application is read after the deployment's end. In the other order, a deployment
     that ends between the two requests would leave an old status without an open deployment. A
     start during the observation may be missed; its caller ignores older observations.

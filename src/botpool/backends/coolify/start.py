@@ -2,7 +2,7 @@
 
 The deployments are read before the fence: a deployment of an assignment that the fence does not
 show yet is then newer than the mark, however two replicas interleave. The fence is read again after
-the start. A stop raises the fence before it looks for deployments, so that at least one of the two
+the start. A stop raises the fence before it reads deployments, so that at least one of the two
 finds the other.
 """
 

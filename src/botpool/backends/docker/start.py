@@ -1,7 +1,7 @@
 """Starts a bot's container: at most one run per assignment, and none for a stopped assignment.
 
 A start creates the bot's container before it reads the fence for the last time; a stop creates its
-fence before it looks for the bot's container. So at least one of the two finds the other. After a
+fence before it reads the bot's container. So at least one of the two finds the other. After a
 crash, the same start
 
 - creates the container, if the crash came before its creation;
