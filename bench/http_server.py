@@ -32,7 +32,7 @@ from botpool.store.database import Database
 from botpool.store.queue import ClaimedSlot, admit_to_idle_slots
 
 SECRET = b"bench"
-_PLATFORMS = ("google-meet",)
+_POOL_NAMES = ("google-meet",)
 _NOOP = {"ok": True}
 
 
@@ -60,11 +60,11 @@ def serving(url: str) -> Iterator[Server]:
 
 def _with_bare_endpoints(replica: Replica, database: Database) -> FastAPI:
     settings = HttpSettings(
-        platforms=_PLATFORMS, default_timeout_ms=600_000, max_timeout_ms=600_000
+        pool_names=_POOL_NAMES, default_timeout_ms=600_000, max_timeout_ms=600_000
     )
     app = create_app(replica, settings)
     body_model = schemas.bot_create_model(
-        _PLATFORMS, default_timeout_ms=600_000, max_timeout_ms=600_000
+        _POOL_NAMES, default_timeout_ms=600_000, max_timeout_ms=600_000
     )
 
     @app.post("/noop", status_code=201)

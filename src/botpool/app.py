@@ -203,7 +203,7 @@ def http_app(replica: Replica, settings: Settings) -> FastAPI:
     app = create_app(
         replica,
         HttpSettings(
-            platforms=tuple(settings.pools),
+            pool_names=tuple(settings.pools),
             default_timeout_ms=settings.queue.default_timeout_ms,
             max_timeout_ms=settings.queue.max_timeout_ms,
             metrics=settings.server.metrics,

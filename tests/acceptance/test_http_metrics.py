@@ -23,7 +23,7 @@ async def api(stage: Stage) -> AsyncIterator[Api]:
 @asynccontextmanager
 async def with_settings(api: Api, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
     http_settings = HttpSettings(
-        platforms=("google-meet",), default_timeout_ms=1, max_timeout_ms=1, **settings
+        pool_names=("google-meet",), default_timeout_ms=1, max_timeout_ms=1, **settings
     )
     transport = httpx.ASGITransport(create_app(api.replica, http_settings))
     async with httpx.AsyncClient(transport=transport, base_url="http://botpool.test") as client:

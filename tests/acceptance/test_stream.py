@@ -14,7 +14,7 @@ from tests.support.http_server import bearer
 from tests.support.postgres import TestPostgres
 from tests.support.server import Installation, Server, installation
 from tests.support.sessions import COOKIE, session
-from tests.support.sse import PATIENCE_S, Event, opened
+from tests.support.sse import TIMEOUT_S, Event, opened
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -165,7 +165,7 @@ def write_much(url: str, name: str) -> None:
 
 
 def read_to_the_end(client: socket.socket) -> bytes:
-    client.settimeout(PATIENCE_S)
+    client.settimeout(TIMEOUT_S)
     told = bytearray()
     while not told.endswith(b"\r\n0\r\n\r\n") and (part := client.recv(1 << 20)):
         told += part

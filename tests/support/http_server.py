@@ -1,8 +1,7 @@
-"""The HTTP API for tests: inside the test, whose replica moves only when told, or served for real.
+"""The HTTP API for tests: `api_over` in the test's process, or `served` as `botpool serve`.
 
-Inside, everything down to the database is real except the platform, and nothing happens by itself:
-what a request changed can be seen exactly. What lies below the application (connections, framing,
-limits of the server) needs the command itself.
+In the test's process, only the backend is scripted, and no loops run: a test sees exactly what its
+request changed. Tests of connections and HTTP framing need `botpool serve`.
 """
 
 import asyncio
@@ -57,7 +56,7 @@ BOT_FIELDS = [
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 LINK = "https://meet.google.com/abc-defg-hij"
 RUNNING, OTHERS, MISSING = 1, 2, 999
-"""Bots of the standing installation, and one that is not there."""
+"""Ids of bots in the shared installation, and an unknown id."""
 
 BOTPOOL = Path(sys.executable).with_name("botpool")
 SECRET = "a secret of the tests"
@@ -83,7 +82,7 @@ def bearer(key: str) -> dict[str, str]:
 
 
 def contents(url: str) -> dict[str, list[str]]:
-    """Everything that the database holds: what must be the same after a refused request."""
+    """All rows of the database, which a refused request must not change."""
     with psycopg.connect(url, autocommit=True) as connection:
         return {
             table: [
@@ -95,7 +94,7 @@ def contents(url: str) -> dict[str, list[str]]:
 
 @contextmanager
 def unchanged(url: str) -> Iterator[None]:
-    """Whatever happens inside leaves the database as it is."""
+    """Check that the block does not change the database."""
     before = contents(url)
     yield
     after = contents(url)
@@ -104,7 +103,7 @@ def unchanged(url: str) -> Iterator[None]:
 
 
 def assert_problem(answer: httpx.Response, status: int, *words: str) -> dict[str, Any]:
-    """One clear problem that says each of these words; its body."""
+    """Check a problem response whose detail contains these words; returns its body."""
     assert answer.status_code == status, (answer.status_code, answer.text[:500])
     assert answer.headers["content-type"] == "application/problem+json"
     problem: dict[str, Any] = answer.json()
@@ -112,18 +111,18 @@ def assert_problem(answer: httpx.Response, status: int, *words: str) -> dict[str
     assert problem["status"] == status
     assert problem["type"] == "about:blank"
     assert problem["title"] and problem["detail"]
-    assert len(problem["detail"]) < 400, "a problem is one clear line"
+    assert len(problem["detail"]) < 400, "the detail is longer than one line"
     for word in words:
         assert word.lower() in problem["detail"].lower(), problem
     if status == 422:
-        assert problem["errors"], "errors per field"
+        assert problem["errors"], "the errors of the fields are missing"
         assert all(error["field"] and error["message"] for error in problem["errors"])
     return problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """The application over one replica of a stage, and clients with each kind of right."""
+    """The application of one replica, and headers for each kind of caller."""
 
     stage: Stage
     replica: Replica
@@ -143,7 +142,7 @@ class Api:
         return bearer(self.api_keys["admin"])
 
     def agent(self, bot_id: int) -> dict[str, str]:
-        """What the container of a bot sends, of its latest assignment."""
+        """The headers of the agent of a bot's latest assignment."""
         return bearer(latest_token(self.stage.url, bot_id, self.replica.identity.secret))
 
     async def post(self, path: str, body: Any = None, **headers: str) -> httpx.Response:
@@ -156,7 +155,7 @@ class Api:
         return await self.client.delete(path, headers=self.user)
 
     async def create(self, **fields: Any) -> dict[str, Any]:
-        """A bot of these fields, as the answer shows it."""
+        """Create a bot with these fields and return the response."""
         body = {"meetingUrl": LINK} | fields
         answer = await self.post("/v1/bots", body)
         assert answer.status_code == 201, answer.text
@@ -164,7 +163,7 @@ class Api:
         return created
 
     async def running(self, **fields: Any) -> dict[str, Any]:
-        """A bot whose container was seen running."""
+        """Create a bot and wait until its container is observed running."""
         created = await self.create(**fields)
         await self.stage.settle(self.replica)
         return await self.bot(created["bot"]["id"])
@@ -183,12 +182,12 @@ class Api:
 
 @asynccontextmanager
 async def api_over(stage: Stage, *pools: PoolSpec) -> AsyncIterator[Api]:
-    """The API without a socket. An exception in it is answered, as the server would, not raised."""
+    """The API without a socket. As in a server, an exception becomes a response."""
     replica = await stage.replica(*pools)
     app = create_app(
         replica,
         HttpSettings(
-            platforms=tuple(spec.pool_name for spec in pools),
+            pool_names=tuple(spec.pool_name for spec in pools),
             default_timeout_ms=300_000,
             max_timeout_ms=600_000,
         ),
@@ -202,7 +201,7 @@ async def api_over(stage: Stage, *pools: PoolSpec) -> AsyncIterator[Api]:
 
 @asynccontextmanager
 async def shared_installation(postgres: TestPostgres, template: str) -> AsyncIterator[Api]:
-    """In the middle of its work: two bots that run, one that waits, one that was cancelled."""
+    """An installation with two running bots, one queued and one cancelled bot."""
     url = postgres.create_database(template)
     async with (
         Stage.set(url, Clock(url)) as stage,
@@ -227,7 +226,7 @@ def latest_token(url: str, bot_id: int, secret: bytes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A `botpool serve` of its own process, with its address."""
+    """A `botpool serve` process and its address."""
 
     url: str
     port: int
@@ -235,7 +234,7 @@ class Server:
     process: subprocess.Popen[bytes]
 
     def new_key(self, scope: str) -> str:
-        async def make() -> str:
+        async def create() -> str:
             database = Database(self.database_url, max_connections=2)
             await database.open()
             try:
@@ -243,14 +242,14 @@ class Server:
             finally:
                 await database.close()
 
-        return asyncio.run(make())
+        return asyncio.run(create())
 
     def token(self, bot_id: int) -> str:
         return latest_token(self.database_url, bot_id, SECRET.encode())
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """This process's, without any setting of Botpool's but these."""
+    """The environment of this process, with these settings of Botpool and no others."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -267,7 +266,7 @@ def free_port() -> int:
 
 @contextmanager
 def served(database_url: str, directory: Path, *, max_size: int = 3) -> Iterator[Server]:
-    """Serve with local processes that only sleep; afterwards everything is stopped again."""
+    """Run `botpool serve` with local processes that sleep; stop all of them at the end."""
     config = directory / "botpool.toml"
     pools = [f"[pools.{name}]\nmax_size = {max_size}" for name in ("google-meet", "teams", "zoom")]
     config.write_text("\n".join((*pools, "[backends.process]", f"command = {list(PROGRAM)}")))
@@ -308,7 +307,7 @@ def _await_ready(server: Server, log: Path) -> None:
 
 
 def _remove_containers(root: Path) -> None:
-    """Bots outlive `serve` on purpose; they must not outlive the tests."""
+    """Delete the containers, which survive a stop of `serve` by design."""
 
     async def remove() -> None:
         backend = ProcessBackend(root, INSTALLATION, PROGRAM)

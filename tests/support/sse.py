@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Event:
 
 @dataclass(slots=True, kw_only=True)
 class Stream:
-    """An open stream. `last_id` follows also the ids that come without an event."""
+    """An open stream. `last_id` includes ids that arrive without an event."""
 
     response: httpx.Response
     last_id: str = ""
@@ -34,7 +34,7 @@ class Stream:
     async def next(self) -> Event | None:
         """The next event; None at the end of the stream."""
         kind, data = "message", ""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             async for line in self._lines:
                 name, _, value = line.partition(": ")
                 if line == "" and data:
@@ -50,13 +50,13 @@ class Stream:
         return None
 
     async def until(self, event_kind: str, /, **wanted: object) -> list[Event]:
-        """All events up to and with the first of that kind that says so."""
+        """All events up to and including the first one of this kind with these fields."""
         found = []
         while (event := await self.next()) is not None:
             found.append(event)
             if event.kind == event_kind and wanted.items() <= event.data.items():
                 return found
-        raise AssertionError(f"the stream ended without {event_kind} {wanted}; it said {found}")
+        raise AssertionError(f"the stream ended without {event_kind} {wanted}; it sent {found}")
 
     async def rest(self) -> list[Event]:
         found = []
@@ -69,10 +69,10 @@ class Stream:
 async def opened(
     url: str, headers: Mapping[str, str], last_id: str | None = None
 ) -> AsyncIterator[Stream]:
-    """The stream, once its first line has come: from then on it tells everything."""
+    """Open the stream. After its first line it sends every change."""
     sent = {**headers} if last_id is None else {**headers, "Last-Event-ID": last_id}
     async with (
-        httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as client,
+        httpx.AsyncClient(trust_env=False, timeout=TIMEOUT_S) as client,
         client.stream("GET", f"{url}/v1/events", headers=sent) as response,
     ):
         assert response.status_code == 200, (await response.aread()).decode()

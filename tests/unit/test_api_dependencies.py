@@ -16,7 +16,7 @@ from botpool.engine.replica import Replica
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
-    settings = HttpSettings(platforms=("teams",), default_timeout_ms=1, max_timeout_ms=1)
+    settings = HttpSettings(pool_names=("teams",), default_timeout_ms=1, max_timeout_ms=1)
     return create_app(cast("Replica", None), settings)
 
 

@@ -48,7 +48,7 @@ _ROUTE_MODULES = (
 class HttpSettings:
     """The settings that shape the HTTP interface."""
 
-    platforms: tuple[str, ...]
+    pool_names: tuple[str, ...]
     default_timeout_ms: int
     max_timeout_ms: int
     metrics: Access = "key"
@@ -58,12 +58,12 @@ class HttpSettings:
 def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
     """Create the application with the routes, error handlers and middleware of this replica."""
     bot_create = schemas.bot_create_model(
-        settings.platforms,
+        settings.pool_names,
         default_timeout_ms=settings.default_timeout_ms,
         max_timeout_ms=settings.max_timeout_ms,
     )
     routers = (
-        create_bot.router(bot_create, settings.platforms),
+        create_bot.router(bot_create, settings.pool_names),
         *(module.routes for module in _ROUTE_MODULES),
         metrics.router(settings.metrics),
     )

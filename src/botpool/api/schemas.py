@@ -77,14 +77,14 @@ class BotCreate(Model):
 
 
 def bot_create_model(
-    platforms: tuple[str, ...], *, default_timeout_ms: int, max_timeout_ms: int
+    pool_names: tuple[str, ...], *, default_timeout_ms: int, max_timeout_ms: int
 ) -> type[BotCreate]:
     """Create the request model with the pools and queue limits of this installation."""
     platform = Field(
         None,
         pattern=PLATFORM,
         description="The pool name. Default: derived from the host of the meeting link.",
-        json_schema_extra={"enum": [*platforms, None]},
+        json_schema_extra={"enum": [*pool_names, None]},
     )
     limit = Field(
         default_timeout_ms,
