@@ -16,6 +16,7 @@ import stamina
 from psycopg.rows import DictRow, dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
+from botpool.store.maintenance import list_migrations
 from botpool.store.statement import Pipeline, Statement
 from botpool.store.statement_connection import Call, Rows, StatementConnection
 from botpool.store.statements import sent_text
@@ -111,10 +112,9 @@ class Database:
     async def applied_migrations(self) -> list[str] | None:
         """Return the migrations of the schema, or None when the database has no schema."""
         try:
-            row = await self.fetch_one("list_migrations", {})
+            return await self.query_one(list_migrations())
         except psycopg.errors.UndefinedTable:
             return None
-        return row["migrations"] if row else None
 
     async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
         """Run and commit one statement and return its rows."""

@@ -1,2 +1,2 @@
--- The database of embedded mode; made at the first start, by the server's own superuser.
+-- Create the database of embedded mode, at the first start.
 CREATE DATABASE botpool

@@ -29,6 +29,10 @@ CREATE TABLE pools (
     updated_at       timestamptz NOT NULL DEFAULT botpool_now()
 );
 COMMENT ON TABLE pools IS 'The pools as the settings define them; serve writes them at start.';
+COMMENT ON COLUMN pools.heartbeats IS
+    'Whether the bots of the pool must send heartbeats: required or none.';
+COMMENT ON COLUMN pools.cpus IS 'The CPU limit of a container.';
+COMMENT ON COLUMN pools.memory_mb IS 'The memory limit of a container.';
 COMMENT ON COLUMN pools.drained_at IS 'When an operator drained the pool; null while it admits bots.';
 COMMENT ON COLUMN pools.silence_alarm_at IS
     'Since when so many bots are silent that Botpool itself may be at fault.';
@@ -62,15 +66,19 @@ CREATE TABLE known_images (
     PRIMARY KEY (backend, image_host, image)
 );
 COMMENT ON TABLE known_images IS 'Images that an image host has on disk, as proven by a start there.';
+COMMENT ON COLUMN known_images.last_started_at IS
+    'The last start with the image; the knowledge expires some time after it.';
 
 CREATE TABLE strays (
-    backend       text NOT NULL,
-    container_id  text NOT NULL,
-    first_seen_at timestamptz NOT NULL,
+    backend           text NOT NULL,
+    container_id      text NOT NULL,
+    first_observed_at timestamptz NOT NULL,
     PRIMARY KEY (backend, container_id)
 );
 COMMENT ON TABLE strays IS
     'Containers with this installation''s ownership label that belong to no slot.';
+COMMENT ON COLUMN strays.first_observed_at IS
+    'Since when successful lists show the container without a slot.';
 
 -- ---------------------------------------------------------------------------------------------
 -- Bots
@@ -123,6 +131,16 @@ COMMENT ON TABLE bots IS
     'One row per accepted request for a bot. The id is also the arrival number in the queue. The pool '
     'name has no foreign key, because the check would lock the pool''s row in every admission.';
 COMMENT ON COLUMN bots.attempts IS 'How often the bot was assigned to a slot.';
+COMMENT ON COLUMN bots.bot_data IS
+    'JSON of the caller for the bot, which its agent gets unchanged.';
+COMMENT ON COLUMN bots.priority IS 'The order in the queue: lower numbers first.';
+COMMENT ON COLUMN bots.queue_timeout_ms IS
+    'How long the bot may wait in the queue; 0 means that it is not queued.';
+COMMENT ON COLUMN bots.correlation_id IS
+    'Identifies the request in log lines, history and calls to backends.';
+COMMENT ON COLUMN bots.failure_code IS
+    'Why the bot failed, as one of a fixed set; null unless FAILED.';
+COMMENT ON COLUMN bots.started_at IS 'When the container was first known to run.';
 COMMENT ON COLUMN bots.assignment_id IS 'The bot''s last assignment.';
 COMMENT ON COLUMN bots.container_id IS
     'The container of the last assignment, kept as history. It never decides which bot runs where.';
@@ -239,6 +257,12 @@ COMMENT ON COLUMN bot_pool_slots.leads_image IS
 COMMENT ON COLUMN bot_pool_slots.start_allowed_at IS
     'When this assignment''s start passed the image gate; before that nothing of the assignment runs.';
 COMMENT ON COLUMN bot_pool_slots.deployment_ended_at IS 'When the deployment of this start was known to be over.';
+COMMENT ON COLUMN bot_pool_slots.start_issued_at IS
+    'When the start of this assignment was sent to the backend.';
+COMMENT ON COLUMN bot_pool_slots.deployment_id IS
+    'The backend''s id of that start, where it has one.';
+COMMENT ON COLUMN bot_pool_slots.stop_issued_at IS
+    'When the stop was last sent; null if it has to be sent again.';
 COMMENT ON COLUMN bot_pool_slots.delete_issued_at IS
     'The container did not stop, so Botpool deletes it; the slot is not handed over with it.';
 COMMENT ON COLUMN bot_pool_slots.resets IS 'Resets in a row since the slot was last busy.';
@@ -247,6 +271,8 @@ COMMENT ON COLUMN bot_pool_slots.version IS
     'Increases with every write: the fence of all writes that follow a call to a backend.';
 COMMENT ON COLUMN bot_pool_slots.next_step_at IS 'When the reconciler takes the slot''s next step; null: never.';
 COMMENT ON COLUMN bot_pool_slots.step_attempts IS 'How often the current step was postponed.';
+COMMENT ON COLUMN bot_pool_slots.lease_owner IS
+    'The replica that works on the slot until lease_until.';
 
 -- Equal keys in these indexes are versions of one slot that vanish within seconds, so packing them
 -- together (deduplicate_items) would be wasted work.
@@ -313,6 +339,7 @@ CREATE TABLE bot_pool_queue (
     autovacuum_vacuum_cost_delay = 0
 );
 COMMENT ON TABLE bot_pool_queue IS 'The bots that wait for a slot of their pool.';
+COMMENT ON COLUMN bot_pool_queue.timeout_at IS 'After this time the bot fails with queue_timeout.';
 CREATE INDEX idx_bot_pool_queue_priority ON bot_pool_queue (pool_name, priority, bot_id);
 COMMENT ON INDEX idx_bot_pool_queue_priority IS 'The order of service: priority, then arrival number.';
 CREATE INDEX idx_bot_pool_queue_timeout ON bot_pool_queue (timeout_at);
@@ -342,6 +369,8 @@ CREATE TABLE assignments (
 COMMENT ON TABLE assignments IS
     'One bot in one slot, once. Slots may be deleted; the record of what ran in them remains.';
 COMMENT ON COLUMN assignments.warm IS 'Whether the slot already had a container.';
+COMMENT ON COLUMN assignments.attempt IS 'The number of the bot''s assignment, from 1.';
+COMMENT ON COLUMN assignments.agent_called_at IS 'When the agent of this assignment first called.';
 COMMENT ON COLUMN assignments.running_at IS 'When the container was first known to run.';
 COMMENT ON COLUMN assignments.observed_running_at IS
     'When an observation of the backend, and not only the agent, first showed the container running.';
@@ -366,7 +395,7 @@ COMMENT ON TABLE bot_heartbeats IS
 
 CREATE TABLE liveness (
     only_row     boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    seen_at      timestamptz NOT NULL,
+    alive_at     timestamptz NOT NULL,
     gap_ended_at timestamptz NOT NULL
 );
 COMMENT ON TABLE liveness IS 'When a replica was last alive: outages of Botpool do not count as silence of bots.';
@@ -394,6 +423,11 @@ COMMENT ON TABLE history IS
     'Every change of a status, an assignment or a cordon, written in the same transaction as the change.';
 COMMENT ON COLUMN history.xid IS
     'The transaction that wrote the row: the stream of changes reads in this order, up to the oldest running one.';
+COMMENT ON COLUMN history.kind IS
+    'What changed: bot.status, slot.status, slot.phase, slot.cordon, pool.drain and others.';
+COMMENT ON COLUMN history.from_state IS
+    'The former state, for example a status; null if there was none.';
+COMMENT ON COLUMN history.data IS 'Details that depend on the kind.';
 CREATE INDEX idx_history_xid ON history (xid, id);
 CREATE INDEX idx_history_bot ON history (bot_id, id) WHERE bot_id IS NOT NULL;
 CREATE INDEX idx_history_slot ON history (slot_id, id) WHERE bot_id IS NULL AND slot_id IS NOT NULL;
@@ -425,6 +459,8 @@ CREATE TABLE api_keys (
     revoked_at timestamptz
 );
 COMMENT ON TABLE api_keys IS 'API keys. Only a hash and the first characters are stored.';
+COMMENT ON COLUMN api_keys.prefix IS 'The first characters, by which a key is recognised.';
+COMMENT ON COLUMN api_keys.scope IS 'The rights of the key.';
 
 CREATE TABLE idempotency_keys (
     api_key_id bigint NOT NULL,
@@ -436,6 +472,8 @@ CREATE TABLE idempotency_keys (
 );
 COMMENT ON TABLE idempotency_keys IS
     'Idempotency keys and their bots. Without a reference to bots: a key may outlive its bot.';
+COMMENT ON COLUMN idempotency_keys.body_hash IS
+    'Hash of the request, which must be the same when the key is used again.';
 CREATE INDEX idx_idempotency_keys_created ON idempotency_keys (created_at);
 
 -- ---------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ WITH found AS MATERIALIZED (
     WHERE t.backend = %(backend)s
       AND NOT EXISTS (SELECT FROM found WHERE found.container_id = t.container_id)
 ), recorded AS (
-    INSERT INTO strays (backend, container_id, first_seen_at)
+    INSERT INTO strays (backend, container_id, first_observed_at)
     SELECT %(backend)s, found.container_id, botpool_now()
     FROM found
     ORDER BY found.container_id
@@ -30,5 +30,5 @@ SELECT t.container_id
 FROM strays t
 JOIN found ON found.container_id = t.container_id
 WHERE t.backend = %(backend)s
-  AND t.first_seen_at <= botpool_now() - make_interval(secs => %(age_s)s)
+  AND t.first_observed_at <= botpool_now() - make_interval(secs => %(age_s)s)
 ORDER BY t.container_id
