@@ -1,4 +1,4 @@
-"""The engine by itself: time stands still unless a test moves it."""
+"""Engine tests run with a frozen clock."""
 
 import pytest
 
@@ -8,6 +8,6 @@ from tests.support.replicas import Stage
 
 @pytest.fixture
 async def stage(stage: Stage, clock: Clock) -> Stage:
-    """A slow machine is no reason to end a grace."""
+    """A stage whose clock only a test moves, so that a slow machine ends no grace period."""
     clock.freeze()
     return stage

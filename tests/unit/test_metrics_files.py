@@ -1,4 +1,4 @@
-"""The dashboard, the alerts and the reference speak of metrics, and labels, that exist."""
+"""The Grafana dashboard, the alerts and the reference use existing metrics and labels."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(
     "expression", [pytest.param(text, id=where) for where, text in expressions()]
 )
-def test_an_expression_names_series_and_labels_that_exist(expression: str) -> None:
+def test_expression_uses_existing_metrics_and_labels(expression: str) -> None:
     named = re.findall(r"botpool_\w+", expression)
     assert named
     unknown = set(named) - set(SERIES)
@@ -55,7 +55,7 @@ def test_an_expression_names_series_and_labels_that_exist(expression: str) -> No
     assert expression.count("(") == expression.count(")")
 
 
-def test_the_dashboard_shows_what_operators_ask_for() -> None:
+def test_dashboard_shows_required_metrics() -> None:
     shown = {panel["title"] for panel in DASHBOARD["panels"]}
     assert shown >= {
         "Slots by status",
@@ -68,7 +68,7 @@ def test_the_dashboard_shows_what_operators_ask_for() -> None:
     }
 
 
-def test_the_dashboard_can_be_imported() -> None:
+def test_dashboard_can_be_imported() -> None:
     ids = [panel["id"] for panel in DASHBOARD["panels"]]
     assert len(set(ids)) == len(ids)
     assert DASHBOARD["uid"]
@@ -85,7 +85,7 @@ def test_the_dashboard_can_be_imported() -> None:
     assert all(x < 24 for x, _ in cells)
 
 
-def test_there_is_an_alert_for_each_trouble() -> None:
+def test_every_alert_is_defined() -> None:
     assert set(RULES) == {
         "BotpoolQueueOld",
         "BotpoolPoolFull",
@@ -100,7 +100,7 @@ def test_there_is_an_alert_for_each_trouble() -> None:
         assert set(rule["annotations"]) == {"summary", "description"}
 
 
-def test_the_reference_is_what_the_instruments_are() -> None:
+def test_metrics_reference_is_up_to_date() -> None:
     written = runpy.run_path(str(ROOT / "scripts" / "metrics-reference"))
     assert written["PAGE"].read_text() == written["page"](), "run scripts/metrics-reference"
 
@@ -110,7 +110,7 @@ def test_no_label_is_an_id() -> None:
     assert not labels & {"bot", "slot", "container", "assignment", "correlation_id", "id", "name"}
 
 
-def test_two_replicas_in_one_process_do_not_count_for_each_other() -> None:
+def test_replicas_in_one_process_count_separately() -> None:
     one, other = MetricDefinitions(), MetricDefinitions()
     one.recoveries.labels("orphan").inc()
     sample = ("botpool_recoveries_total", {"reason": "orphan"})
