@@ -33,7 +33,7 @@ from botpool.store.database import Database
 from botpool.store.migrations import migrate
 from tests.support.invariants import assert_settled
 from tests.support.postgres import TestPostgres
-from tests.support.replicas import pool, wish
+from tests.support.replicas import bot_request, pool
 from tests.support.scripted_backend import ScriptedBackend
 
 pytestmark = pytest.mark.alone
@@ -152,7 +152,7 @@ async def admit(replica: Replica, claims: int) -> Counter[str]:
         async with asyncio.timeout(STUCK_S):
             while not in_flight.acquire(block=False):
                 await asyncio.sleep(0.005)
-        admitted = await replica.admission.admit(wish())
+        admitted = await replica.admission.admit(bot_request())
         outcomes[admitted.bot.status] += 1
     return outcomes
 

@@ -43,7 +43,7 @@ async def record(api: Api, bot_id: int, events: list[dict[str, Any]]) -> int:
 async def deploying(api: Api, **fields: Any) -> dict[str, Any]:
     """A bot whose container was started and not yet observed."""
     created = await api.create(**fields)
-    while not api.stage.backend.made("start"):
+    while not api.stage.backend.calls_of("start"):
         await api.stage.step(api.replica)
     return await api.bot(created["bot"]["id"])
 

@@ -22,7 +22,7 @@ from botpool.emulators.coolify import EmulatorConfig
 from tests.simulation.morning import QUARTER_LAG_S, QUARTER_POLICY, TICK_S, Morning
 from tests.support.invariants import assert_settled
 from tests.support.postgres import TestPostgres
-from tests.support.replicas import key, wish
+from tests.support.replicas import bot_request, key
 
 BUSY = EmulatorConfig(
     first_start_s=60.0,
@@ -66,7 +66,7 @@ class Chaos:
         self.wanted += [f"meeting-{posted + n}" for n in range(count)]
         replica = self.chance.choice(self.morning.living).replica
         for name in list(self.wanted):
-            request = wish(queue_timeout_ms=600_000)
+            request = bot_request(queue_timeout_ms=600_000)
             with suppress(DatabaseUnavailable):
                 admitted = await replica.admission.admit(request, key(name))
                 self.accepted[name] = admitted.bot.id

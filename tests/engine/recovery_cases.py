@@ -3,7 +3,7 @@
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.policy import Policy
 from botpool.engine.replica import Replica
-from tests.support.replicas import Stage, wish
+from tests.support.replicas import Stage, bot_request
 
 LONG_TIMEOUT = Policy(deploy_timeout_s=36_000)
 """No start times out, so that only the pass decides."""
@@ -14,7 +14,7 @@ LIVENESS_S = 29.0
 async def start_bot(stage: Stage, replica: Replica) -> BotId:
     """Admit a bot and issue its start; its container does not run yet."""
     stage.backend.has_deployments = True
-    bot = (await replica.admission.admit(wish())).bot
+    bot = (await replica.admission.admit(bot_request())).bot
     while await stage.step(replica):
         pass
     return bot.id

@@ -8,7 +8,7 @@ from botpool.domain.errors import IdempotencyConflict, NoFreeSlot, PoolDrained, 
 from botpool.domain.ids import PoolName
 from botpool.domain.states import WITH_BOT, BotStatus, SlotStatus
 from botpool.engine.replica import Replica
-from tests.support.replicas import MEET, TEAMS, Stage, key, pool, wish
+from tests.support.replicas import MEET, TEAMS, Stage, bot_request, key, pool
 
 
 async def idle_slots(stage: Stage, replica: Replica, count: int) -> list[str]:
@@ -22,7 +22,7 @@ async def idle_slots(stage: Stage, replica: Replica, count: int) -> list[str]:
 
 async def test_an_empty_pool_grows_with_the_first_free_number(stage: Stage) -> None:
     replica = await stage.replica(pool(3))
-    bots = [(await replica.admission.admit(wish())).bot for _ in range(3)]
+    bots = [(await replica.admission.admit(bot_request())).bot for _ in range(3)]
     assert [bot.slot_name for bot in bots] == [f"pool-google-meet-00{n}" for n in (1, 2, 3)]
     assert {bot.status for bot in bots} == {BotStatus.DEPLOYING}
 
@@ -34,32 +34,32 @@ async def test_a_gap_in_the_numbers_is_filled_first(stage: Stage) -> None:
     await replica.pools.remove(second["id"], reason="test")
     await stage.settle(replica)
     for _ in range(2):
-        await replica.admission.admit(wish())
-    grown = (await replica.admission.admit(wish())).bot
+        await replica.admission.admit(bot_request())
+    grown = (await replica.admission.admit(bot_request())).bot
     assert grown.slot_name == "pool-google-meet-002"
 
 
 async def test_the_longest_unused_idle_slot_is_claimed(stage: Stage) -> None:
     replica = await stage.replica(pool(3))
     first, second, third = await idle_slots(stage, replica, 3)
-    claimed = [(await replica.admission.admit(wish())).bot.slot_name for _ in range(3)]
+    claimed = [(await replica.admission.admit(bot_request())).bot.slot_name for _ in range(3)]
     assert claimed == [first, second, third]
 
 
 async def test_a_slot_of_another_pool_is_never_taken(stage: Stage) -> None:
     replica = await stage.replica(pool(1), pool(0, TEAMS))
     await idle_slots(stage, replica, 1)
-    queued = await replica.admission.admit(wish(TEAMS))
+    queued = await replica.admission.admit(bot_request(TEAMS))
     assert queued.bot.status is BotStatus.QUEUED
     assert stage.slots()[0]["status"] == "idle"
 
 
 async def test_a_full_pool_queues_with_exact_positions(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
-    await replica.admission.admit(wish())
-    queued = [await replica.admission.admit(wish()) for _ in range(3)]
+    await replica.admission.admit(bot_request())
+    queued = [await replica.admission.admit(bot_request()) for _ in range(3)]
     assert [admitted.position for admitted in queued] == [1, 2, 3]
-    urgent = await replica.admission.admit(wish(priority=1))
+    urgent = await replica.admission.admit(bot_request(priority=1))
     assert urgent.position == 1
     assert (await replica.admission.find(queued[0].bot.id)).position == 2
 
@@ -71,7 +71,7 @@ async def test_the_estimate_comes_from_measured_stays(stage: Stage) -> None:
     await stage.end(replica, first.bot.id)
     await stage.settle(replica)
     await stage.run_bot(replica)
-    queued = await replica.admission.admit(wish())
+    queued = await replica.admission.admit(bot_request())
     assert queued.estimated_wait_ms is not None
     assert 590_000 < queued.estimated_wait_ms < 620_000
 
@@ -80,34 +80,34 @@ async def test_a_newcomer_never_overtakes_the_queue(stage: Stage) -> None:
     """An idle slot beside a queue: the newcomer goes behind, and the head gets the slot."""
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
-    waiting = await replica.admission.admit(wish())
+    waiting = await replica.admission.admit(bot_request())
     await replica.pools.cordon(stage.slots()[0]["id"], cordoned=True, reason="test")
     await stage.end(replica, first.bot.id)
     await stage.settle(replica)
     # Idle again without a match: as a crash between commit and match would leave it.
     stage.rows("UPDATE bot_pool_slots SET cordoned = false, version = version + 1 RETURNING id")
-    newcomer = await replica.admission.admit(wish())
+    newcomer = await replica.admission.admit(bot_request())
     assert newcomer.bot.status is BotStatus.QUEUED
     assert stage.statuses(waiting.bot.id) == ["DEPLOYING"]
 
 
 async def test_a_maximum_of_zero_means_none(stage: Stage) -> None:
     replica = await stage.replica(pool(0))
-    assert (await replica.admission.admit(wish())).position == 1
+    assert (await replica.admission.admit(bot_request())).position == 1
     assert stage.slots() == []
 
 
 async def test_a_refusal_records_nothing(stage: Stage) -> None:
     replica = await stage.replica(pool(0))
     with pytest.raises(NoFreeSlot):
-        await replica.admission.admit(wish(queue_timeout_ms=0), key())
+        await replica.admission.admit(bot_request(queue_timeout_ms=0), key())
     assert stage.rows("SELECT id FROM bots UNION ALL SELECT id FROM history") == []
     assert stage.rows("SELECT key FROM idempotency_keys") == []
 
 
 async def test_without_queueing_a_new_slot_is_still_had(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
-    admitted = await replica.admission.admit(wish(queue_timeout_ms=0))
+    admitted = await replica.admission.admit(bot_request(queue_timeout_ms=0))
     assert admitted.bot.status is BotStatus.DEPLOYING
 
 
@@ -116,22 +116,22 @@ async def test_a_drained_pool_refuses_with_its_reason(stage: Stage) -> None:
     await idle_slots(stage, replica, 1)
     await replica.pools.drain(MEET, drained=True, reason="test")
     with pytest.raises(PoolDrained):
-        await replica.admission.admit(wish())
+        await replica.admission.admit(bot_request())
     await replica.pools.drain(MEET, drained=False, reason="test")
-    assert (await replica.admission.admit(wish())).bot.status is BotStatus.DEPLOYING
+    assert (await replica.admission.admit(bot_request())).bot.status is BotStatus.DEPLOYING
 
 
 async def test_an_unknown_pool_is_named(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     with pytest.raises(UnknownPool, match="webex"):
-        await replica.admission.admit(wish(PoolName("webex")))
+        await replica.admission.admit(bot_request(PoolName("webex")))
 
 
 async def test_the_same_key_gives_the_same_bot_as_it_is_now(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
-    first = await replica.admission.admit(wish(), key())
+    first = await replica.admission.admit(bot_request(), key())
     await stage.settle(replica)
-    again = await replica.admission.admit(wish(), key())
+    again = await replica.admission.admit(bot_request(), key())
     assert again.replayed
     assert again.bot.id == first.bot.id
     assert again.bot.status is BotStatus.JOINING_CALL
@@ -140,16 +140,16 @@ async def test_the_same_key_gives_the_same_bot_as_it_is_now(stage: Stage) -> Non
 
 async def test_a_key_with_another_body_is_a_conflict(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
-    await replica.admission.admit(wish(), key())
+    await replica.admission.admit(bot_request(), key())
     with pytest.raises(IdempotencyConflict):
-        await replica.admission.admit(wish(), key(body=b"other"))
+        await replica.admission.admit(bot_request(), key(body=b"other"))
 
 
 async def test_a_key_is_forgotten_after_seven_days(stage: Stage) -> None:
     replica = await stage.replica(pool(2))
-    first = await replica.admission.admit(wish(), key())
+    first = await replica.admission.admit(bot_request(), key())
     stage.clock.move(7 * 86_400 + 1)
-    again = await replica.admission.admit(wish(), key(body=b"other"))
+    again = await replica.admission.admit(bot_request(), key(body=b"other"))
     assert again.bot.id != first.bot.id
 
 
@@ -160,7 +160,7 @@ async def test_fifty_requests_with_one_key_at_once_make_one_bot(stage: Stage, wa
         await idle_slots(stage, replicas[0], 5)
     before = len(stage.rows("SELECT id FROM bots"))
     answers = await asyncio.gather(
-        *(replicas[n % 2].admission.admit(wish(), key()) for n in range(50))
+        *(replicas[n % 2].admission.admit(bot_request(), key()) for n in range(50))
     )
     assert len({answer.bot.id for answer in answers}) == 1
     assert [answer.replayed for answer in answers].count(False) == 1
@@ -178,9 +178,9 @@ async def test_the_common_case_is_one_statement(stage: Stage) -> None:
         return await fetch(name, parameters)
 
     replica.database.fetch = counted  # type: ignore[method-assign]
-    await replica.admission.admit(wish())
+    await replica.admission.admit(bot_request())
     assert sent == ["admit_to_idle_slots"]
-    assert stage.backend.made("start") == [1], "the reply waited for the backend"
+    assert stage.backend.calls_of("start") == [1], "the reply waited for the backend"
 
 
 @pytest.mark.parametrize("cordoned", [False, True])
@@ -190,7 +190,7 @@ async def test_the_claim_takes_what_may_be_claimed(
 ) -> None:
     """The statement and the domain's rule agree on every state of a slot."""
     replica = await stage.replica(pool(1))
-    bot = (await replica.admission.admit(wish())).bot.id
+    bot = (await replica.admission.admit(bot_request())).bot.id
     stage.rows("ALTER TABLE bot_pool_slots DISABLE TRIGGER slots_transitions")
     holds = status in WITH_BOT
     stage.rows(
@@ -204,7 +204,7 @@ async def test_the_claim_takes_what_may_be_claimed(
         holds,
         holds,
     )
-    claimed = (await replica.admission.admit(wish())).bot.status is BotStatus.DEPLOYING
+    claimed = (await replica.admission.admit(bot_request())).bot.status is BotStatus.DEPLOYING
     assert claimed == (status is SlotStatus.IDLE and not cordoned)
     # The state was forced: put away what no history tells of.
     stage.rows("TRUNCATE bots, bot_pool_slots, bot_pool_queue, assignments, history CASCADE")

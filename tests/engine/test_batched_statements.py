@@ -19,9 +19,9 @@ from botpool.store.queue import enqueue_bots, settle_new_bots
 from botpool.store.releases import FreedSlot
 from botpool.store.slot_leases import lease_slots
 from botpool.store.statement import Pipeline
-from tests.support.replicas import MEET, Stage, key, pool, wish
+from tests.support.replicas import MEET, Stage, bot_request, key, pool
 
-REQUEST = AdmissionRequest(bot=wish(), key=None)
+REQUEST = AdmissionRequest(bot=bot_request(), key=None)
 CANCELLED = BotEnding(status=BotStatus.CANCELLED, reason="test")
 
 
@@ -56,7 +56,7 @@ def transactions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 async def idle(stage: Stage, replica: Replica, slots: int) -> None:
     """A pool of that many slots, used in order and idle again."""
-    bots = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(slots)))
+    bots = await asyncio.gather(*(replica.admission.admit(bot_request()) for _ in range(slots)))
     await stage.settle(replica)
     for bot in bots:
         await stage.end(replica, bot.bot.id)
@@ -74,7 +74,7 @@ async def test_admissions_that_wait_travel_together(
     replica = await stage.replica(pool(12))
     await idle(stage, replica, 12)
     sent.clear()
-    answers = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(12)))
+    answers = await asyncio.gather(*(replica.admission.admit(bot_request()) for _ in range(12)))
     carried = [items for name, items in sent if name == "admit_to_idle_slots"]
     assert sum(carried) == 12
     assert len(carried) <= 4, "each was sent alone"
@@ -94,7 +94,7 @@ async def test_what_fails_in_telling_of_admissions_admits_nobody_again(
     monkeypatch.setattr(event_log, "bots_assigned", lambda *_, **__: 1 / 0)
     failed: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: failed.append(what))
-    answers = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(4)))
+    answers = await asyncio.gather(*(replica.admission.admit(bot_request()) for _ in range(4)))
     assert failed, "it was told of before the answers, and failed"
     deploying = [slot["assigned_bot_id"] for slot in stage.slots() if slot["assigned_bot_id"]]
     assert sorted(deploying) == [answer.bot.id for answer in answers]
@@ -103,7 +103,7 @@ async def test_what_fails_in_telling_of_admissions_admits_nobody_again(
 async def test_more_than_there_are_slots_queue_in_the_order_of_arrival(stage: Stage) -> None:
     replica = await stage.replica(pool(3))
     await idle(stage, replica, 3)
-    answers = await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(10)))
+    answers = await asyncio.gather(*(replica.admission.admit(bot_request()) for _ in range(10)))
     waiting = [answer for answer in answers if answer.bot.status is BotStatus.QUEUED]
     assert len(waiting) == 7
     assert [answer.position for answer in waiting] == list(range(1, 8))
@@ -114,10 +114,10 @@ async def test_more_than_there_are_slots_queue_in_the_order_of_arrival(stage: St
 
 async def test_positions_among_newcomers_follow_their_priorities(stage: Stage) -> None:
     replica = await stage.replica(pool(0))
-    await replica.admission.admit(wish(priority=100))
+    await replica.admission.admit(bot_request(priority=100))
     priorities = [200, 100, 1, 100]
     answers = await asyncio.gather(
-        *(replica.admission.admit(wish(priority=priority)) for priority in priorities)
+        *(replica.admission.admit(bot_request(priority=priority)) for priority in priorities)
     )
     found = [(await replica.admission.find(answer.bot.id)).position for answer in answers]
     assert found == [5, 3, 1, 4]
@@ -126,10 +126,10 @@ async def test_positions_among_newcomers_follow_their_priorities(stage: Stage) -
 async def test_a_bot_that_cannot_be_written_fails_alone(stage: Stage) -> None:
     replica = await stage.replica(pool(6))
     await idle(stage, replica, 6)
-    wishes = [wish() for _ in range(5)]
-    wishes.insert(3, wish(bot_display_name="a NUL \x00 is no text"))
+    requests = [bot_request() for _ in range(5)]
+    requests.insert(3, bot_request(bot_display_name="a NUL \x00 is no text"))
     answers = await asyncio.gather(
-        *(replica.admission.admit(each) for each in wishes), return_exceptions=True
+        *(replica.admission.admit(each) for each in requests), return_exceptions=True
     )
     failed = [isinstance(answer, Exception) for answer in answers]
     assert failed == [False, False, False, True, False, False]
@@ -140,7 +140,7 @@ async def test_requests_with_keys_and_without_go_side_by_side(stage: Stage) -> N
     replica = await stage.replica(pool(8))
     await idle(stage, replica, 8)
     answers = await asyncio.gather(
-        *(replica.admission.admit(wish(), key("same") if n % 2 else None) for n in range(8))
+        *(replica.admission.admit(bot_request(), key("same") if n % 2 else None) for n in range(8))
     )
     assert len({answer.bot.id for answer in answers}) == 5
     assert len(stage.rows("SELECT id FROM bots WHERE status = 'DEPLOYING'")) == 5
@@ -148,9 +148,9 @@ async def test_requests_with_keys_and_without_go_side_by_side(stage: Stage) -> N
 
 async def test_a_refusal_among_others_undoes_only_itself(stage: Stage) -> None:
     replica = await stage.replica(pool(0))
-    wishes = [wish(), wish(queue_timeout_ms=0), wish()]
+    requests = [bot_request(), bot_request(queue_timeout_ms=0), bot_request()]
     answers = await asyncio.gather(
-        *(replica.admission.admit(each) for each in wishes), return_exceptions=True
+        *(replica.admission.admit(each) for each in requests), return_exceptions=True
     )
     assert [type(answer).__name__ for answer in answers] == [
         "AdmittedBot",
@@ -208,7 +208,7 @@ async def test_what_fails_in_telling_of_an_end_is_not_the_ends(
 async def test_slots_are_freed_together_and_handed_on_in_that_transaction(stage: Stage) -> None:
     replica = await stage.replica(pool(6))
     bots = [(await stage.run_bot(replica)).bot.id for _ in range(6)]
-    waiting = [(await replica.admission.admit(wish())).bot.id for _ in range(4)]
+    waiting = [(await replica.admission.admit(bot_request())).bot.id for _ in range(4)]
     for bot in bots:
         await stage.end(replica, bot)
     await stage.step(replica)
@@ -238,15 +238,15 @@ async def test_into_the_queue_of_a_full_pool_no_match_is_made(
 ) -> None:
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
-    waiting = [await replica.admission.admit(wish())]
+    waiting = [await replica.admission.admit(bot_request())]
     transactions.clear()
-    waiting += [await replica.admission.admit(wish()) for _ in range(2)]
+    waiting += [await replica.admission.admit(bot_request()) for _ in range(2)]
     assert [answer.position for answer in waiting] == [1, 2, 3]
     assert transactions == [["lock_pool", "enqueue_bots", "settle_new_bots"]] * 2
     for answer in (first, *waiting):
         await stage.end(replica, answer.bot.id)
         await stage.settle(replica)
-    newcomer = await replica.admission.admit(wish())
+    newcomer = await replica.admission.admit(bot_request())
     assert newcomer.bot.status is BotStatus.DEPLOYING, "the pool was no longer full"
 
 
@@ -354,9 +354,9 @@ async def test_far_back_in_a_queue_the_position_is_nearly_right(stage: Stage) ->
         "RETURNING id"
     )
     stage.rows(with_many)
-    far = await replica.admission.admit(wish())
+    far = await replica.admission.admit(bot_request())
     assert far.position == 1501
-    urgent = await replica.admission.admit(wish(priority=1))
+    urgent = await replica.admission.admit(bot_request(priority=1))
     assert urgent.position == 1
     assert (await replica.admission.find(far.bot.id)).position == 1502
     stage.rows("TRUNCATE bots, bot_pool_queue, history CASCADE")

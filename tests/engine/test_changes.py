@@ -19,7 +19,7 @@ from botpool.engine.stream.subscriptions import (
     Subscription,
 )
 from tests.support.clock import Clock
-from tests.support.replicas import Stage, pool, wish
+from tests.support.replicas import Stage, bot_request, pool
 
 PATIENCE_S = 30.0
 QUIET_S = 0.3
@@ -295,8 +295,12 @@ async def test_a_change_says_all_of_it(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     subscription = await replica.changes.subscribe(None)
     secret = "https://meet.google.com/abc-defg-hij?pwd=hunter2"
-    admitted = await replica.admission.admit(wish(meeting_url=secret, bot_data={"pin": "hunter2"}))
-    await replica.pools.drain(wish().pool_name, drained=True, reason="test", correlation_id="c")
+    admitted = await replica.admission.admit(
+        bot_request(meeting_url=secret, bot_data={"pin": "hunter2"})
+    )
+    await replica.pools.drain(
+        bot_request().pool_name, drained=True, reason="test", correlation_id="c"
+    )
     found = [change for _, change in await read(subscription, "test")]
     first, drained = found[0], next(each for each in found if each.kind == "pool.drain")
     assert (first.kind, first.to_state, first.bot_id) == ("bot.status", "PENDING", admitted.bot.id)

@@ -9,7 +9,7 @@ from botpool.domain.errors import BackendUnavailable
 from botpool.domain.policy import Policy
 from botpool.engine.maintenance.cleanup import CleanupResult
 from botpool.engine.replica import Replica
-from tests.support.replicas import Stage, key, pool, wish
+from tests.support.replicas import Stage, bot_request, key, pool
 
 
 async def add_stray(stage: Stage, name: str = "pool-google-meet-099") -> str:
@@ -48,7 +48,7 @@ async def test_failed_list_deletes_nothing(stage: Stage) -> None:
 async def test_container_of_slot_in_creation_is_no_stray(stage: Stage) -> None:
     """Lesson 2: the slot exists, and the container's id is not written yet."""
     replica = await stage.replica(pool(1))
-    await replica.admission.admit(wish())
+    await replica.admission.admit(bot_request())
     await add_stray(stage, "pool-google-meet-001")
     for _ in range(3):
         assert (await clean(replica)).deleted_containers == 0
@@ -80,7 +80,7 @@ async def test_many_strays_are_deleted_only_with_force(stage: Stage) -> None:
 async def test_old_rows_are_pruned_and_young_rows_kept(stage: Stage) -> None:
     policy = replace(Policy(), bots_days=30, history_days=20, idempotency_days=7)
     replica = await stage.replica(pool(2), policy=policy)
-    old = (await replica.admission.admit(wish(), key("old"))).bot
+    old = (await replica.admission.admit(bot_request(), key("old"))).bot
     await stage.settle(replica)
     await stage.end(replica, old.id)
     await stage.settle(replica)
@@ -106,7 +106,7 @@ async def test_operator_releases_slot(stage: Stage, status: str) -> None:
     if status == "busy":
         bot = (await stage.run_bot(replica)).bot
     else:
-        bot = (await replica.admission.admit(wish())).bot
+        bot = (await replica.admission.admit(bot_request())).bot
     slot = stage.slots()[0]
     assert slot["status"] == status
     await replica.slot_commands.release(slot["id"], reason="released by ops")
@@ -119,7 +119,7 @@ async def test_operator_releases_slot(stage: Stage, status: str) -> None:
 
 async def test_operator_recovers_slot_in_every_state(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
-    bot = (await replica.admission.admit(wish())).bot
+    bot = (await replica.admission.admit(bot_request())).bot
     await replica.slot_commands.recover(stage.slots()[0]["id"], reason="recovered by ops")
     await stage.settle(replica)
     assert stage.statuses(bot.id) == ["JOINING_CALL"], "a bot that was only deploying is retried"
@@ -136,7 +136,7 @@ async def test_operator_recovers_slot_in_every_state(stage: Stage) -> None:
 async def test_operator_deletes_slot_with_its_bot(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot
-    waiting = (await replica.admission.admit(wish())).bot
+    waiting = (await replica.admission.admit(bot_request())).bot
     await replica.slot_commands.delete(stage.slots()[0]["id"], reason="deleted by ops")
     assert stage.bot(bot.id)["failure_code"] == "operator"
     first = stage.slots()[0]["id"]

@@ -1,6 +1,6 @@
-"""The image gate: one pull for all who want an image, a leader that is carried on, nobody for ever.
+"""The image gate: one pull per image, a durable leader, and a limit of waiting.
 
-The backend here is like Coolify: a start has a deployment, which the test ends as it likes.
+The scripted backend behaves like Coolify: a start has a deployment, which the test ends.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Replica
 from tests.support.invariants import assert_invariants
-from tests.support.replicas import MEET, TEAMS, Stage, pool, wish
+from tests.support.replicas import MEET, TEAMS, Stage, bot_request, pool
 
 ONCE = Policy(deploy_attempts=1)
 
@@ -26,13 +26,13 @@ def coolify_like(stage: Stage) -> None:
 
 
 async def admit(replica: Replica, bots: int, pool_name: PoolName = MEET) -> list[BotId]:
-    return [(await replica.admission.admit(wish(pool_name))).bot.id for _ in range(bots)]
+    return [(await replica.admission.admit(bot_request(pool_name))).bot.id for _ in range(bots)]
 
 
 async def deploy(
     stage: Stage, replica: Replica, bots: int, pool_name: PoolName = MEET
 ) -> list[BotId]:
-    """The first one leads: the others come after it has passed the gate."""
+    """Admit bots; the first one leads, and the others arrive after it has passed the gate."""
     first = await admit(replica, 1, pool_name)
     await steps(stage, replica)
     others = await admit(replica, bots - 1, pool_name)
@@ -66,7 +66,7 @@ async def finish(
 
 
 @pytest.mark.parametrize("bots", [3, 30])
-async def test_one_leads_and_the_others_are_let_go_together(stage: Stage, bots: int) -> None:
+async def test_one_slot_leads_and_the_others_pass_together(stage: Stage, bots: int) -> None:
     replica = await stage.replica(pool(bots))
     await deploy(stage, replica, bots)
     assert len(stage.backend.runs) == 1
@@ -79,17 +79,19 @@ async def test_one_leads_and_the_others_are_let_go_together(stage: Stage, bots: 
     assert_invariants(stage.url)
 
 
-async def test_a_known_image_never_waits(stage: Stage) -> None:
+async def test_start_with_a_known_image_never_waits(stage: Stage) -> None:
     replica = await stage.replica(pool(3))
     await deploy(stage, replica, 1)
     await finish(stage, replica, "pool-google-meet-001")
     await deploy(stage, replica, 2)
     assert len(stage.backend.runs) == 3
-    told = stage.rows("SELECT to_state FROM history WHERE kind = 'slot.phase' AND slot_id > 1")
-    assert {row["to_state"] for row in told} == {"starting"}
+    phases_written = stage.rows(
+        "SELECT to_state FROM history WHERE kind = 'slot.phase' AND slot_id > 1"
+    )
+    assert {row["to_state"] for row in phases_written} == {"starting"}
 
 
-async def test_the_image_is_known_even_if_the_container_dies(stage: Stage) -> None:
+async def test_image_is_known_even_if_the_container_dies(stage: Stage) -> None:
     replica = await stage.replica(pool(2), policy=ONCE)
     first, _ = await deploy(stage, replica, 2)
     await finish(stage, replica, "pool-google-meet-001")
@@ -102,7 +104,7 @@ async def test_the_image_is_known_even_if_the_container_dies(stage: Stage) -> No
     assert len(stage.backend.runs) == 2
 
 
-async def test_known_is_forgotten_a_day_after_the_last_start(stage: Stage) -> None:
+async def test_image_is_forgotten_a_day_after_its_last_start(stage: Stage) -> None:
     replica = await stage.replica(pool(3))
     await deploy(stage, replica, 1)
     await finish(stage, replica, "pool-google-meet-001")
@@ -113,9 +115,7 @@ async def test_known_is_forgotten_a_day_after_the_last_start(stage: Stage) -> No
 
 
 @pytest.mark.parametrize("end", [DeploymentState.FAILED, DeploymentState.CANCELLED])
-async def test_a_leader_that_fails_is_followed_by_the_next(
-    stage: Stage, end: DeploymentState
-) -> None:
+async def test_next_slot_leads_when_the_leader_fails(stage: Stage, end: DeploymentState) -> None:
     replica = await stage.replica(pool(3), policy=ONCE)
     bots = await deploy(stage, replica, 3)
     await finish(stage, replica, "pool-google-meet-001", end)
@@ -126,7 +126,7 @@ async def test_a_leader_that_fails_is_followed_by_the_next(
     assert_invariants(stage.url)
 
 
-async def test_a_leader_that_times_out_is_followed_by_the_next(stage: Stage) -> None:
+async def test_next_slot_leads_when_the_leader_times_out(stage: Stage) -> None:
     policy = Policy(deploy_attempts=1, deploy_wait_timeout_s=7200)
     replica = await stage.replica(pool(2), policy=policy)
     await deploy(stage, replica, 2)
@@ -135,19 +135,19 @@ async def test_a_leader_that_times_out_is_followed_by_the_next(stage: Stage) -> 
     assert leaders(stage) == ["pool-google-meet-002"]
 
 
-async def test_a_leader_that_is_stopped_is_followed_when_its_stop_is_confirmed(
+async def test_next_slot_leads_when_the_stop_of_the_leader_is_confirmed(
     stage: Stage,
 ) -> None:
     replica = await stage.replica(pool(2))
     first, second = await deploy(stage, replica, 2)
     await replica.bot_stopper.stop(first)
-    assert leaders(stage) == ["pool-google-meet-001"], "its pull may still be under way"
+    assert leaders(stage) == ["pool-google-meet-001"], "its pull may still be in progress"
     await steps(stage, replica)
     assert leaders(stage) == ["pool-google-meet-002"]
     assert stage.statuses(first, second) == ["CANCELLED", "DEPLOYING"]
 
 
-async def test_a_leader_that_waits_for_its_start_is_stopped(stage: Stage) -> None:
+async def test_next_slot_leads_when_a_waiting_leader_is_stopped(stage: Stage) -> None:
     stage.backend.concurrent_starts = 0
     replica = await stage.replica(pool(2))
     first, _ = await deploy(stage, replica, 2)
@@ -155,10 +155,10 @@ async def test_a_leader_that_waits_for_its_start_is_stopped(stage: Stage) -> Non
     await replica.bot_stopper.stop(first)
     await steps(stage, replica)
     assert leaders(stage) == ["pool-google-meet-002"]
-    assert stage.backend.made("stop") == [], "nothing of it was ever started"
+    assert stage.backend.calls_of("stop") == [], "no container of it was started"
 
 
-async def test_nobody_waits_longer_than_the_limit(stage: Stage) -> None:
+async def test_waiting_slot_fails_after_the_limit(stage: Stage) -> None:
     replica = await stage.replica(pool(2), policy=Policy(deploy_attempts=1, deploy_timeout_s=9000))
     _, second = await deploy(stage, replica, 2)
     stage.clock.move(1799)
@@ -169,8 +169,8 @@ async def test_nobody_waits_longer_than_the_limit(stage: Stage) -> None:
     assert stage.bot(second)["failure_reason"] == "waiting for image for more than 1800 s"
 
 
-async def test_another_replica_carries_the_same_leader_on(stage: Stage) -> None:
-    """Killed after the start was sent, before that was committed: no second pull, no new leader."""
+async def test_another_replica_continues_with_the_same_leader(stage: Stage) -> None:
+    """A replica killed between start and commit causes no second pull and no new leader."""
     killed = await stage.replica(pool(3))
     await admit(killed, 3)
     sent, _ = stage.backend.hold_answer("start")
@@ -193,7 +193,7 @@ async def test_another_replica_carries_the_same_leader_on(stage: Stage) -> None:
     assert len(stage.backend.runs) == 3
 
 
-async def test_replicas_that_open_the_gate_at_once_make_one_leader(stage: Stage) -> None:
+async def test_concurrent_replicas_choose_one_leader(stage: Stage) -> None:
     replicas = [await stage.replica(pool(20)) for _ in range(4)]
     await admit(replicas[0], 20)
     await asyncio.gather(*(stage.step(replica) for replica in replicas))
@@ -204,7 +204,7 @@ async def test_replicas_that_open_the_gate_at_once_make_one_leader(stage: Stage)
     assert len(stage.backend.runs) == 1
 
 
-async def test_the_database_refuses_a_second_leader(stage: Stage) -> None:
+async def test_database_refuses_a_second_leader(stage: Stage) -> None:
     replica = await stage.replica(pool(2))
     await deploy(stage, replica, 2)
     with pytest.raises(psycopg.errors.UniqueViolation):
@@ -214,7 +214,7 @@ async def test_the_database_refuses_a_second_leader(stage: Stage) -> None:
         )
 
 
-async def test_two_images_and_two_tags_pull_side_by_side(stage: Stage) -> None:
+async def test_different_images_and_tags_are_pulled_in_parallel(stage: Stage) -> None:
     replica = await stage.replica(
         pool(2, image="bot:1"), pool(2, TEAMS, image="bot:2"), pool(2, PoolName("zoom"), "other:1")
     )
@@ -238,7 +238,7 @@ async def test_pools_with_the_same_image_share_the_gate(stage: Stage) -> None:
     assert len(stage.backend.runs) == 2
 
 
-async def test_the_agents_call_ends_the_pull_too(stage: Stage) -> None:
+async def test_agent_call_ends_the_pull(stage: Stage) -> None:
     replica = await stage.replica(pool(2))
     first, _ = await deploy(stage, replica, 2)
     slot = stage.slot_of(first)
@@ -247,8 +247,8 @@ async def test_the_agents_call_ends_the_pull_too(stage: Stage) -> None:
     assert len(stage.backend.runs) == 2
 
 
-async def test_what_no_event_told_is_found_by_the_poll(stage: Stage) -> None:
-    """The process died between the end of the leader's deployment and the opening of the gate."""
+async def test_poll_opens_the_gate_after_a_missed_wakeup(stage: Stage) -> None:
+    """The process died after the end of the leader's deployment, before it opened the gate."""
     replica = await stage.replica(pool(2))
     await deploy(stage, replica, 2)
     stage.rows("INSERT INTO known_images VALUES ('process', 'here', 'demo', botpool_now())")
@@ -259,12 +259,12 @@ async def test_what_no_event_told_is_found_by_the_poll(stage: Stage) -> None:
     assert len(stage.backend.runs) == 2
 
 
-async def test_history_says_who_led_and_who_waited(stage: Stage) -> None:
+async def test_history_records_the_leader_and_the_waiting_slots(stage: Stage) -> None:
     replica = await stage.replica(pool(2))
     first, second = await deploy(stage, replica, 2)
     await finish(stage, replica, "pool-google-meet-001")
 
-    def told(bot_id: BotId) -> list[tuple[str, str, Any]]:
+    def phases_of(bot_id: BotId) -> list[tuple[str, str, Any]]:
         rows = stage.rows(
             "SELECT to_state, reason, data FROM history "
             "WHERE kind = 'slot.phase' AND bot_id = %s ORDER BY id",
@@ -272,30 +272,30 @@ async def test_history_says_who_led_and_who_waited(stage: Stage) -> None:
         )
         return [(row["to_state"], row["reason"], (row["data"] or {}).get("leads")) for row in rows]
 
-    made, through = (
+    created, allowed = (
         ("waiting_for_image", "the container was created", None),
         "the start is allowed",
     )
-    assert told(first) == [
-        made,
+    assert phases_of(first) == [
+        created,
         ("waiting_for_start", "leads the pull of its image", True),
-        ("starting", through, None),
+        ("starting", allowed, None),
     ]
-    assert told(second) == [
-        made,
+    assert phases_of(second) == [
+        created,
         ("waiting_for_start", "the image is present", False),
-        ("starting", through, None),
+        ("starting", allowed, None),
     ]
 
 
-async def test_no_more_deployments_at_once_than_the_backend_takes(stage: Stage) -> None:
+async def test_concurrent_deployments_stay_within_the_limit(stage: Stage) -> None:
     stage.backend.concurrent_starts = 2
     replica = await stage.replica(pool(5))
     await deploy(stage, replica, 5)
     await finish(stage, replica, "pool-google-meet-001")
     await steps(stage, replica)
     assert phases(stage) == ["starting"] * 3 + ["waiting_for_start"] * 2
-    assert len(stage.backend.runs) == 3, "the first one's deployment is over"
+    assert len(stage.backend.runs) == 3, "the deployment of the first slot has finished"
     await finish(stage, replica, "pool-google-meet-002")
     await steps(stage, replica)
     assert len(stage.backend.runs) == 4

@@ -13,7 +13,7 @@ from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
 from tests.engine.recovery_cases import pass_time, run_bot
-from tests.support.replicas import MEET, TEAMS, Stage, pool, wish
+from tests.support.replicas import MEET, TEAMS, Stage, bot_request, pool
 
 Log = list[dict[str, Any]]
 SLOT = "pool-google-meet-001"
@@ -64,7 +64,7 @@ async def test_point_assign(stage: Stage, log: Log) -> None:
     first = (await stage.run_bot(replica)).bot
     await stage.end(replica, first.id)
     await stage.settle(replica)
-    second = (await replica.admission.admit(wish())).bot
+    second = (await replica.admission.admit(bot_request())).bot
     cold, warm = of(log, point="assign")
     assert (cold["name"], cold["bot"], cold["from"]) == (SLOT, first.id, "idle")
     assert cold["container"] is None
@@ -107,7 +107,7 @@ async def test_point_recreate_in_a_reset(stage: Stage, log: Log) -> None:
     await stage.settle(replica)
     (slot,) = stage.slots()
     stage.backend.fail("start", BackendRefused("image", "is not there"))
-    await replica.admission.admit(wish())
+    await replica.admission.admit(bot_request())
     while stage.slots()[0]["status"] != "error":
         await stage.step(replica)
     stage.backend.lose(slot["container_id"])
@@ -147,7 +147,7 @@ async def test_point_deployment_status(stage: Stage, log: Log) -> None:
     """Slot, deployment, its status from → to; each change once."""
     replica = await stage.replica(pool(1))
     stage.backend.has_deployments = True
-    bot = (await replica.admission.admit(wish(correlation_id="c-1"))).bot
+    bot = (await replica.admission.admit(bot_request(correlation_id="c-1"))).bot
     await stage.step(replica)
     container = ContainerId(stage.slot_of(bot.id)["container_id"])
     stage.backend.containers[container].deployment = DeploymentState.QUEUED
@@ -177,9 +177,9 @@ async def test_point_deployment_status(stage: Stage, log: Log) -> None:
 
 async def test_bots_whose_status_changes_without_a_slot(stage: Stage, log: Log) -> None:
     replica = await stage.replica(pool(1), pool(0, TEAMS), policy=Policy(deploy_attempts=2))
-    cancelled = (await replica.admission.admit(wish(TEAMS, correlation_id="c-1"))).bot
+    cancelled = (await replica.admission.admit(bot_request(TEAMS, correlation_id="c-1"))).bot
     await replica.bot_stopper.stop(cancelled.id)
-    await replica.admission.admit(wish(TEAMS, correlation_id="c-2", queue_timeout_ms=1000))
+    await replica.admission.admit(bot_request(TEAMS, correlation_id="c-2", queue_timeout_ms=1000))
     stage.clock.move(2)
     await replica.queue_poller.poll()
     refusals = [BackendRefused("image", "is not there") for _ in range(2)]

@@ -27,7 +27,7 @@ from botpool.engine.observability.metrics_export import MetricsExport
 from botpool.engine.replica import Replica
 from botpool.engine.runtime.leases import timed
 from botpool.store.database import Database
-from tests.support.replicas import MEET, TEAMS, Stage, key, pool, wish
+from tests.support.replicas import MEET, TEAMS, Stage, bot_request, key, pool
 from tests.support.scripted_backend import ScriptedBackend
 
 
@@ -53,17 +53,17 @@ async def test_admissions_are_counted_by_outcome(stage: Stage) -> None:
     assert admissions(replica) == {"cold": 1}
     await stage.end(replica, first.bot.id)
     await stage.settle(replica)
-    await replica.admission.admit(wish(), key())
-    await replica.admission.admit(wish(), key())
-    await replica.admission.admit(wish())
+    await replica.admission.admit(bot_request(), key())
+    await replica.admission.admit(bot_request(), key())
+    await replica.admission.admit(bot_request())
     with pytest.raises(NoFreeSlot):
-        await replica.admission.admit(wish(queue_timeout_ms=0))
+        await replica.admission.admit(bot_request(queue_timeout_ms=0))
     assert admissions(replica) == {"cold": 1, "warm": 1, "replayed": 1, "queued": 1, "refused": 1}
     for start in ("warm", "cold"):
         assert value(replica, "assignments_total", pool=MEET, start=start) == 1
     await replica.pools.drain(TEAMS, drained=True, reason="test")
     with pytest.raises(PoolDrained):
-        await replica.admission.admit(wish(TEAMS))
+        await replica.admission.admit(bot_request(TEAMS))
     assert admissions(replica, TEAMS) == {"refused": 1}
 
 
@@ -82,7 +82,7 @@ async def test_warm_admission_is_one_statement(
         return await fetch(database, name, parameters)
 
     monkeypatch.setattr(Database, "fetch", recorded)
-    await replica.admission.admit(wish())
+    await replica.admission.admit(bot_request())
     assert sent == ["admit_to_idle_slots"]
 
 
@@ -90,7 +90,7 @@ async def test_time_to_running_is_measured_by_phase(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     stage.clock.freeze()
     stage.backend.state_after_start = ContainerState.STARTING
-    admitted = await replica.admission.admit(wish())
+    admitted = await replica.admission.admit(bot_request())
     stage.clock.move(3)
     await stage.step(replica)  # created, leads its image, passes the gate, starts
     stage.clock.move(40)
@@ -118,7 +118,7 @@ async def test_hand_over_is_measured_if_a_bot_was_queued(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     stage.clock.freeze()
     first = await stage.run_bot(replica)
-    waiting = await replica.admission.admit(wish())
+    waiting = await replica.admission.admit(bot_request())
     await stage.end(replica, first.bot.id)
     stage.clock.move(7)
     await stage.settle(replica)
@@ -147,11 +147,11 @@ async def test_ended_bots_are_counted_by_status_and_code(stage: Stage) -> None:
     await stage.run_bot(replica)
     assert ended(MEET, "FAILED", "deploy_failed") == 1
 
-    waiting = await replica.admission.admit(wish(TEAMS))
+    waiting = await replica.admission.admit(bot_request(TEAMS))
     await replica.bot_stopper.stop(waiting.bot.id)
     assert ended(TEAMS, "CANCELLED") == 1
 
-    await replica.admission.admit(wish(TEAMS, queue_timeout_ms=1000))
+    await replica.admission.admit(bot_request(TEAMS, queue_timeout_ms=1000))
     stage.clock.move(2)
     await replica.queue_poller.poll()
     assert ended(TEAMS, "FAILED", "queue_timeout") == 1
@@ -172,7 +172,7 @@ async def test_heartbeats_are_counted_by_instruction(stage: Stage) -> None:
 
 async def test_fenced_write_is_counted(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
-    bot = (await replica.admission.admit(wish())).bot
+    bot = (await replica.admission.admit(bot_request())).bot
     come, go_on = stage.backend.hold("start")
     await replica.reconciler.run_due_steps()
     await come.wait()
@@ -291,7 +291,7 @@ async def test_pool_metrics_come_from_the_database(stage: Stage, monotonic: Manu
     replica = await stage.replica(pool(2), pool(0, TEAMS))
     export = MetricsExport(replica.database, replica.metrics, monotonic=monotonic)
     await stage.run_bot(replica)
-    await replica.admission.admit(wish(TEAMS))
+    await replica.admission.admit(bot_request(TEAMS))
     stage.clock.move(30)
     await export.text()
     assert value(replica, "slots", pool=MEET, status="busy") == 1

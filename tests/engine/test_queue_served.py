@@ -1,4 +1,4 @@
-"""The queue is served whenever it can be, also when no release follows."""
+"""The queue is served after every change that creates room."""
 
 import asyncio
 
@@ -10,16 +10,16 @@ from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Replica
-from tests.support.replicas import MEET, Stage, pool, wish
+from tests.support.replicas import MEET, Stage, bot_request, pool
 
 
 async def queued(replica: Replica) -> BotId:
-    admitted = await replica.admission.admit(wish())
+    admitted = await replica.admission.admit(bot_request())
     assert admitted.bot.status is BotStatus.QUEUED
     return admitted.bot.id
 
 
-async def test_a_release_hands_over_in_its_own_transaction(stage: Stage) -> None:
+async def test_released_slot_goes_to_the_next_queued_bot_in_one_transaction(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
     waiting = await queued(replica)
@@ -33,10 +33,10 @@ async def test_a_release_hands_over_in_its_own_transaction(stage: Stage) -> None
     assert freed == assigned, "freed and handed over in two transactions"
 
 
-async def test_after_a_failed_deployment_at_its_head(stage: Stage) -> None:
+async def test_queue_is_served_after_a_failed_deployment(stage: Stage) -> None:
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
     stage.backend.state_after_start = ContainerState.ERROR
-    first = await replica.admission.admit(wish())
+    first = await replica.admission.admit(bot_request())
     waiting = await queued(replica)
     await stage.step(replica)
     stage.backend.state_after_start = ContainerState.RUNNING
@@ -44,10 +44,10 @@ async def test_after_a_failed_deployment_at_its_head(stage: Stage) -> None:
     assert stage.statuses(first.bot.id, waiting) == ["FAILED", "JOINING_CALL"]
 
 
-async def test_after_a_slot_comes_back_from_error(stage: Stage) -> None:
+async def test_queue_is_served_after_a_reset(stage: Stage) -> None:
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
     stage.backend.state_after_start = ContainerState.ERROR
-    await replica.admission.admit(wish())
+    await replica.admission.admit(bot_request())
     await stage.step(replica)
     await replica.observer.observe("process")
     stage.backend.state_after_start = ContainerState.RUNNING
@@ -61,7 +61,7 @@ async def test_after_a_slot_comes_back_from_error(stage: Stage) -> None:
     assert stage.statuses(waiting) == ["DEPLOYING"]
 
 
-async def test_after_a_slot_is_uncordoned(stage: Stage) -> None:
+async def test_queue_is_served_after_an_uncordon(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
     slot_id = stage.slots()[0]["id"]
@@ -75,7 +75,7 @@ async def test_after_a_slot_is_uncordoned(stage: Stage) -> None:
     assert stage.statuses(waiting) == ["DEPLOYING"]
 
 
-async def test_after_a_slot_is_deleted_and_the_pool_may_grow(stage: Stage) -> None:
+async def test_queue_is_served_after_a_slot_is_deleted(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
     slot_id = stage.slots()[0]["id"]
@@ -90,7 +90,7 @@ async def test_after_a_slot_is_deleted_and_the_pool_may_grow(stage: Stage) -> No
     assert stage.slots()[0]["number"] == 1
 
 
-async def test_after_the_maximum_is_raised(stage: Stage) -> None:
+async def test_queue_is_served_after_the_maximum_is_raised(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     await stage.run_bot(replica)
     waiting = await queued(replica)
@@ -98,7 +98,7 @@ async def test_after_the_maximum_is_raised(stage: Stage) -> None:
     assert stage.statuses(waiting) == ["DEPLOYING"]
 
 
-async def test_after_a_drained_pool_is_opened(stage: Stage) -> None:
+async def test_queue_is_served_after_a_drain_ends(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
     waiting = await queued(replica)
@@ -110,8 +110,8 @@ async def test_after_a_drained_pool_is_opened(stage: Stage) -> None:
     assert stage.statuses(waiting) == ["DEPLOYING"]
 
 
-async def test_an_enqueue_that_races_a_release(stage: Stage) -> None:
-    """Both want the pool's lock, which somebody else holds: whoever comes second sees the first."""
+async def test_enqueue_during_a_release_leaves_no_bot_waiting(stage: Stage) -> None:
+    """Both wait for the pool's lock; the second transaction reads the first one's commit."""
     replica = await stage.replica(pool(1))
     other = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
@@ -119,7 +119,7 @@ async def test_an_enqueue_that_races_a_release(stage: Stage) -> None:
     async with await psycopg.AsyncConnection.connect(stage.url) as holder:
         await holder.execute("SELECT pg_advisory_xact_lock(1651471472, hashtext('google-meet'))")
         release = asyncio.create_task(stage.step(replica))
-        enqueue = asyncio.create_task(other.admission.admit(wish()))
+        enqueue = asyncio.create_task(other.admission.admit(bot_request()))
         while (
             len(stage.rows("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"))
             < 2
@@ -131,8 +131,8 @@ async def test_an_enqueue_that_races_a_release(stage: Stage) -> None:
     assert stage.rows("SELECT bot_id FROM bot_pool_queue") == []
 
 
-async def test_the_poll_serves_what_no_event_told_of(stage: Stage) -> None:
-    """As after a crash between a commit and the match that should follow it."""
+async def test_poll_serves_the_queue_after_a_missed_wakeup(stage: Stage) -> None:
+    """A crash happened between a commit and the match that follows it."""
     replica = await stage.replica(pool(1))
     await stage.run_bot(replica)
     waiting = await queued(replica)
@@ -141,12 +141,12 @@ async def test_the_poll_serves_what_no_event_told_of(stage: Stage) -> None:
     assert stage.statuses(waiting) == ["DEPLOYING"]
 
 
-async def test_the_order_is_priority_then_arrival(stage: Stage) -> None:
+async def test_queue_is_ordered_by_priority_then_arrival(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
-    late = (await replica.admission.admit(wish(priority=200))).bot.id
-    normal = (await replica.admission.admit(wish())).bot.id
-    urgent = (await replica.admission.admit(wish(priority=1))).bot.id
+    late = (await replica.admission.admit(bot_request(priority=200))).bot.id
+    normal = (await replica.admission.admit(bot_request())).bot.id
+    urgent = (await replica.admission.admit(bot_request(priority=1))).bot.id
     served = []
     current = first.bot.id
     for _ in range(3):
@@ -157,10 +157,10 @@ async def test_the_order_is_priority_then_arrival(stage: Stage) -> None:
     assert served == [urgent, normal, late]
 
 
-async def test_a_bot_past_its_deadline_fails_and_is_never_served(stage: Stage) -> None:
+async def test_bot_past_its_queue_deadline_fails(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
-    waiting = (await replica.admission.admit(wish(queue_timeout_ms=60_000))).bot.id
+    waiting = (await replica.admission.admit(bot_request(queue_timeout_ms=60_000))).bot.id
     stage.clock.move(61)
     await stage.end(replica, first.bot.id)
     await stage.settle(replica)
@@ -170,10 +170,10 @@ async def test_a_bot_past_its_deadline_fails_and_is_never_served(stage: Stage) -
     assert (bot["status"], bot["failure_code"]) == ("FAILED", "queue_timeout")
 
 
-async def test_a_deadline_is_kept_to_the_users_own_timeout(stage: Stage) -> None:
+async def test_queue_deadline_follows_the_timeout_of_the_user(stage: Stage) -> None:
     replica = await stage.replica(pool(0))
-    short = (await replica.admission.admit(wish(queue_timeout_ms=10_000))).bot.id
-    long = (await replica.admission.admit(wish(queue_timeout_ms=600_000))).bot.id
+    short = (await replica.admission.admit(bot_request(queue_timeout_ms=10_000))).bot.id
+    long = (await replica.admission.admit(bot_request(queue_timeout_ms=600_000))).bot.id
     stage.clock.move(11)
     await replica.queue_poller.poll()
     assert stage.statuses(short, long) == ["FAILED", "QUEUED"]

@@ -18,7 +18,7 @@ from tests.engine.recovery_cases import (
     start_bot,
     write_heartbeat,
 )
-from tests.support.replicas import Stage, pool, wish
+from tests.support.replicas import Stage, bot_request, pool
 
 
 async def test_slow_deployment_with_heartbeats_is_never_reset(stage: Stage) -> None:
@@ -83,7 +83,7 @@ async def test_slot_in_error_is_reset_without_a_pass(stage: Stage) -> None:
     """Scenario 5."""
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
     stage.backend.state_after_start = ContainerState.ERROR
-    await replica.admission.admit(wish())
+    await replica.admission.admit(bot_request())
     await stage.settle(replica)
     assert stage.slots()[0]["status"] == "idle"
 
@@ -172,7 +172,7 @@ async def test_unavailable_backend_is_no_evidence(stage: Stage) -> None:
     bot = await start_bot(stage, replica)
     stage.backend.finish(stage.slots()[0]["container_id"])
     await pass_time(stage, replica, 1200)
-    stage.backend.fail("look", BackendUnavailable("502"))
+    stage.backend.fail("observe", BackendUnavailable("502"))
     assert await replica.recovery.recover() == RecoveryResult()
     assert stage.statuses(bot) == ["DEPLOYING"]
 
@@ -189,11 +189,11 @@ async def test_slot_that_changed_during_the_observation_is_not_recovered(
         stage.backend.show(stage.slots()[0]["container_id"], ContainerState.RUNNING)
     else:
         await pass_time(stage, replica, 310)
-    come, go_on = stage.backend.hold("look")
+    come, go_on = stage.backend.hold("observe")
     late = asyncio.create_task(replica.recovery.recover())
     await come.wait()
     if change == "slot is assigned":
-        await other.admission.admit(wish())
+        await other.admission.admit(bot_request())
     else:
         await stage.end(other, bot)
     go_on.set()
@@ -205,7 +205,7 @@ async def test_heartbeat_during_the_observation_prevents_failure(stage: Stage) -
     replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
     bot = await run_bot(stage, replica)
     await pass_time(stage, replica, 310)
-    come, go_on = stage.backend.hold("look")
+    come, go_on = stage.backend.hold("observe")
     late = asyncio.create_task(replica.recovery.recover())
     await come.wait()
     assignment = AssignmentId(stage.slot_of(bot)["assignment_id"])
@@ -240,6 +240,6 @@ async def test_recovery_pass_makes_one_list_call(stage: Stage) -> None:
         await start_bot(stage, replica)
         stage.backend.finish(stage.slots()[-1]["container_id"], DeploymentState.FINISHED)
     await pass_time(stage, replica, 910)
-    observations = len(stage.backend.made("look"))
+    observations = len(stage.backend.calls_of("observe"))
     await replica.recovery.recover()
-    assert len(stage.backend.made("look")) == observations + 1
+    assert len(stage.backend.calls_of("observe")) == observations + 1

@@ -17,7 +17,7 @@ from tests.engine.recovery_cases import (
     start_bot,
     write_heartbeat,
 )
-from tests.support.replicas import Stage, pool, wish
+from tests.support.replicas import Stage, bot_request, pool
 
 
 @pytest.mark.parametrize(("attempts", "ends"), [(2, "QUEUED"), (1, "FAILED")])
@@ -130,7 +130,7 @@ async def test_busy_without_heartbeat_for_5_min_fails_bot(stage: Stage) -> None:
     assert await replica.recovery.recover() == RecoveryResult()
     stage.clock.move(1)
     assert await replica.recovery.recover() == RecoveryResult(failed=1)
-    assert len(stage.backend.made("look")) > 1
+    assert len(stage.backend.calls_of("observe")) > 1
     assert stage.bot(bot)["failure_code"] == "heartbeat_lost"
     await stage.settle(replica)
     assert stage.slots()[0]["status"] == "idle"
@@ -167,16 +167,16 @@ async def test_releasing_without_confirmed_stop_deletes_container(stage: Stage) 
     container = stage.slots()[0]["container_id"]
     stage.backend.stops_work = False
     await stage.end(replica, bot)
-    waiting = (await replica.admission.admit(wish())).bot.id
+    waiting = (await replica.admission.admit(bot_request())).bot.id
     for _ in range(4):
         stage.clock.move(20)
         await stage.step(replica)
-    assert len(stage.backend.made("stop")) > 1
-    assert stage.backend.made("delete") == []
+    assert len(stage.backend.calls_of("stop")) > 1
+    assert stage.backend.calls_of("delete") == []
     stage.clock.move(60)
     for _ in range(3):
         await stage.step(replica)
-    assert len(stage.backend.made("delete")) == 1
+    assert len(stage.backend.calls_of("delete")) == 1
     assert stage.statuses(waiting) == ["DEPLOYING"]
     assert container not in stage.backend.containers, "the next bot has a new container"
 
@@ -200,7 +200,7 @@ async def test_idle_with_running_container_is_reset(stage: Stage) -> None:
 async def test_error_is_reset_without_a_pass(stage: Stage) -> None:
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
     stage.backend.state_after_start = ContainerState.ERROR
-    await replica.admission.admit(wish())
+    await replica.admission.admit(bot_request())
     await stage.settle(replica)
     slot = stage.slots()[0]
     assert (slot["status"], slot["resets"]) == ("idle", 1)
@@ -211,10 +211,10 @@ async def test_error_after_3_failed_resets_is_deleted(stage: Stage) -> None:
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
     stage.backend.state_after_start = ContainerState.ERROR
     for resets in (1, 2, 3):
-        await replica.admission.admit(wish())
+        await replica.admission.admit(bot_request())
         await stage.settle(replica)
         assert stage.slots()[0]["resets"] == resets
-    await replica.admission.admit(wish())
+    await replica.admission.admit(bot_request())
     while stage.slots()[0]["status"] != "error":
         await stage.step(replica)
         await replica.observer.observe("process")
@@ -228,7 +228,7 @@ async def test_error_after_3_failed_resets_is_deleted(stage: Stage) -> None:
 
 async def test_queue_row_past_its_deadline_fails_bot(stage: Stage) -> None:
     replica = await stage.replica(pool(0))
-    bot = (await replica.admission.admit(wish(queue_timeout_ms=60_000))).bot.id
+    bot = (await replica.admission.admit(bot_request(queue_timeout_ms=60_000))).bot.id
     stage.clock.move(59)
     assert (await replica.cleanup.clean(all_strays=False)).expired == 0
     stage.clock.move(2)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from botpool.domain.policy import Policy
 from botpool.engine.maintenance.restored_history import renumber_restored_history
-from tests.support.replicas import Stage, pool, wish
+from tests.support.replicas import Stage, bot_request, pool
 
 DAY = 86_400
 
@@ -13,12 +13,12 @@ async def test_restored_history_sorts_before_new_history(stage: Stage) -> None:
     """So retention deletes it first."""
     policy = replace(Policy(), history_days=20)
     replica = await stage.replica(pool(2), policy=policy)
-    before = (await replica.admission.admit(wish())).bot
+    before = (await replica.admission.admit(bot_request())).bot
     stage.rows("UPDATE history SET xid = (xid::text::bigint + 1000000000)::text::xid8")
     restored = stage.rows("SELECT id FROM history ORDER BY id")
     stage.clock.move(15 * DAY)
     await replica.cleanup.run()
-    after = (await replica.admission.admit(wish())).bot
+    after = (await replica.admission.admit(bot_request())).bot
     in_order = stage.rows("SELECT id, bot_id FROM history ORDER BY xid, id")
     assert [row["id"] for row in in_order] == sorted(row["id"] for row in in_order)
     assert [{"id": row["id"]} for row in in_order[: len(restored)]] == restored

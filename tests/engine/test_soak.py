@@ -1,4 +1,4 @@
-"""A million cycles: memory, latency and tables stay as they were."""
+"""A million cycles: memory, latency and table sizes stay constant."""
 
 import asyncio
 import logging
@@ -30,14 +30,14 @@ _SLOT_BYTES = "SELECT pg_total_relation_size('bot_pool_slots')"
 
 
 @pytest.fixture(autouse=True)
-def no_line_for_each_move() -> Iterator[None]:
+def no_log_lines() -> Iterator[None]:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     yield
     structlog.reset_defaults()
 
 
 @pytest.mark.timeout(12 * 3600)
-async def test_a_million_cycles_leave_no_trace(postgres: TestPostgres) -> None:
+async def test_a_million_cycles_leave_no_dead_rows(postgres: TestPostgres) -> None:
     url, fresh_url = (prepared(postgres) for _ in range(2))
     memory, wear, sizes = [], [], []
     async with Cycles.on(url) as cycles, Cycles.on(fresh_url) as fresh:
@@ -47,13 +47,13 @@ async def test_a_million_cycles_leave_no_trace(postgres: TestPostgres) -> None:
             memory.append(psutil.Process().memory_info().rss / _MEBI)
             with psycopg.connect(url) as connection:
                 sizes.append(connection.execute(_SLOT_BYTES).fetchone()[0] / _MEBI)  # type: ignore[index]
-    seen = f"latency against a new database {wear}, memory {memory}, slots {sizes}"
-    logging.getLogger(__name__).warning(seen)
+    figures = f"latency against a new database {wear}, memory {memory}, slots {sizes}"
+    logging.getLogger(__name__).warning(figures)
     # The first part warms up: prepared statements, pools of memory.
-    assert memory[-1] - memory[1] < 30, seen
-    assert statistics.median(wear[-3:]) < 1.5, seen
-    # What is dead is cleared away as it comes, whatever the machine's speed.
-    assert max(sizes) < 64, seen
+    assert memory[-1] - memory[1] < 30, figures
+    assert statistics.median(wear[-3:]) < 1.5, figures
+    # The vacuum keeps up with dead rows on a machine of any speed.
+    assert max(sizes) < 64, figures
     assert_settled(url)
     postgres.drop_database(url)
     postgres.drop_database(fresh_url)
@@ -67,13 +67,13 @@ def prepared(postgres: TestPostgres) -> str:
 
 
 async def compare(worn: Cycles, fresh: Cycles) -> float:
-    """How much longer a cycle takes than in a new database; in turns, since others work here."""
+    """Return the ratio of a cycle's time to that in a new database, measured in turns."""
     ratios = [await median_s(worn, COMPARED) / await median_s(fresh, COMPARED) for _ in range(5)]
     return round(statistics.median(ratios), 2)
 
 
 async def median_s(cycles: Cycles, count: int) -> float:
-    """Make that many cycles; the median of their times."""
+    """Run the cycles and return the median of their times."""
     times: list[float] = []
 
     async def call() -> None:

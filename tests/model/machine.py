@@ -24,7 +24,7 @@ from botpool.domain.states import BotStatus
 from tests.model.doings import all_of, or_error, pull, until_held, working
 from tests.model.life import DIED, Life
 from tests.model.reference import FINAL, Bot
-from tests.support.replicas import MEET, TEAMS, key, wish
+from tests.support.replicas import MEET, TEAMS, bot_request, key
 
 POOLS = st.sampled_from([MEET, MEET, MEET, TEAMS])
 PRIORITIES = st.sampled_from([50, 100, 100, 150])
@@ -80,7 +80,8 @@ class Machine(Life):
                 self.api_keys[name] = (body, answer.bot.id)
             return
         answer = self.do(
-            lambda r: or_error(r.admission.admit(wish(pool_name), key(name, body))), repeat=True
+            lambda r: or_error(r.admission.admit(bot_request(pool_name), key(name, body))),
+            repeat=True,
         )
         if known[0] == body:
             assert (answer.bot.id, answer.replayed) == (known[1], True)
@@ -91,7 +92,7 @@ class Machine(Life):
         self, pool_name: Any, priority: int, timeout_s: int, asked: IdempotencyKey | None = None
     ) -> Any:
         wanted = Bot(pool_name=pool_name, priority=priority, timeout_s=timeout_s)
-        request = wish(pool_name, priority=priority, queue_timeout_ms=1000 * timeout_s)
+        request = bot_request(pool_name, priority=priority, queue_timeout_ms=1000 * timeout_s)
         expected, before = self.reference.admission(wanted), len(self.sight.bots)
         self.reference.asked_for = wanted
         answer = self.do(

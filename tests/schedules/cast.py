@@ -21,7 +21,7 @@ from tests.schedules.causes import Causes
 from tests.schedules.conductor import Conductor
 from tests.schedules.installation import BRISK, Installation, Unreachable
 from tests.schedules.simulated_platform import PoolName, Run
-from tests.support.replicas import key, wish
+from tests.support.replicas import bot_request, key
 
 T = TypeVar("T")
 BEAT_S = 1.5
@@ -86,7 +86,7 @@ class Cast:
     async def post(self, number: int) -> None:
         """Send a bot, as a client does that tries again; some send it twice at once."""
         await asyncio.sleep(self.chance.uniform(0.0, 12.0))
-        request = wish(
+        request = bot_request(
             priority=self.chance.choice((50, 100, 100, 100)),
             queue_timeout_ms=self.chance.choice((0, 3_000, 60_000, 60_000, 60_000, 60_000)),
             correlation_id=f"c{number}",

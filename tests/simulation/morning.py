@@ -33,7 +33,7 @@ from botpool.engine.runtime.request_budget import SharedRequestBudget
 from botpool.store.database import Database
 from tests.simulation.agents import Bots
 from tests.support.clock import Clock
-from tests.support.replicas import MEET, wish
+from tests.support.replicas import MEET, bot_request
 
 SECRET = b"secret"
 TICK_S = 5.0
@@ -221,7 +221,7 @@ class Morning:
     async def admit(self, bots: int, pool_name: PoolName = MEET, **changes: Any) -> list[BotId]:
         wanted = {"queue_timeout_ms": 600_000} | changes
         return [
-            (await self.replica.admission.admit(wish(pool_name, **wanted))).bot.id
+            (await self.replica.admission.admit(bot_request(pool_name, **wanted))).bot.id
             for _ in range(bots)
         ]
 

@@ -5,7 +5,7 @@ import asyncio
 import psycopg
 
 from botpool.engine.agents.heartbeats import Heartbeats
-from tests.support.replicas import Stage, pool, wish
+from tests.support.replicas import Stage, bot_request, pool
 
 AGENTS = 50
 BEATS = 60
@@ -13,7 +13,7 @@ BEATS = 60
 
 async def test_most_heartbeats_write_no_index_entry(stage: Stage) -> None:
     replica = await stage.replica(pool(AGENTS))
-    await asyncio.gather(*(replica.admission.admit(wish()) for _ in range(AGENTS)))
+    await asyncio.gather(*(replica.admission.admit(bot_request()) for _ in range(AGENTS)))
     heartbeats = Heartbeats(replica.database)
     agents = [(slot["assignment_id"], slot["assigned_bot_id"]) for slot in stage.slots()]
     for _ in range(BEATS):

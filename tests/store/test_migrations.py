@@ -17,7 +17,7 @@ from botpool.engine.replica import Replica
 from botpool.store.migrations import MIGRATIONS, check_schema, known_migrations, migrate
 from tests.support.clock import Clock
 from tests.support.invariants import assert_invariants, assert_settled
-from tests.support.replicas import Stage, pool, wish
+from tests.support.replicas import Stage, bot_request, pool
 
 NEXT = "0002_add_labels"
 EXPANSION = """
@@ -50,7 +50,7 @@ class Users:
 
     async def send_bots(self, enough: asyncio.Event) -> None:
         while not enough.is_set():
-            admitted = await self._replica.admission.admit(wish())
+            admitted = await self._replica.admission.admit(bot_request())
             self.admitted.append(admitted.bot.id)
             await self._see_done(admitted.bot.id)
             self.done.append(admitted.bot.id)

@@ -18,7 +18,7 @@ from botpool.store.statement import Statement
 from botpool.store.statements import sent_text
 from tests.store.query_plans import execute_planned, explain, plan, rows_read, scanned_tables
 from tests.support.postgres import TestPostgres
-from tests.support.replicas import MEET, TEAMS, wish
+from tests.support.replicas import MEET, TEAMS, bot_request
 
 SLOTS = 20_000
 QUEUED = 20_000
@@ -123,7 +123,7 @@ def each(value: Any) -> list[Any]:
 
 
 def requests(pool_name: Any) -> list[AdmissionRequest]:
-    return [AdmissionRequest(bot=wish(pool_name), key=None)] * BATCH
+    return [AdmissionRequest(bot=bot_request(pool_name), key=None)] * BATCH
 
 
 FREED = {

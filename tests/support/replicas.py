@@ -1,7 +1,7 @@
 """Replicas of the real engine on a real database, stepped by the test instead of by their loops.
 
-Nothing here runs by itself: a test says when a replica leases, steps, looks or polls. So each
-interleaving is written down, and none depends on the machine's speed.
+The loops do not run: a test decides when a replica leases, steps, observes or polls. So a test
+writes each interleaving down, and none depends on the speed of the machine.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ TEAMS = PoolName("teams")
 _owners = itertools.count(1)
 
 
-def wish(pool_name: PoolName = MEET, **changes: Any) -> BotRequest:
+def bot_request(pool_name: PoolName = MEET, **changes: Any) -> BotRequest:
     return replace(
         BotRequest(
             pool_name=pool_name,
@@ -55,7 +55,7 @@ def pool(max_size: int, pool_name: PoolName = MEET, image: str = "demo") -> Pool
 
 @dataclass
 class Stage:
-    """One database, one scripted pool_name, and as many replicas as a test wants."""
+    """One database, one scripted backend, and any number of replicas."""
 
     url: str
     clock: Clock
@@ -86,14 +86,14 @@ class Stage:
         return replica
 
     async def step(self, replica: Replica) -> int:
-        """Make every step that is due now, once; how many there were."""
+        """Run every step that is due now once; returns their number."""
         await replica.reconciler.run_due_steps()
         tasks = list(replica.reconciler.under_way)
         await asyncio.gather(*tasks)
         return len(tasks)
 
     async def settle(self, replica: Replica) -> None:
-        """Step and look until nothing changes any more."""
+        """Step and observe until nothing changes."""
         before = None
         while before != (before := self.slots()):
             while await self.step(replica):
@@ -101,13 +101,13 @@ class Stage:
             await replica.observer.observe("process")
 
     async def run_bot(self, replica: Replica, **changes: Any) -> AdmittedBot:
-        """Admit a bot and see it run."""
-        admitted = await replica.admission.admit(wish(**changes))
+        """Admit a bot and observe it running."""
+        admitted = await replica.admission.admit(bot_request(**changes))
         await self.settle(replica)
         return await replica.admission.find(admitted.bot.id)
 
     async def end(self, replica: Replica, bot_id: BotId) -> bool:
-        """The bot's agent reports that it is done."""
+        """Report DONE as the bot's agent; returns whether the report applied."""
         assignment = AssignmentId(self.slot_of(bot_id)["assignment_id"])
         return await replica.agents.report(assignment, bot_id, BotStatus.DONE, None)
 

@@ -1,7 +1,7 @@
-"""A backend whose pool_name does what a test says, and which remembers every call.
+"""A backend that a test scripts, and that records every call.
 
-It keeps the Protocol's promises (one run for each assignment, none after its stop), and can break
-them on purpose. It serves tests of the engine; containers for real are in `tests/backends`.
+The backend keeps the rules of the Protocol (one run per assignment, none after its stop) unless a
+test breaks them. The tests of real backends are in `tests/backends`.
 """
 
 import asyncio
@@ -45,50 +45,52 @@ class ScriptedBackend:
         self.stops_work = True
         self.deletes_at_once = True
         self.status_unreliable = False
-        """Like a Coolify that cannot reach its server: whatever it shows does not count."""
+        """Like a Coolify that cannot reach its server: its statuses are unreliable."""
         self.has_deployments = False
-        """Like Coolify: a start has a deployment, and nobody says whose run a status shows."""
+        """Like Coolify: a start has a deployment, and a status does not name its assignment."""
         self._failures: dict[str, list[BotpoolError]] = defaultdict(list)
         self._gates: dict[str, tuple[asyncio.Event, asyncio.Event]] = {}
         self._hints: asyncio.Queue[ContainerId] = asyncio.Queue()
-        self._made = 0
+        self._created = 0
 
-    # What a test says.
+    # Scripting.
 
     def fail(self, call: str, *errors: BotpoolError) -> None:
-        """The next calls of that name fail with these, one each."""
+        """Let the next calls of that name fail, each with one of the errors."""
         self._failures[call] += errors
 
     def hold(self, call: str) -> tuple[asyncio.Event, asyncio.Event]:
-        """Stop the next call of that name before it acts: (it has come, let it go on)."""
+        """Hold the next call of that name before it acts; returns (arrived, proceed)."""
         return self._gates.setdefault(call, (asyncio.Event(), asyncio.Event()))
 
     def hold_answer(self, call: str) -> tuple[asyncio.Event, asyncio.Event]:
-        """Let the next call of that name act, and keep its answer: (it has acted, let it go on)."""
+        """Hold the answer of the next call of that name; returns (acted, proceed)."""
         return self._gates.setdefault(f"answer of {call}", (asyncio.Event(), asyncio.Event()))
 
     def release(self, call: str) -> None:
-        """Hold nothing any more that did not come."""
+        """Cancel a hold that no call has reached."""
         self._gates.pop(call, None)
 
     def show(self, container_id: str, state: ContainerState) -> None:
-        """The backend now shows this state."""
+        """Set the state that the backend shows for a container."""
         self.containers[ContainerId(container_id)].state = state
 
     def finish(
         self, container_id: str, deployment: DeploymentState = DeploymentState.FINISHED
     ) -> None:
-        """The deployment of the container's start is over."""
+        """End the deployment of the container's start."""
         self.containers[ContainerId(container_id)].deployment = deployment
 
     def lose(self, container_id: str) -> None:
-        """Somebody deleted the container behind our back."""
+        """Delete a container without a call of the engine."""
         del self.containers[ContainerId(container_id)]
 
     def hint(self, container_id: str) -> None:
+        """Announce a change of a container."""
         self._hints.put_nowait(ContainerId(container_id))
 
-    def made(self, call: str) -> list[object]:
+    def calls_of(self, call: str) -> list[object]:
+        """Return the subjects of all calls of that name."""
         return [about for name, about in self.calls if name == call]
 
     @property
@@ -111,32 +113,32 @@ class ScriptedBackend:
 
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
         await self._called("ensure", spec.name)
-        there = [each for each, found in self.containers.items() if found.name == spec.name]
-        if there:
-            container_id = there[0]
+        existing = [each for each, found in self.containers.items() if found.name == spec.name]
+        if existing:
+            container_id = existing[0]
             self.containers[container_id].state = ContainerState.STOPPED
         else:
-            self._made += 1
-            container_id = ContainerId(f"{spec.name}.{self._made}")
+            self._created += 1
+            container_id = ContainerId(f"{spec.name}.{self._created}")
             self.containers[container_id] = Container(name=spec.name)
         await self._pass_gate("answer of ensure")
         return container_id
 
-    async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
-        await self._called("start", order.assignment_id)
-        container = self._find(order.container_id)
-        if order.assignment_id <= container.stopped_through:
-            raise StartSuperseded(order.container_id, "it was stopped already")
-        if order.assignment_id not in container.runs:
-            container.runs.append(order.assignment_id)
-            container.assignment_id = order.assignment_id
-            container.environment = order.environment
+    async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
+        await self._called("start", request.assignment_id)
+        container = self._find(request.container_id)
+        if request.assignment_id <= container.stopped_through:
+            raise StartSuperseded(request.container_id, "it was stopped already")
+        if request.assignment_id not in container.runs:
+            container.runs.append(request.assignment_id)
+            container.assignment_id = request.assignment_id
+            container.environment = request.environment
             container.state = self.state_after_start
             if self.has_deployments:
                 container.state = ContainerState.EXITED
                 container.deployment = DeploymentState.IN_PROGRESS
         await self._pass_gate("answer of start")
-        return DeploymentId(f"d{order.assignment_id}") if self.has_deployments else None
+        return DeploymentId(f"d{request.assignment_id}") if self.has_deployments else None
 
     async def deployment(
         self, container_id: ContainerId, deployment_id: DeploymentId, *, timeout_s: float
@@ -147,10 +149,10 @@ class ScriptedBackend:
     async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
-        await self._called("look", tuple(container_ids))
-        seen = {container_id: self._observe(container_id) for container_id in container_ids}
-        await self._pass_gate("answer of look")
-        return seen
+        await self._called("observe", tuple(container_ids))
+        observations = {container_id: self._observe(container_id) for container_id in container_ids}
+        await self._pass_gate("answer of observe")
+        return observations
 
     async def stop(
         self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
@@ -207,9 +209,9 @@ class ScriptedBackend:
 
     async def _pass_gate(self, name: str) -> None:
         if gate := self._gates.pop(name, None):
-            come, go_on = gate
-            come.set()
-            await go_on.wait()
+            arrived, proceed = gate
+            arrived.set()
+            await proceed.wait()
 
     def _find(self, container_id: ContainerId) -> Container:
         if container_id not in self.containers:
@@ -220,11 +222,11 @@ class ScriptedBackend:
         container = self.containers.get(container_id)
         if container is None:
             return Observation(container_id=container_id, state=ContainerState.GONE)
-        under_way = container.deployment if container.deployment in ACTIVE_DEPLOYMENT else None
+        active = container.deployment if container.deployment in ACTIVE_DEPLOYMENT else None
         return Observation(
             container_id=container_id,
             state=ContainerState.UNKNOWN if self.status_unreliable else container.state,
             status_unreliable=self.status_unreliable,
             assignment_id=None if self.has_deployments else container.assignment_id,
-            deployment=under_way,
+            deployment=active,
         )

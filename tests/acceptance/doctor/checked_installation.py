@@ -12,7 +12,7 @@ from botpool.backends.protocol import ContainerSpec
 from botpool.cli import main
 from tests.support.clock import Clock
 from tests.support.http_server import LINK
-from tests.support.replicas import TEAMS, Stage, pool, wish
+from tests.support.replicas import TEAMS, Stage, bot_request, pool
 
 PASSWORD, SECRET, INSTALLATION = "hunter2", "a secret of these tests", "doctors"
 TIMEOUT_S = 120.0
@@ -74,12 +74,12 @@ async def fill_installation(url: str, directory: Path) -> None:
     """Create the bots, and the containers of their slots."""
     async with Stage.set(url, Clock(url)) as stage:
         replica = await stage.replica(pool(3), pool(0, TEAMS))
-        first = await replica.admission.admit(wish())
-        second = await replica.admission.admit(wish())
+        first = await replica.admission.admit(bot_request())
+        second = await replica.admission.admit(bot_request())
         await stage.settle(replica)
         await stage.end(replica, second.bot.id)
         await stage.settle(replica)
-        waiting = await replica.admission.admit(wish(TEAMS, queue_timeout_ms=600_000))
+        waiting = await replica.admission.admit(bot_request(TEAMS, queue_timeout_ms=600_000))
         ids = [each.bot.id for each in (first, second, waiting)]
         assert ids == [RUNNING, DONE, QUEUED]
         assert stage.statuses(*ids) == ["JOINING_CALL", "DONE", "QUEUED"]

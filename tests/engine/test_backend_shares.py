@@ -1,4 +1,4 @@
-"""What replicas share of a backend: its budget of requests, and the descriptions in its page."""
+"""State of a backend that replicas share: its request budget, its pause and its descriptions."""
 
 import asyncio
 
@@ -12,8 +12,8 @@ from botpool.domain.errors import (
 )
 from botpool.domain.observation import ContainerState
 from botpool.engine.runtime.request_budget import SharedRequestBudget
-from tests.engine.lagging import container, deployed, observed_running
-from tests.support.replicas import Stage, pool, wish
+from tests.engine.lagging_backend import container, deployed, observed_running
+from tests.support.replicas import Stage, bot_request, pool
 
 
 @pytest.fixture(autouse=True)
@@ -22,10 +22,10 @@ def coolify_like(stage: Stage) -> None:
     stage.backend.status_lag_s = 60.0
 
 
-async def test_a_spent_budget_is_asked_again_when_it_said(stage: Stage) -> None:
+async def test_step_waits_until_the_request_budget_is_renewed(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     stage.backend.fail("ensure", BudgetExhausted("the budget is spent", 40.0))
-    await replica.admission.admit(wish())
+    await replica.admission.admit(bot_request())
     await stage.step(replica)
     stage.clock.move(39)
     assert await stage.step(replica) == 0
@@ -33,7 +33,7 @@ async def test_a_spent_budget_is_asked_again_when_it_said(stage: Stage) -> None:
     assert await stage.step(replica) == 1
 
 
-async def test_one_minute_takes_no_more_than_the_budget(stage: Stage) -> None:
+async def test_requests_of_a_minute_stay_within_the_budget(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     stage.clock.freeze()
     budgets = [
@@ -51,10 +51,12 @@ async def test_one_minute_takes_no_more_than_the_budget(stage: Stage) -> None:
     taken = await asyncio.gather(*(take(n, RequestPurpose.STOP, 1) for n in range(300)))
     assert sum(taken) == 200
     stage.clock.move(67)
-    assert not await take(0, RequestPurpose.STOP, 1), "what was granted may still be being sent"
+    assert not await take(0, RequestPurpose.STOP, 1), "granted requests may still be in progress"
     stage.clock.move(6)
     assert await take(0, RequestPurpose.DESCRIPTION, 100)
-    assert not await take(0, RequestPurpose.DESCRIPTION, 1), "the rest is for what is more urgent"
+    assert not await take(0, RequestPurpose.DESCRIPTION, 1), (
+        "the rest is reserved for more urgent requests"
+    )
     assert await take(0, RequestPurpose.CREATE, 40)
     assert not await take(0, RequestPurpose.CREATE, 1)
     assert await take(0, RequestPurpose.START, 30)
@@ -65,7 +67,7 @@ async def test_one_minute_takes_no_more_than_the_budget(stage: Stage) -> None:
     assert not await take(1, RequestPurpose.STOP, 1)
 
 
-async def test_a_pause_holds_for_all_replicas(stage: Stage) -> None:
+async def test_pause_of_a_backend_applies_to_all_replicas(stage: Stage) -> None:
     first, second = await stage.replica(pool(1)), await stage.replica()
     ours = SharedRequestBudget(database=first.database, backend="process", requests_per_minute=200)
     theirs = SharedRequestBudget(
@@ -79,7 +81,7 @@ async def test_a_pause_holds_for_all_replicas(stage: Stage) -> None:
     await theirs.take(RequestPurpose.STOP, 1)
 
 
-async def test_descriptions_follow_the_slot_and_never_go_back(stage: Stage) -> None:
+async def test_descriptions_follow_the_slot_in_order(stage: Stage) -> None:
     replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
     bot = await deployed(stage, replica)
     await replica.describer.describe_due()
@@ -92,16 +94,16 @@ async def test_descriptions_follow_the_slot_and_never_go_back(stage: Stage) -> N
     stage.backend.show(container(stage), ContainerState.EXITED)
     await replica.observer.observe("process")
     await other.describer.describe_due()
-    assert len(stage.backend.made("describe")) == 2, "none while another one is under way"
+    assert len(stage.backend.calls_of("describe")) == 2, "one description at a time"
     go_on.set()
     await slow
     await other.describer.describe_due()
     await other.describer.describe_due()
-    told = [str(text).split(" - ")[0] for text in stage.backend.made("describe")]
-    assert told == ["[DEPLOYING] Bot #1", "[BUSY] Bot #1", "[IDLE] Available"]
+    described = [str(text).split(" - ")[0] for text in stage.backend.calls_of("describe")]
+    assert described == ["[DEPLOYING] Bot #1", "[BUSY] Bot #1", "[IDLE] Available"]
 
 
-async def test_a_description_that_was_not_answered_keeps_the_next_one_waiting(
+async def test_unanswered_description_delays_the_next_one(
     stage: Stage,
 ) -> None:
     replica = await stage.replica(pool(1))
@@ -110,17 +112,17 @@ async def test_a_description_that_was_not_answered_keeps_the_next_one_waiting(
     await replica.describer.describe_due()
     await observed_running(stage, replica)
     await replica.describer.describe_due()
-    assert len(stage.backend.made("describe")) == 1
+    assert len(stage.backend.calls_of("describe")) == 1
     stage.clock.move(31)
     await replica.describer.describe_due()
-    assert str(stage.backend.made("describe")[-1]).startswith("[BUSY] Bot #1")
+    assert str(stage.backend.calls_of("describe")[-1]).startswith("[BUSY] Bot #1")
 
 
-async def test_a_container_that_is_gone_is_described_by_nobody(stage: Stage) -> None:
+async def test_missing_container_is_not_described(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     await deployed(stage, replica)
     stage.backend.fail("describe", ContainerGone("gone"))
     for _ in range(3):
         await replica.describer.describe_due()
         stage.clock.move(31)
-    assert len(stage.backend.made("describe")) == 1
+    assert len(stage.backend.calls_of("describe")) == 1

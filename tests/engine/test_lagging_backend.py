@@ -1,4 +1,4 @@
-"""A backend whose status lags: what is believed, when a stop is confirmed, what is budgeted."""
+"""Deployments on a backend whose status lags."""
 
 from dataclasses import replace
 
@@ -10,8 +10,8 @@ from botpool.domain.errors import (
 )
 from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
-from tests.engine.lagging import container, deployed, observed_running
-from tests.support.replicas import Stage, pool, wish
+from tests.engine.lagging_backend import container, deployed, observed_running
+from tests.support.replicas import Stage, bot_request, pool
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def coolify_like(stage: Stage) -> None:
     stage.backend.status_lag_s = 60.0
 
 
-async def test_a_first_deployment_that_shows_exited_all_the_time_is_no_failure(
+async def test_exited_during_a_deployment_does_not_fail_it(
     stage: Stage,
 ) -> None:
     replica = await stage.replica(pool(1))
@@ -33,7 +33,7 @@ async def test_a_first_deployment_that_shows_exited_all_the_time_is_no_failure(
     assert stage.statuses(bot) == ["JOINING_CALL"]
 
 
-async def test_the_grace_begins_with_the_end_of_the_deployment(stage: Stage) -> None:
+async def test_grace_starts_at_the_end_of_the_deployment(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     await deployed(stage, replica)
     stage.clock.move(600)
@@ -45,13 +45,13 @@ async def test_the_grace_begins_with_the_end_of_the_deployment(stage: Stage) -> 
     stage.clock.move(2)
     await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "releasing"
-    assert stage.backend.made("deployment") == ["d1"], "asked for once it was not under way"
+    assert stage.backend.calls_of("deployment") == ["d1"], (
+        "queried once, when it was no longer listed"
+    )
 
 
 @pytest.mark.parametrize("end", [DeploymentState.FAILED, DeploymentState.CANCELLED])
-async def test_a_deployment_that_broke_off_fails_at_once(
-    stage: Stage, end: DeploymentState
-) -> None:
+async def test_failed_backend_deployment_fails_at_once(stage: Stage, end: DeploymentState) -> None:
     replica = await stage.replica(pool(1))
     await deployed(stage, replica)
     stage.backend.finish(container(stage), end)
@@ -59,7 +59,7 @@ async def test_a_deployment_that_broke_off_fails_at_once(
     assert stage.slots()[0]["status"] == "releasing"
 
 
-async def test_an_agents_early_call_is_not_undone_by_a_late_status(stage: Stage) -> None:
+async def test_lagging_status_does_not_undo_an_agent_call(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
     stage.backend.finish(container(stage))
@@ -70,7 +70,7 @@ async def test_an_agents_early_call_is_not_undone_by_a_late_status(stage: Stage)
     assert stage.statuses(bot) == ["JOINING_CALL"]
 
 
-async def test_a_live_agent_is_believed_against_the_status(stage: Stage) -> None:
+async def test_heartbeats_outweigh_an_exited_status(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
     await observed_running(stage, replica)
@@ -84,13 +84,13 @@ async def test_a_live_agent_is_believed_against_the_status(stage: Stage) -> None
     assert stage.bot(bot)["failure_code"] == "container_exited"
 
 
-async def test_an_outage_of_an_hour_costs_nothing_but_time(stage: Stage) -> None:
+async def test_hour_of_backend_outage_only_delays_deployments(stage: Stage) -> None:
     replica = await stage.replica(pool(2))
     runs = await deployed(stage, replica)
     await observed_running(stage, replica)
     waits = await deployed(stage, replica)
     down = BackendUnavailable("502 Bad Gateway")
-    for call in ("look", "start", "ensure", "stop", "deployment"):
+    for call in ("observe", "start", "ensure", "stop", "deployment"):
         stage.backend.fail(call, *[down] * 500)
     for _ in range(60):
         stage.clock.move(20)
@@ -98,10 +98,10 @@ async def test_an_outage_of_an_hour_costs_nothing_but_time(stage: Stage) -> None
         await replica.observer.observe("process")
     assert stage.statuses(runs, waits) == ["JOINING_CALL", "DEPLOYING"]
     assert len(stage.slots()) == 2
-    assert stage.backend.made("delete") == []
+    assert stage.backend.calls_of("delete") == []
 
 
-async def test_a_container_deleted_behind_our_back_is_made_again_under_the_same_slot(
+async def test_deleted_container_is_created_again_for_its_slot(
     stage: Stage,
 ) -> None:
     replica = await stage.replica(pool(1))
@@ -116,13 +116,13 @@ async def test_a_container_deleted_behind_our_back_is_made_again_under_the_same_
     new = container(stage)
     assert new != old
     assert stage.bot(bot)["container_id"] == new
-    (made,) = stage.rows(
+    (recreated,) = stage.rows(
         "SELECT data FROM history WHERE reason = 'the container was gone and was created again'"
     )
-    assert made["data"] == {"containerId": new, "formerContainerId": old, "attempt": 1}
+    assert recreated["data"] == {"containerId": new, "formerContainerId": old, "attempt": 1}
 
 
-async def test_slots_of_a_former_backend_are_taken_down(stage: Stage) -> None:
+async def test_slots_of_a_former_backend_are_deleted(stage: Stage) -> None:
     stage.backend.has_deployments = False
     stage.backend.status_lag_s = 0
     replica = await stage.replica(pool(2), policy=Policy())
@@ -137,7 +137,7 @@ async def test_slots_of_a_former_backend_are_taken_down(stage: Stage) -> None:
     assert stage.backend.containers == {}
 
 
-async def test_changed_limits_are_taken_by_the_next_deployment(stage: Stage) -> None:
+async def test_next_deployment_uses_changed_limits(stage: Stage) -> None:
     stage.backend.has_deployments = False
     stage.backend.status_lag_s = 0
     replica = await stage.replica(pool(1))
@@ -149,16 +149,16 @@ async def test_changed_limits_are_taken_by_the_next_deployment(stage: Stage) -> 
         bot = (await stage.run_bot(replica)).bot
         await stage.end(replica, bot.id)
         await stage.settle(replica)
-    assert len(stage.backend.made("ensure")) == 2, "made once, and changed once"
+    assert len(stage.backend.calls_of("ensure")) == 2, "created once and changed once"
     assert stage.slots()[0]["limits"] == "2.5/4096"
 
 
-async def test_a_wrong_setting_deletes_no_container(stage: Stage) -> None:
+async def test_wrong_setting_deletes_no_container(stage: Stage) -> None:
     stage.backend.has_deployments = False
     stage.backend.status_lag_s = 0
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
     stage.backend.state_after_start = ContainerState.ERROR
-    await replica.admission.admit(wish())
+    await replica.admission.admit(bot_request())
     while await stage.step(replica):
         pass
     refused = BackendRefused("backends.coolify.token", "expired")
@@ -168,9 +168,9 @@ async def test_a_wrong_setting_deletes_no_container(stage: Stage) -> None:
         await stage.step(replica)
         stage.clock.move(61)
     assert stage.slots()[0]["status"] == "error"
-    assert stage.backend.made("delete") == []
+    assert stage.backend.calls_of("delete") == []
 
 
-async def test_a_replica_without_the_backend_opens_no_gate(stage: Stage) -> None:
+async def test_replica_without_the_backend_opens_no_gate(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     assert await replica.image_gate.open("coolify") == {}

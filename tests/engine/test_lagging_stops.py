@@ -1,4 +1,4 @@
-"""Stops on a backend whose status lags: when one counts, is sent again, or leads to deletion."""
+"""Stops on a backend whose status lags: confirmation, repetition and deletion."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from botpool.domain.errors import (
     StillRunning,
 )
 from botpool.domain.observation import ContainerState, DeploymentState
-from tests.engine.lagging import container, deployed, observed_running
+from tests.engine.lagging_backend import container, deployed, observed_running
 from tests.support.invariants import assert_invariants
 from tests.support.replicas import Stage, pool
 
@@ -21,28 +21,28 @@ def coolify_like(stage: Stage) -> None:
     stage.backend.status_lag_s = 60.0
 
 
-async def test_a_stop_is_sent_once_and_confirmed_by_the_regular_look(stage: Stage) -> None:
+async def test_stop_is_sent_once_and_confirmed_by_an_observation(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
     await observed_running(stage, replica)
     stage.backend.stops_work = False
     await stage.end(replica, bot)
     await stage.step(replica)
-    looked = len(stage.backend.made("look"))
+    observed = len(stage.backend.calls_of("observe"))
     for _ in range(3):
         stage.clock.move(15)
         await stage.step(replica)
         await replica.observer.observe("process")
         assert stage.slots()[0]["status"] == "releasing"
-    assert len(stage.backend.made("stop")) == 1
-    assert len(stage.backend.made("look")) == looked + 3
+    assert len(stage.backend.calls_of("stop")) == 1
+    assert len(stage.backend.calls_of("observe")) == observed + 3
     stage.backend.show(container(stage), ContainerState.EXITED)
     await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "idle"
     assert_invariants(stage.url)
 
 
-async def test_a_status_from_before_the_start_confirms_no_stop_until_the_lag_has_passed(
+async def test_old_status_confirms_no_stop_before_the_lag_has_passed(
     stage: Stage,
 ) -> None:
     replica = await stage.replica(pool(1))
@@ -57,10 +57,10 @@ async def test_a_status_from_before_the_start_confirms_no_stop_until_the_lag_has
     assert stage.slots()[0]["status"] == "idle"
 
 
-async def test_an_agents_word_alone_does_not_make_an_old_status_confirm_a_stop(
+async def test_agent_call_alone_does_not_make_an_old_status_confirm_a_stop(
     stage: Stage,
 ) -> None:
-    """A quick bot ends while the status still shows what was before its start."""
+    """A bot ends while the status still shows the state before its start."""
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
     stage.backend.finish(container(stage))
@@ -76,7 +76,7 @@ async def test_an_agents_word_alone_does_not_make_an_old_status_confirm_a_stop(
     assert stage.slots()[0]["status"] == "idle"
 
 
-async def test_a_busy_container_that_a_look_shows_running_was_seen_running(stage: Stage) -> None:
+async def test_first_observation_of_a_running_container_is_recorded(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
     stage.backend.finish(container(stage))
@@ -90,21 +90,21 @@ async def test_a_busy_container_that_a_look_shows_running_was_seen_running(stage
     assert stage.slots()[0]["status"] == "idle"
 
 
-async def test_a_refused_start_needs_no_stop(stage: Stage) -> None:
-    """Where a token may not deploy it may not stop either: the bot must not hang for that."""
+async def test_refused_start_needs_no_stop(stage: Stage) -> None:
+    """A token that may not deploy may not stop either, so a stop would never succeed."""
     replica = await stage.replica(pool(1))
     refused = BackendRefused("backends.coolify.token", "lacks the ability deploy")
     stage.backend.fail("start", refused, refused)
     bot = await deployed(stage, replica)
     await stage.settle(replica)
-    assert stage.backend.made("stop") == []
+    assert stage.backend.calls_of("stop") == []
     assert stage.bot(bot)["status"] == "FAILED"
     assert "deploy" in stage.bot(bot)["failure_reason"]
     health = await replica.readiness.backend_health("process")
-    assert health.ok, "what the backend says of itself is asked again"
+    assert health.ok, "the refusal expired the last health check"
 
 
-async def test_a_start_that_is_refused_when_it_is_repeated_is_stopped(stage: Stage) -> None:
+async def test_repeated_start_that_is_refused_is_stopped(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     stage.backend.fail("start", BackendUnavailable("no answer"))
     bot = await deployed(stage, replica)
@@ -113,11 +113,11 @@ async def test_a_start_that_is_refused_when_it_is_repeated_is_stopped(stage: Sta
     while await stage.step(replica):
         pass
     assert stage.slots()[0]["error_message"] == "backends.coolify.token: expired"
-    assert len(stage.backend.made("stop")) == 1, "the first one may have started something"
+    assert len(stage.backend.calls_of("stop")) == 1, "the first start may have started a container"
     assert stage.statuses(bot) == ["DEPLOYING"]
 
 
-async def test_a_stop_that_does_nothing_is_sent_again_and_then_the_container_deleted(
+async def test_stop_without_effect_is_repeated_and_then_the_container_deleted(
     stage: Stage,
 ) -> None:
     replica = await stage.replica(pool(1))
@@ -129,13 +129,13 @@ async def test_a_stop_that_does_nothing_is_sent_again_and_then_the_container_del
         await stage.step(replica)
         await replica.observer.observe("process")
         stage.clock.move(15)
-    assert 2 <= len(stage.backend.made("stop")) <= 4
-    assert len(stage.backend.made("delete")) == 1
+    assert 2 <= len(stage.backend.calls_of("stop")) <= 4
+    assert len(stage.backend.calls_of("delete")) == 1
     assert stage.slots()[0]["status"] == "idle"
 
 
-async def test_a_look_does_not_free_a_slot_whose_stop_is_being_sent(stage: Stage) -> None:
-    """The stop would reach the next tenant."""
+async def test_observation_does_not_free_a_slot_while_its_stop_is_sent(stage: Stage) -> None:
+    """The stop would reach the next bot."""
     replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
     bot = await deployed(stage, replica)
     await observed_running(stage, replica)
@@ -155,7 +155,7 @@ async def test_a_look_does_not_free_a_slot_whose_stop_is_being_sent(stage: Stage
     assert stage.slots()[0]["status"] == "idle"
 
 
-async def test_a_stop_that_a_deployment_may_undo_is_sent_again(stage: Stage) -> None:
+async def test_stop_during_a_deployment_is_repeated(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
     await replica.bot_stopper.stop(bot)
@@ -173,7 +173,7 @@ async def test_a_stop_that_a_deployment_may_undo_is_sent_again(stage: Stage) -> 
     assert stage.slots()[0]["status"] == "idle"
 
 
-async def test_a_stop_sent_to_a_server_that_cannot_be_reached_is_sent_again(stage: Stage) -> None:
+async def test_stop_to_an_unreachable_server_is_repeated(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
     await observed_running(stage, replica)
@@ -186,15 +186,15 @@ async def test_a_stop_sent_to_a_server_that_cannot_be_reached_is_sent_again(stag
     stage.backend.show(container(stage), ContainerState.EXITED)
     stage.clock.move(70)
     await replica.observer.observe("process")
-    assert stage.slots()[0]["status"] == "releasing", "nobody may have heard that stop"
+    assert stage.slots()[0]["status"] == "releasing", "the stop may not have arrived"
     stage.clock.move(10)
     await stage.step(replica)
-    assert len(stage.backend.made("stop")) == 2
+    assert len(stage.backend.calls_of("stop")) == 2
     await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "idle"
 
 
-async def test_a_deployment_that_cannot_be_cancelled_ends_with_its_container(
+async def test_deployment_that_cannot_be_cancelled_ends_in_deletion(
     stage: Stage,
 ) -> None:
     replica = await stage.replica(pool(1))
@@ -204,11 +204,11 @@ async def test_a_deployment_that_cannot_be_cancelled_ends_with_its_container(
     for _ in range(20):
         await stage.step(replica)
         stage.clock.move(15)
-    assert len(stage.backend.made("delete")) == 1
+    assert len(stage.backend.calls_of("delete")) == 1
     assert stage.slots()[0]["status"] == "idle"
 
 
-async def test_one_odd_container_does_not_hold_the_others(stage: Stage) -> None:
+async def test_one_unknown_container_does_not_delay_the_others(stage: Stage) -> None:
     replica = await stage.replica(pool(2))
     for _ in range(2):
         await deployed(stage, replica)
@@ -225,8 +225,8 @@ async def test_one_odd_container_does_not_hold_the_others(stage: Stage) -> None:
     assert [slot["status"] for slot in stage.slots()] == ["busy", "idle"]
 
 
-async def test_a_container_that_is_being_deleted_is_given_to_nobody(stage: Stage) -> None:
-    """The backend deletes later, and shows it stopped until then."""
+async def test_container_in_deletion_gets_no_next_bot(stage: Stage) -> None:
+    """The backend deletes later and shows the container stopped until then."""
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
     await observed_running(stage, replica)
@@ -236,7 +236,7 @@ async def test_a_container_that_is_being_deleted_is_given_to_nobody(stage: Stage
         await stage.step(replica)
         await replica.observer.observe("process")
         stage.clock.move(15)
-    assert stage.backend.made("delete")
+    assert stage.backend.calls_of("delete")
     stage.backend.show(container(stage), ContainerState.EXITED)
     await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "releasing"
@@ -245,7 +245,7 @@ async def test_a_container_that_is_being_deleted_is_given_to_nobody(stage: Stage
     assert (stage.slots()[0]["status"], stage.slots()[0]["container_id"]) == ("idle", None)
 
 
-async def test_what_stopped_during_an_outage_is_not_deleted_after_it(stage: Stage) -> None:
+async def test_container_that_stopped_during_an_outage_is_not_deleted(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await deployed(stage, replica)
     await observed_running(stage, replica)
@@ -254,11 +254,11 @@ async def test_what_stopped_during_an_outage_is_not_deleted_after_it(stage: Stag
     stage.clock.move(900)
     await stage.step(replica)
     assert stage.slots()[0]["status"] == "idle"
-    assert stage.backend.made("delete") == []
+    assert stage.backend.calls_of("delete") == []
 
 
-async def test_a_look_that_is_answered_late_frees_nothing(stage: Stage) -> None:
-    """Meanwhile another replica has leased the slot, and is just sending the stop again."""
+async def test_late_observation_frees_nothing(stage: Stage) -> None:
+    """Another replica has leased the slot and is sending the stop again."""
     replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
     bot = await deployed(stage, replica)
     await observed_running(stage, replica)
@@ -266,7 +266,7 @@ async def test_a_look_that_is_answered_late_frees_nothing(stage: Stage) -> None:
     stage.backend.stops_work = False
     await stage.step(replica)
     stage.backend.show(container(stage), ContainerState.EXITED)
-    acted, answer = stage.backend.hold_answer("look")
+    acted, answer = stage.backend.hold_answer("observe")
     late = asyncio.create_task(other.observer.observe("process"))
     await acted.wait()
     stage.clock.move(80)
@@ -280,8 +280,8 @@ async def test_a_look_that_is_answered_late_frees_nothing(stage: Stage) -> None:
     await asyncio.gather(*replica.reconciler.under_way)
 
 
-async def test_what_ran_before_the_upgrade_is_stopped(stage: Stage) -> None:
-    """An older replica does not write when a start was let through."""
+async def test_container_from_before_an_upgrade_is_stopped(stage: Stage) -> None:
+    """An older replica does not write when a start was allowed."""
     stage.backend.has_deployments = False
     stage.backend.status_lag_s = 0
     replica = await stage.replica(pool(1))
@@ -289,4 +289,4 @@ async def test_what_ran_before_the_upgrade_is_stopped(stage: Stage) -> None:
     stage.rows("UPDATE bot_pool_slots SET start_allowed_at = NULL, version = version + 1")
     await stage.end(replica, bot.id)
     await stage.settle(replica)
-    assert len(stage.backend.made("stop")) == 1
+    assert len(stage.backend.calls_of("stop")) == 1

@@ -1,4 +1,4 @@
-"""A user's stop wins at every stage; time limits are kept by the database's clock."""
+"""Stops by users at every stage, and time limits by the database's clock."""
 
 import asyncio
 
@@ -8,26 +8,26 @@ from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
-from tests.support.replicas import Stage, pool, wish
+from tests.support.replicas import Stage, bot_request, pool
 
 
-async def test_in_the_queue(stage: Stage) -> None:
+async def test_stop_cancels_a_queued_bot(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
-    waiting = (await replica.admission.admit(wish())).bot.id
+    waiting = (await replica.admission.admit(bot_request())).bot.id
     stopped, changed = await replica.bot_stopper.stop(waiting)
     assert (stopped.bot.status, changed) == (BotStatus.CANCELLED, True)
     assert stage.rows("SELECT bot_id FROM bot_pool_queue") == []
     await stage.end(replica, first.bot.id)
     await stage.settle(replica)
-    assert stage.backend.runs == [1], "the queue later deployed the cancelled bot"
+    assert stage.backend.runs == [1], "the cancelled bot was deployed"
 
 
 @pytest.mark.parametrize("steps", [0, 1])
-async def test_while_deploying(stage: Stage, steps: int) -> None:
+async def test_stop_cancels_a_deploying_bot(stage: Stage, steps: int) -> None:
     replica = await stage.replica(pool(1))
     stage.backend.state_after_start = ContainerState.STARTING
-    bot = (await replica.admission.admit(wish())).bot.id
+    bot = (await replica.admission.admit(bot_request())).bot.id
     for _ in range(steps):
         await stage.step(replica)
     stopped, _ = await replica.bot_stopper.stop(bot)
@@ -37,19 +37,19 @@ async def test_while_deploying(stage: Stage, steps: int) -> None:
     assert stage.backend.running == []
 
 
-async def test_while_a_failed_deployment_is_cleared_away(stage: Stage) -> None:
+async def test_stop_prevents_the_retry_of_a_failed_deployment(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     stage.backend.state_after_start = ContainerState.ERROR
-    bot = (await replica.admission.admit(wish())).bot.id
+    bot = (await replica.admission.admit(bot_request())).bot.id
     await stage.step(replica)
     await replica.observer.observe("process")
     stopped, changed = await replica.bot_stopper.stop(bot)
     assert (stopped.bot.status, changed) == (BotStatus.CANCELLED, True)
     await stage.settle(replica)
-    assert len(stage.backend.runs) == 1, "a cancelled bot was tried again"
+    assert len(stage.backend.runs) == 1, "the cancelled bot was deployed again"
 
 
-async def test_a_running_bot_is_asked_and_ends_by_its_own_report(stage: Stage) -> None:
+async def test_running_bot_leaves_when_asked_and_reports_its_end(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot.id
     assignment = AssignmentId(stage.slots()[0]["assignment_id"])
@@ -64,8 +64,8 @@ async def test_a_running_bot_is_asked_and_ends_by_its_own_report(stage: Stage) -
     assert stage.statuses(bot) == ["DONE"]
 
 
-async def test_a_bot_that_does_not_leave_is_stopped_after_the_grace(stage: Stage) -> None:
-    """Also across a restart: the deadline is in the database, not in a timer."""
+async def test_bot_that_does_not_leave_is_stopped_after_the_grace(stage: Stage) -> None:
+    """The deadline is in the database, so it survives a restart."""
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot.id
     await replica.bot_stopper.stop(bot)
@@ -79,7 +79,7 @@ async def test_a_bot_that_does_not_leave_is_stopped_after_the_grace(stage: Stage
     assert stage.backend.running == []
 
 
-async def test_asked_twice_the_first_deadline_stands(stage: Stage) -> None:
+async def test_second_request_to_leave_keeps_the_first_deadline(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot.id
     await replica.bot_stopper.stop(bot)
@@ -91,12 +91,12 @@ async def test_asked_twice_the_first_deadline_stands(stage: Stage) -> None:
     assert stage.statuses(bot) == ["CANCELLED"]
 
 
-async def test_a_stop_races_the_hand_over(stage: Stage) -> None:
-    """The bot is on its way from the queue into a slot while its user stops it."""
+async def test_stop_during_a_hand_over_ends_the_bot(stage: Stage) -> None:
+    """The user stops the bot while the matcher assigns it to a slot."""
     replicas = [await stage.replica(pool(1)) for _ in range(2)]
     for _ in range(20):
         first = await stage.run_bot(replicas[0])
-        waiting = (await replicas[0].admission.admit(wish())).bot.id
+        waiting = (await replicas[0].admission.admit(bot_request())).bot.id
         await stage.end(replicas[0], first.bot.id)
         await asyncio.gather(stage.step(replicas[0]), replicas[1].bot_stopper.stop(waiting))
         await stage.settle(replicas[0])
@@ -104,7 +104,7 @@ async def test_a_stop_races_the_hand_over(stage: Stage) -> None:
         assert stage.slots()[0]["status"] == "idle"
 
 
-async def test_the_maximum_duration_ends_what_nobody_ends(stage: Stage) -> None:
+async def test_bot_ends_after_the_maximum_duration(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot.id
     stage.clock.move(21_599)
@@ -116,7 +116,7 @@ async def test_the_maximum_duration_ends_what_nobody_ends(stage: Stage) -> None:
     assert stage.slots()[0]["status"] == "idle"
 
 
-async def test_a_maximum_duration_of_zero_is_off(stage: Stage) -> None:
+async def test_maximum_duration_of_zero_is_off(stage: Stage) -> None:
     replica = await stage.replica(pool(1), policy=Policy(max_duration_s=0))
     bot = (await stage.run_bot(replica)).bot.id
     stage.clock.move(100 * 86_400)
@@ -124,10 +124,10 @@ async def test_a_maximum_duration_of_zero_is_off(stage: Stage) -> None:
     assert stage.statuses(bot) == ["JOINING_CALL"]
 
 
-async def test_ending_everything_starts_nobody_who_waited(stage: Stage) -> None:
+async def test_shutdown_starts_no_queued_bot(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     running = (await stage.run_bot(replica)).bot.id
-    waiting = (await replica.admission.admit(wish())).bot.id
+    waiting = (await replica.admission.admit(bot_request())).bot.id
     ending = asyncio.create_task(replica.shutdown.end_all(reason="test"))
     while not ending.done():
         await stage.step(replica)

@@ -1,13 +1,14 @@
-"""What tests of a backend whose status lags share: a bot that deploys, one seen running."""
+"""Steps that the tests of a lagging backend share."""
 
 from botpool.domain.ids import BotId
 from botpool.domain.observation import ContainerState
 from botpool.engine.replica import Replica
-from tests.support.replicas import Stage, wish
+from tests.support.replicas import Stage, bot_request
 
 
 async def deployed(stage: Stage, replica: Replica) -> BotId:
-    bot = (await replica.admission.admit(wish())).bot
+    """Admit a bot and take all steps up to its issued start."""
+    bot = (await replica.admission.admit(bot_request())).bot
     while await stage.step(replica):
         pass
     return bot.id
@@ -18,6 +19,7 @@ def container(stage: Stage) -> str:
 
 
 async def observed_running(stage: Stage, replica: Replica) -> None:
+    """Finish the deployment and observe the container running."""
     stage.backend.finish(container(stage))
     stage.backend.show(container(stage), ContainerState.RUNNING)
     await replica.observer.observe("process")
