@@ -197,6 +197,18 @@ async def test_retry_after_is_in_real_seconds() -> None:
         assert response.headers["Retry-After"] == "1", "at least 1"
 
 
+async def test_head_request_and_malformed_request_over_a_socket() -> None:
+    async with EmulatorServer(EmulatedCoolify(), ScaledClock()) as server:
+        async with httpx.AsyncClient(base_url=server.url, headers=HEADERS) as client:
+            for _ in range(2):
+                response = await client.head("/api/v1/version")
+                assert (response.status_code, response.content) == (405, b"")
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"not http\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+        writer.close()
+
+
 async def test_port_in_use_raises_error() -> None:
     coolify, clock = EmulatedCoolify(), ScaledClock()
     async with EmulatorServer(coolify, clock) as server:

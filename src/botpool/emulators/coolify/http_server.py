@@ -1,7 +1,6 @@
 """Serves the emulator on a TCP socket and advances its time while no request arrives."""
 
 import asyncio
-import contextlib
 import socket
 import struct
 from typing import Self
@@ -16,6 +15,7 @@ from botpool.emulators.coolify.http_messages import Delivery, Request, Transmiss
 
 _TICK_S = 0.02
 _READ_BYTES = 1 << 16
+_BAD_REQUEST = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """SO_LINGER with a timeout of 0: closing the socket sends RST instead of FIN."""
 
@@ -99,25 +99,33 @@ class EmulatorServer:
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
         http = h11.Connection(h11.SERVER)
-        # The client or `stop` ends the connection.
-        with contextlib.suppress(h11.RemoteProtocolError, ConnectionError, asyncio.CancelledError):
-            while (request := await _read_request(http, reader)) is not None:
+        try:
+            while (request := await _read_request(http, reader, writer)) is not None:
                 delivery = self._api.handle(request)
                 await asyncio.sleep(delivery.delay_s)
-                _write(http, writer, delivery)
+                _write(http, writer, delivery, has_body=request.method != "HEAD")
                 await writer.drain()
                 if http.our_state is not h11.DONE or http.their_state is not h11.DONE:
                     break
                 http.start_next_cycle()
-        writer.close()
+        except (ConnectionError, asyncio.CancelledError):
+            pass  # The client or `stop` ended the connection.
+        finally:
+            writer.close()
 
 
-async def _read_request(http: h11.Connection, reader: asyncio.StreamReader) -> Request | None:
+async def _read_request(
+    http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> Request | None:
     """Return the next request, or None at the end of the connection."""
     head: h11.Request | None = None
     body = b""
     while True:
-        event = http.next_event()
+        try:
+            event = http.next_event()
+        except h11.RemoteProtocolError:
+            writer.write(_BAD_REQUEST)
+            return None
         if event is h11.NEED_DATA:
             http.receive_data(await reader.read(_READ_BYTES))
         elif isinstance(event, h11.Request):
@@ -137,7 +145,9 @@ async def _read_request(http: h11.Connection, reader: asyncio.StreamReader) -> R
             return None
 
 
-def _write(http: h11.Connection, writer: asyncio.StreamWriter, delivery: Delivery) -> None:
+def _write(
+    http: h11.Connection, writer: asyncio.StreamWriter, delivery: Delivery, *, has_body: bool
+) -> None:
     if delivery.transmission in (Transmission.RESET, Transmission.REFUSED):
         connection = writer.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
@@ -150,8 +160,9 @@ def _write(http: h11.Connection, writer: asyncio.StreamWriter, delivery: Deliver
         "Content-Length": str(len(response.body)),
     }
     writer.write(http.send(h11.Response(status_code=response.status, headers=[*headers.items()])))
-    if delivery.transmission is Transmission.TRUNCATED:
+    if has_body and delivery.transmission is Transmission.TRUNCATED:
         writer.write(http.send(h11.Data(data=response.body[: len(response.body) // 2])))
         return
-    writer.write(http.send(h11.Data(data=response.body)))
+    if has_body:
+        writer.write(http.send(h11.Data(data=response.body)))
     writer.write(http.send(h11.EndOfMessage()))
