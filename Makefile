@@ -34,7 +34,7 @@ test-long: $(DEV) ## Run the tests that take long: soak, chaos, many seeds
 	@scripts/install-test-packages
 	@$(BIN)/python -m pytest -m long --durations=15 $(ARGS) $(TIERS)
 
-simulate: $(DEV) ## Live schedules by their seeds: make simulate SEEDS=0-999, or one, told step by step
+simulate: $(DEV) ## Run schedules by seed: make simulate SEEDS=0-999; one seed is printed step by step
 	@$(BIN)/python -m tests.schedules.simulate $(or $(SEEDS),0-199)
 
 check: $(DEV) ## Format, lint, types and import rules

@@ -1,4 +1,4 @@
-"""Chaos is made around real servers, those of `tests/acceptance`, and emulated mornings."""
+"""Fixtures of the chaos tests."""
 
 import logging
 from collections.abc import Iterator

@@ -1,17 +1,17 @@
-"""Control planes that kill themselves (-9) at a named point of their work.
+"""Replicas that kill themselves with SIGKILL at a named point of their work.
 
-The product knows nothing of it. All that the engine does to the outside is a named statement of the
-`Database` or a named call of the `Backend`, so a point is a moment and such a name, and the number
-of the time that is meant: `after:start`, `within:free_slots`, `before:ensure#2`.
+Every external action of the engine is a named statement of the `Database` or a named call of the
+`Backend`. A point is a moment, such a name, and optionally the occurrence: `after:start`,
+`within:free_slots`, `before:ensure#2`.
 
-- `before`: nothing of it was sent.
-- `within`: all statements of the transaction ran, and its commit was not sent.
-- `after`: it is done, or committed, and the engine has not heard of it. A statement that changed
-  nothing (gave no row) is not counted.
+- `before`: the engine has not sent the statement or the call.
+- `within`: all statements of the transaction ran, and the engine has not sent the commit.
+- `after`: the action is complete or committed, and the engine has not received the result. A
+  statement that returns no row is not counted.
 
-Run as a program, this module is a fork server: it imports the product once and forks a control
-plane for each order on its standard input. It answers with the pid and, when that process has
-ended, with its exit code.
+Run as a program, this module is a fork server: it imports the product once and forks a replica for
+each request on its standard input. It prints the process id and, after the end of that process,
+its exit code.
 """
 
 import json
@@ -48,10 +48,10 @@ DOCKER_REQUESTS = {
     "rename_container": "rename",
     "remove_container": "remove",
 }
-"""What the Docker backend asks of the daemon, by the name of the step."""
+"""Requests of the Docker backend to the daemon, by the name of the step."""
 
 LEASE_S = 2.0
-"""Long enough for two calls, short enough to be waited for: the lease of the dead is respected."""
+"""Long enough for two calls, and short enough that a test can wait for its end."""
 CALL_TIMEOUT_S = 0.7
 
 
@@ -74,125 +74,125 @@ class Point:
         return cls(moment=Moment(moment), step=step, time=int(time or 1))
 
 
-class Fuse:
-    """Counts how often the point was passed, and ends this process at the time that is meant."""
+class CrashTrigger:
+    """Counts how often the replica reaches the point, and kills it at the given occurrence."""
 
     def __init__(self, point: Point) -> None:
         self._point = point
         self._left = point.time
 
-    def burn(self, moment: Moment, *steps: str) -> None:
+    def reached(self, moment: Moment, *steps: str) -> None:
         if moment is self._point.moment and self._point.step in steps:
             self._left -= 1
             if self._left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    def round_call(self, step: str, call: Callable[..., Awaitable[T]]) -> Callable[..., Any]:
-        async def watched(*arguments: Any, **options: Any) -> T:
-            self.burn(Moment.BEFORE, step)
-            answer = await call(*arguments, **options)
-            self.burn(Moment.AFTER, step)
-            return answer
+    def wrap_call(self, step: str, call: Callable[..., Awaitable[T]]) -> Callable[..., Any]:
+        async def wrapped(*arguments: Any, **options: Any) -> T:
+            self.reached(Moment.BEFORE, step)
+            response = await call(*arguments, **options)
+            self.reached(Moment.AFTER, step)
+            return response
 
-        return watched
+        return wrapped
 
-    def round_function(self, step: str, function: Callable[..., T]) -> Callable[..., T]:
-        def watched(*arguments: Any, **options: Any) -> T:
-            self.burn(Moment.BEFORE, step)
-            answer = function(*arguments, **options)
-            self.burn(Moment.AFTER, step)
-            return answer
+    def wrap_function(self, step: str, function: Callable[..., T]) -> Callable[..., T]:
+        def wrapped(*arguments: Any, **options: Any) -> T:
+            self.reached(Moment.BEFORE, step)
+            response = function(*arguments, **options)
+            self.reached(Moment.AFTER, step)
+            return response
 
-        return watched
+        return wrapped
 
 
-class WatchedTransaction(Transaction):
-    def __init__(self, watched: Transaction, fuse: Fuse) -> None:
-        self._watched = watched
-        self._fuse = fuse
+class TrackedTransaction(Transaction):
+    def __init__(self, transaction: Transaction, trigger: CrashTrigger) -> None:
+        self._transaction = transaction
+        self._trigger = trigger
         self.effective: list[str] = []
 
     async def send(self, *calls: Call) -> list[Rows]:
         names = [name for name, _ in calls]
-        self._fuse.burn(Moment.BEFORE, *names)
-        answers = await self._watched.send(*calls)
-        self.effective += [name for name, rows in zip(names, answers, strict=True) if rows]
-        return answers
+        self._trigger.reached(Moment.BEFORE, *names)
+        responses = await self._transaction.send(*calls)
+        self.effective += [name for name, rows in zip(names, responses, strict=True) if rows]
+        return responses
 
 
-def watched_database(fuse: Fuse) -> type[Database]:
-    class WatchedDatabase(Database):
+def tracked_database(trigger: CrashTrigger) -> type[Database]:
+    class TrackedDatabase(Database):
         async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
-            fuse.burn(Moment.BEFORE, name)
+            trigger.reached(Moment.BEFORE, name)
             rows = await super().fetch(name, parameters)
             if rows:
-                fuse.burn(Moment.AFTER, name)
+                trigger.reached(Moment.AFTER, name)
             return rows
 
         async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
             effective: list[str] = []
 
-            async def watched(transaction: Transaction) -> T:
-                watching = WatchedTransaction(transaction, fuse)
-                result = await work(watching)
-                fuse.burn(Moment.WITHIN, *watching.effective)
-                effective[:] = watching.effective
+            async def tracked_work(transaction: Transaction) -> T:
+                tracked = TrackedTransaction(transaction, trigger)
+                result = await work(tracked)
+                trigger.reached(Moment.WITHIN, *tracked.effective)
+                effective[:] = tracked.effective
                 return result
 
-            result = await super().transact(watched)
-            fuse.burn(Moment.AFTER, *effective)
+            result = await super().transact(tracked_work)
+            trigger.reached(Moment.AFTER, *effective)
             return result
 
         async def atomically(self, *calls: Call) -> list[Rows]:
-            """The same transaction in more round trips, so that there is a `within`."""
+            """Run the calls in a transaction with more round trips, so that `within` exists."""
             return await self.transact(lambda transaction: transaction.send(*calls))
 
-    return WatchedDatabase
+    return TrackedDatabase
 
 
-def set_fuse(fuse: Fuse) -> None:
-    """Put watched parts where `app` and the backends find the product's own."""
-    calls = {name: fuse.round_call(name, getattr(ProcessBackend, name)) for name in BACKEND_CALLS}
+def install_trigger(trigger: CrashTrigger) -> None:
+    """Replace the database and the backends that `app` uses with tracked ones."""
+    calls = {name: trigger.wrap_call(name, getattr(ProcessBackend, name)) for name in BACKEND_CALLS}
     vars(app).update(
-        Database=watched_database(fuse),
-        ProcessBackend=type("WatchedBackend", (ProcessBackend,), calls),
+        Database=tracked_database(trigger),
+        ProcessBackend=type("TrackedProcessBackend", (ProcessBackend,), calls),
     )
-    # Inside `start`: the launcher is a process, and nobody has heard its answer yet.
-    vars(process_backend).update(launch=fuse.round_function("launch", launch))
-    calls = {name: fuse.round_call(name, getattr(DockerBackend, name)) for name in BACKEND_CALLS}
-    vars(docker).update(DockerBackend=type("WatchedDocker", (DockerBackend,), calls))
-    # The same at Docker, and the steps before it.
+    # Inside `start`: the launcher runs, and the backend has not received its response.
+    vars(process_backend).update(launch=trigger.wrap_function("launch", launch))
+    calls = {name: trigger.wrap_call(name, getattr(DockerBackend, name)) for name in BACKEND_CALLS}
+    vars(docker).update(DockerBackend=type("TrackedDockerBackend", (DockerBackend,), calls))
+    # The requests to the Docker daemon inside `ensure` and `start`.
     for step, request in DOCKER_REQUESTS.items():
-        setattr(Daemon, request, fuse.round_call(step, getattr(Daemon, request)))
+        setattr(Daemon, request, trigger.wrap_call(step, getattr(Daemon, request)))
 
 
-def serve(order: Mapping[str, Any]) -> None:
-    """Be `botpool serve`, with short leases, to the end or to the point."""
+def serve(request: Mapping[str, Any]) -> None:
+    """Run `botpool serve` with short leases until it ends or reaches the point."""
     policy_of = app.policy_of
 
     def with_short_leases(settings: Settings) -> Policy:
-        call_timeout_s = order.get("call_timeout_s", CALL_TIMEOUT_S)
+        call_timeout_s = request.get("call_timeout_s", CALL_TIMEOUT_S)
         lease_s = max(LEASE_S, 3 * call_timeout_s)
         return replace(policy_of(settings), lease_s=lease_s, call_timeout_s=call_timeout_s)
 
     app.policy_of = with_short_leases
-    if order["point"] is not None:
-        set_fuse(Fuse(Point.parse(order["point"])))
+    if request["point"] is not None:
+        install_trigger(CrashTrigger(Point.parse(request["point"])))
     logs.configure()
-    uvloop.run(run(Settings(**order["settings"]), interactive=False))
+    uvloop.run(run(Settings(**request["settings"]), interactive=False))
 
 
-def deliver(order: Mapping[str, Any]) -> int:
-    """Fork a control plane that writes to a log of its own."""
+def fork_replica(request: Mapping[str, Any]) -> int:
+    """Fork a replica that writes to a log file of its own; return its process id."""
     if pid := os.fork():
         return pid
     exit_code = 1
     try:
-        log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        nowhere = os.open(os.devnull, os.O_RDONLY)
-        for source, standard in ((nowhere, 0), (log, 1), (log, 2)):
+        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        null = os.open(os.devnull, os.O_RDONLY)
+        for source, standard in ((null, 0), (log, 1), (log, 2)):
             os.dup2(source, standard)
-        serve(order)
+        serve(request)
         exit_code = 0
     except BaseException:
         traceback.print_exc()
@@ -202,10 +202,10 @@ def deliver(order: Mapping[str, Any]) -> int:
 
 def main() -> None:
     for line in sys.stdin:
-        pid = deliver(json.loads(line))
-        print(pid, flush=True)  # noqa: T201 - the answer
+        pid = fork_replica(json.loads(line))
+        print(pid, flush=True)  # noqa: T201 - the first response
         _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201 - the second answer
+        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201 - the second response
 
 
 if __name__ == "__main__":

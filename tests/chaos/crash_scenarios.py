@@ -1,7 +1,7 @@
-"""What clients do around a crash, and what must be so afterwards, on whatever backend.
+"""Client scenarios around a crash, and the checks after it, for any backend.
 
-A scenario may be played again: after the restart the client asks for everything once more, under
-the same keys, answered or not.
+After the restart the client repeats the whole scenario under the same idempotency keys, whether or
+not it received responses before.
 """
 
 import signal
@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 import httpx
 
+from tests.chaos.crash_installation import CrashInstallation
 from tests.chaos.crash_points import LEASE_S
-from tests.chaos.crash_scene import Scene
 
-Scenario: TypeAlias = Callable[[Scene], None]
+Scenario: TypeAlias = Callable[[CrashInstallation], None]
 
 OCCUPIED = "SELECT FROM bot_pool_slots WHERE status <> 'idle'"
 NOT_YET_STARTED = (
@@ -22,71 +22,81 @@ NOT_YET_STARTED = (
 )
 
 
-def crash_and_recover(scene: Scene, point: str, play: Scenario, *, down_s: float = LEASE_S) -> None:
-    """Play until the control plane dies at the point, start another, and play to the end.
+def crash_and_recover(
+    installation: CrashInstallation, point: str, scenario: Scenario, *, down_s: float = LEASE_S
+) -> None:
+    """Run the scenario until the replica dies at the point, start another, and run it again.
 
-    Down for a lease, the new one takes at once what the dead one had in hand, before any agent
-    calls: so it makes the very step again that was cut off.
+    `down_s`: the clock advances by this time, a lease by default. The new replica then takes over
+    the interrupted step at once, before any agent calls.
     """
-    scene.start(crash=point)
-    # It may die before it answers. The client does not know then whether it was heard.
+    installation.start(crash=point)
+    # The replica may die before it responds, and the client cannot know whether it acted.
     with suppress(httpx.TransportError):
-        play(scene)
-    assert scene.fork_server.ended() == -signal.SIGKILL, "it died of something else"
-    scene.clock.move(down_s)
-    scene.start()
-    play(scene)
-    scene.await_settled()
-    scene.assert_nothing_ran_twice()
-    assert not scene.processes(), "a bot is left running"
-    assert scene.containers() == scene.containers_of_slots(), "a container belongs to nobody"
+        scenario(installation)
+    assert installation.fork_server.wait_for_exit() == -signal.SIGKILL, (
+        "the replica did not die at the point"
+    )
+    installation.clock.move(down_s)
+    installation.start()
+    scenario(installation)
+    installation.await_settled()
+    installation.assert_nothing_ran_twice()
+    assert not installation.processes(), "a bot is left running"
+    assert installation.containers() == installation.containers_of_slots(), (
+        "a container has no slot"
+    )
 
 
-def assert_done(scene: Scene, key: str, *, attempts: int = 1) -> None:
-    assert scene.final(key) == ("DONE", attempts)
-    assert scene.witnessed("joined", key) == 1
-    assert scene.witnessed("started", key) == attempts
+def assert_done(installation: CrashInstallation, key: str, *, attempts: int = 1) -> None:
+    assert installation.final(key) == ("DONE", attempts)
+    assert installation.event_count("joined", key) == 1
+    assert installation.event_count("started", key) == attempts
 
 
-def one_behind_the_other(scene: Scene) -> None:
-    scene.post("first")
-    scene.post("second")
-    scene.end_meetings()
+def second_bot_waits(installation: CrashInstallation) -> None:
+    installation.post("first")
+    installation.post("second")
+    installation.end_meetings()
 
 
-def one_after_the_other(scene: Scene) -> None:
-    scene.post("first")
-    scene.end_meetings()
-    scene.until(lambda: not scene.rows(OCCUPIED), "the first bot does not end")
-    scene.post("second")
+def second_bot_follows(installation: CrashInstallation) -> None:
+    installation.post("first")
+    installation.end_meetings()
+    installation.wait_until(lambda: not installation.rows(OCCUPIED), "the first bot does not end")
+    installation.post("second")
 
 
-def failing(times: int) -> Scenario:
-    """The first bot's program ends at once, that many times; the second waits behind it."""
+def first_bot_fails(times: int) -> Scenario:
+    """Return a scenario in which the first starts of the first bot fail, and a second bot waits."""
 
-    def play(scene: Scene) -> None:
-        scene.post("first", failures=times)
-        scene.post("second")
-        scene.end_meetings()
+    def scenario(installation: CrashInstallation) -> None:
+        installation.post("first", failures=times)
+        installation.post("second")
+        installation.end_meetings()
 
-    return play
-
-
-def stop_while_starting(scene: Scene) -> None:
-    scene.post("first")
-    scene.until(lambda: not scene.rows(NOT_YET_STARTED), "it is not started")
-    scene.stop("first")
+    return scenario
 
 
-def stop_in_the_queue(scene: Scene) -> None:
-    scene.post("first")
-    scene.post("second")
-    scene.stop("second")
-    scene.end_meetings()
+def stop_while_starting(installation: CrashInstallation) -> None:
+    installation.post("first")
+    installation.wait_until(
+        lambda: not installation.rows(NOT_YET_STARTED), "the bot does not start"
+    )
+    installation.stop("first")
 
 
-def stop_in_the_call(scene: Scene) -> None:
-    """The meeting never ends: the bot leaves because it was asked to."""
-    scene.post("first")
-    scene.until(lambda: scene.witnessed("joined", "first"), "it does not join")
-    scene.stop("first")
+def stop_in_the_queue(installation: CrashInstallation) -> None:
+    installation.post("first")
+    installation.post("second")
+    installation.stop("second")
+    installation.end_meetings()
+
+
+def stop_in_the_call(installation: CrashInstallation) -> None:
+    """The meeting never ends: the bot leaves because of the request."""
+    installation.post("first")
+    installation.wait_until(
+        lambda: installation.event_count("joined", "first"), "the bot does not join"
+    )
+    installation.stop("first")

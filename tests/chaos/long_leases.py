@@ -1,4 +1,4 @@
-"""`botpool`, whose leases last an hour: what is not handed back is not taken up in any test."""
+"""`botpool` with leases of an hour, so that a lease that is not returned blocks its slot."""
 
 import sys
 from dataclasses import replace

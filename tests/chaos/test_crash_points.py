@@ -1,10 +1,7 @@
-"""`kill -9` at every step of deploy and release, and a start afterwards.
+"""Kills the replica at every step of deploy and release, and starts it again.
 
-Then every bot that was accepted is final, none ran twice, no process is left, every slot is idle.
-
-Each point is a test of its own. The client's part is a scenario that may be played again: after the
-restart the client asks for everything once more, under the same keys, answered or not. The pool has
-one slot, so that a second bot always waits behind the first.
+Afterwards every accepted bot is final, no bot ran twice, no process is left and every slot is idle.
+The pool has one slot, so that a second bot always waits behind the first.
 """
 
 import signal
@@ -14,17 +11,17 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from tests.chaos.crash_installation import CrashInstallation, ForkServer
 from tests.chaos.crash_scenarios import (
     assert_done,
     crash_and_recover,
-    failing,
-    one_after_the_other,
-    one_behind_the_other,
+    first_bot_fails,
+    second_bot_follows,
+    second_bot_waits,
     stop_in_the_call,
     stop_in_the_queue,
     stop_while_starting,
 )
-from tests.chaos.crash_scene import ForkServer, Scene
 
 Settings: TypeAlias = Mapping[str, Any]
 
@@ -42,16 +39,16 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def scene(
+def installation(
     fork_server: ForkServer, database_url: str, tmp_path: Path, settings: Settings
-) -> Iterator[Scene]:
-    with Scene.opened(fork_server, database_url, tmp_path, settings) as scene:
-        yield scene
+) -> Iterator[CrashInstallation]:
+    with CrashInstallation.opened(fork_server, database_url, tmp_path, settings) as installation:
+        yield installation
         try:
-            assert fork_server.ended(signal.SIGTERM) == 0
+            assert fork_server.wait_for_exit(signal.SIGTERM) == 0
         finally:
             print((tmp_path / "log").read_text())  # noqa: T201 - shown when the test fails
-            left = scene.processes()
+            left = installation.processes()
             for process in left:
                 process.kill()
             assert not left, f"left over: {left}"
@@ -76,18 +73,18 @@ def scene(
         "after:report_status",
     ],
 )
-def test_killed_while_deploying(scene: Scene, point: str) -> None:
-    crash_and_recover(scene, point, one_behind_the_other)
-    assert_done(scene, "first")
-    assert_done(scene, "second")
+def test_replica_killed_during_deployment(installation: CrashInstallation, point: str) -> None:
+    crash_and_recover(installation, point, second_bot_waits)
+    assert_done(installation, "first")
+    assert_done(installation, "second")
 
 
 @pytest.mark.parametrize("settings", [{"deploy": {"poll_interval_s": 0.05}}])
 @pytest.mark.parametrize("point", ["before:observe", "after:observe"])
-def test_killed_while_looking(scene: Scene, point: str) -> None:
-    crash_and_recover(scene, point, one_behind_the_other)
-    assert_done(scene, "first")
-    assert_done(scene, "second")
+def test_replica_killed_while_observing(installation: CrashInstallation, point: str) -> None:
+    crash_and_recover(installation, point, second_bot_waits)
+    assert_done(installation, "first")
+    assert_done(installation, "second")
 
 
 @pytest.mark.parametrize(
@@ -106,10 +103,12 @@ def test_killed_while_looking(scene: Scene, point: str) -> None:
         "after:free_slots#2",
     ],
 )
-def test_killed_while_releasing_and_handing_over(scene: Scene, point: str) -> None:
-    crash_and_recover(scene, point, one_behind_the_other)
-    assert_done(scene, "first")
-    assert_done(scene, "second")
+def test_replica_killed_during_release_or_hand_over(
+    installation: CrashInstallation, point: str
+) -> None:
+    crash_and_recover(installation, point, second_bot_waits)
+    assert_done(installation, "first")
+    assert_done(installation, "second")
 
 
 @pytest.mark.parametrize(
@@ -122,18 +121,22 @@ def test_killed_while_releasing_and_handing_over(scene: Scene, point: str) -> No
         "within:free_slots",
     ],
 )
-def test_killed_and_back_before_the_lease_ends(scene: Scene, point: str) -> None:
-    """Agents call, and bots end, while the slot is still in the hand of the dead."""
-    crash_and_recover(scene, point, one_behind_the_other, down_s=0)
-    assert_done(scene, "first")
-    assert_done(scene, "second")
+def test_replica_restarted_before_the_lease_ends(
+    installation: CrashInstallation, point: str
+) -> None:
+    """Agents call and bots end while the dead replica still has the lease of the slot."""
+    crash_and_recover(installation, point, second_bot_waits, down_s=0)
+    assert_done(installation, "first")
+    assert_done(installation, "second")
 
 
 @pytest.mark.parametrize("point", ["before:admit_to_idle_slots#2", "after:admit_to_idle_slots"])
-def test_killed_while_admitting_to_an_idle_slot(scene: Scene, point: str) -> None:
-    crash_and_recover(scene, point, one_after_the_other)
-    assert_done(scene, "first")
-    assert_done(scene, "second")
+def test_replica_killed_while_admitting_to_idle_slot(
+    installation: CrashInstallation, point: str
+) -> None:
+    crash_and_recover(installation, point, second_bot_follows)
+    assert_done(installation, "first")
+    assert_done(installation, "second")
 
 
 @pytest.mark.parametrize(
@@ -149,20 +152,24 @@ def test_killed_while_admitting_to_an_idle_slot(scene: Scene, point: str) -> Non
         "after:reset_slot",
     ],
 )
-def test_killed_while_a_failed_deployment_is_tried_again(scene: Scene, point: str) -> None:
-    crash_and_recover(scene, point, failing(1))
-    assert_done(scene, "first", attempts=2)
-    assert_done(scene, "second")
+def test_replica_killed_while_retrying_failed_deployment(
+    installation: CrashInstallation, point: str
+) -> None:
+    crash_and_recover(installation, point, first_bot_fails(1))
+    assert_done(installation, "first", attempts=2)
+    assert_done(installation, "second")
 
 
 @pytest.mark.parametrize(
     "point", ["within:fail_bots_without_attempts", "after:fail_bots_without_attempts"]
 )
-def test_killed_while_a_bot_is_given_up(scene: Scene, point: str) -> None:
-    crash_and_recover(scene, point, failing(2))
-    assert scene.final("first") == ("FAILED", 2)
-    assert scene.witnessed("joined", "first") == 0
-    assert_done(scene, "second")
+def test_replica_killed_while_failing_bot_without_attempts(
+    installation: CrashInstallation, point: str
+) -> None:
+    crash_and_recover(installation, point, first_bot_fails(2))
+    assert installation.final("first") == ("FAILED", 2)
+    assert installation.event_count("joined", "first") == 0
+    assert_done(installation, "second")
 
 
 @pytest.mark.parametrize("settings", [{"deploy": {"attempts": 3}, "recovery": {"max_attempts": 1}}])
@@ -170,33 +177,41 @@ def test_killed_while_a_bot_is_given_up(scene: Scene, point: str) -> None:
     "point",
     ["after:mark_slot_deleting", "before:delete", "after:delete", "within:remove_slot"],
 )
-def test_killed_while_a_broken_slot_is_deleted(scene: Scene, point: str) -> None:
-    crash_and_recover(scene, point, failing(2))
-    assert_done(scene, "first", attempts=3)
-    assert_done(scene, "second")
+def test_replica_killed_while_deleting_broken_slot(
+    installation: CrashInstallation, point: str
+) -> None:
+    crash_and_recover(installation, point, first_bot_fails(2))
+    assert_done(installation, "first", attempts=3)
+    assert_done(installation, "second")
 
 
-@pytest.mark.parametrize("settings", [{"process": {"first_start_s": 10}}])
+@pytest.mark.parametrize("settings", [{"process": {"first_start_s": 600}}])
 @pytest.mark.parametrize(
     "point", ["before:end_bots", "after:end_bots", "after:stop", "after:free_slots"]
 )
-def test_killed_while_a_starting_bot_is_stopped(scene: Scene, point: str) -> None:
-    crash_and_recover(scene, point, stop_while_starting)
-    assert scene.final("first") == ("CANCELLED", 1)
-    assert scene.witnessed("started", "first") == 0
+def test_replica_killed_while_cancelling_starting_bot(
+    installation: CrashInstallation, point: str
+) -> None:
+    crash_and_recover(installation, point, stop_while_starting)
+    assert installation.final("first") == ("CANCELLED", 1)
+    assert installation.event_count("started", "first") == 0
 
 
 @pytest.mark.parametrize("point", ["before:cancel_queued_bot", "after:cancel_queued_bot"])
-def test_killed_while_a_queued_bot_is_stopped(scene: Scene, point: str) -> None:
-    crash_and_recover(scene, point, stop_in_the_queue)
-    assert_done(scene, "first")
-    assert scene.final("second") == ("CANCELLED", 0)
-    assert scene.witnessed("started", "second") == 0
+def test_replica_killed_while_cancelling_queued_bot(
+    installation: CrashInstallation, point: str
+) -> None:
+    crash_and_recover(installation, point, stop_in_the_queue)
+    assert_done(installation, "first")
+    assert installation.final("second") == ("CANCELLED", 0)
+    assert installation.event_count("started", "second") == 0
 
 
 @pytest.mark.parametrize(
     "point", ["before:ask_bot_to_leave", "after:ask_bot_to_leave", "before:end_bots"]
 )
-def test_killed_while_a_running_bot_is_asked_to_leave(scene: Scene, point: str) -> None:
-    crash_and_recover(scene, point, stop_in_the_call)
-    assert_done(scene, "first")
+def test_replica_killed_while_asking_bot_to_leave(
+    installation: CrashInstallation, point: str
+) -> None:
+    crash_and_recover(installation, point, stop_in_the_call)
+    assert_done(installation, "first")

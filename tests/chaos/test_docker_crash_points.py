@@ -8,21 +8,26 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from tests.chaos.crash_installation import CrashInstallation, ForkServer
 from tests.chaos.crash_scenarios import (
     Scenario,
     assert_done,
     crash_and_recover,
-    failing,
-    one_behind_the_other,
+    first_bot_fails,
+    second_bot_waits,
     stop_in_the_call,
 )
-from tests.chaos.crash_scene import ForkServer, Scene
-from tests.chaos.docker_scene import CALL_TIMEOUT_S, INSTALLATION, DockerScene, witnesses
+from tests.chaos.docker_crash_installation import (
+    CALL_TIMEOUT_S,
+    INSTALLATION,
+    DockerCrashInstallation,
+    event_recorder,
+)
 from tests.support.bot_image import PYTHON, archive
 from tests.support.dockerd import Dockerd
 
 Settings: TypeAlias = Mapping[str, Any]
-IMAGE = "witness:1"
+IMAGE = "recording-bot:1"
 DOWN_S = 3 * CALL_TIMEOUT_S
 """The duration of a lease: the next replica can take over the work at once."""
 
@@ -63,7 +68,7 @@ def fork_server() -> Iterator[ForkServer]:
 
 @pytest.fixture(scope="module")
 def image(dockerd: Dockerd) -> str:
-    program = Path(__file__).with_name("docker_witness_bot.py").read_bytes()
+    program = Path(__file__).with_name("docker_recording_bot.py").read_bytes()
     dockerd.load(archive([IMAGE], [PYTHON, "/bot/bot.py"], {"/bot/bot.py": program}))
     return IMAGE
 
@@ -74,60 +79,72 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def scene(
+def installation(
     fork_server: ForkServer,
     dockerd: Dockerd,
     image: str,
     database_url: str,
     tmp_path: Path,
     settings: Settings,
-) -> Iterator[Scene]:
+) -> Iterator[CrashInstallation]:
     with (
-        witnesses(tmp_path) as witness_url,
-        Scene.opened(fork_server, database_url, tmp_path, settings) as scene,
+        event_recorder(tmp_path) as recorder_url,
+        CrashInstallation.opened(fork_server, database_url, tmp_path, settings) as installation,
     ):
-        shared = {field.name: getattr(scene, field.name) for field in fields(Scene)}
-        yield DockerScene(**shared, dockerd=dockerd, image=image, witness_url=witness_url)
+        shared = {
+            field.name: getattr(installation, field.name) for field in fields(CrashInstallation)
+        }
+        yield DockerCrashInstallation(
+            **shared, dockerd=dockerd, image=image, recorder_url=recorder_url
+        )
         try:
-            assert fork_server.ended(signal.SIGTERM) == 0
+            assert fork_server.wait_for_exit(signal.SIGTERM) == 0
         finally:
             print((tmp_path / "log").read_text())  # noqa: T201 - shown when the test fails
             dockerd.remove_containers(installation=INSTALLATION)
 
 
-def assert_survived(scene: Scene, point: str, play: Scenario) -> None:
-    crash_and_recover(scene, point, play, down_s=DOWN_S)
-    assert_done(scene, "first")
+def assert_survived(installation: CrashInstallation, point: str, scenario: Scenario) -> None:
+    crash_and_recover(installation, point, scenario, down_s=DOWN_S)
+    assert_done(installation, "first")
 
 
 @pytest.mark.parametrize(
     "point", [*SHORT, *(pytest.param(point, marks=pytest.mark.long) for point in LONG)]
 )
-def test_replica_killed_during_deployment_or_hand_over(scene: Scene, point: str) -> None:
-    assert_survived(scene, point, one_behind_the_other)
-    assert_done(scene, "second")
+def test_replica_killed_during_deployment_or_hand_over(
+    installation: CrashInstallation, point: str
+) -> None:
+    assert_survived(installation, point, second_bot_waits)
+    assert_done(installation, "second")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     "point", ["before:fail_deployment", "after:stop", "after:requeue_bots", "after:reset_slot"]
 )
-def test_replica_killed_while_retrying_failed_deployment(scene: Scene, point: str) -> None:
-    crash_and_recover(scene, point, failing(1), down_s=DOWN_S)
-    assert_done(scene, "first", attempts=2)
-    assert_done(scene, "second")
+def test_replica_killed_while_retrying_failed_deployment(
+    installation: CrashInstallation, point: str
+) -> None:
+    crash_and_recover(installation, point, first_bot_fails(1), down_s=DOWN_S)
+    assert_done(installation, "first", attempts=2)
+    assert_done(installation, "second")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("settings", [{"deploy": {"attempts": 3}, "recovery": {"max_attempts": 1}}])
 @pytest.mark.parametrize("point", ["before:delete", "after:delete", "within:remove_slot"])
-def test_replica_killed_while_deleting_broken_slot(scene: Scene, point: str) -> None:
-    crash_and_recover(scene, point, failing(2), down_s=DOWN_S)
-    assert_done(scene, "first", attempts=3)
-    assert_done(scene, "second")
+def test_replica_killed_while_deleting_broken_slot(
+    installation: CrashInstallation, point: str
+) -> None:
+    crash_and_recover(installation, point, first_bot_fails(2), down_s=DOWN_S)
+    assert_done(installation, "first", attempts=3)
+    assert_done(installation, "second")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("point", ["after:ask_bot_to_leave", "before:end_bots"])
-def test_replica_killed_while_asking_bot_to_leave(scene: Scene, point: str) -> None:
-    assert_survived(scene, point, stop_in_the_call)
+def test_replica_killed_while_asking_bot_to_leave(
+    installation: CrashInstallation, point: str
+) -> None:
+    assert_survived(installation, point, stop_in_the_call)

@@ -1,4 +1,4 @@
-"""Lives of a Botpool without its log: thousands of lines that nobody reads."""
+"""Fixtures of the model tests."""
 
 import logging
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ import structlog
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
+    """Drop log lines: a sequence of operations writes thousands."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     yield
     structlog.reset_defaults()

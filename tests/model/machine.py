@@ -1,7 +1,7 @@
-"""The machine: every public operation, and every trouble, in any order.
+"""The state machine: every public operation and every fault, in any order.
 
-How calls must be answered is asked of the reference before they are made. At the end everything
-works again: then every bot must come to its end.
+Before each call the reference predicts its response. At the end all faults stop, and then every
+bot must reach a final status.
 """
 
 import sys
@@ -21,9 +21,15 @@ from botpool.domain.ids import BotId, ContainerId
 from botpool.domain.observation import ContainerState
 from botpool.domain.records import IdempotencyKey
 from botpool.domain.states import BotStatus
-from tests.model.doings import all_of, or_error, pull, until_held, working
-from tests.model.life import DIED, Life
+from tests.model.checked_machine import CRASHED, CheckedMachine
 from tests.model.reference import FINAL, Bot
+from tests.model.replica_operations import (
+    loop_work,
+    result_or_error,
+    run_slot_command,
+    run_until_held,
+    wait_for_all,
+)
 from tests.support.replicas import MEET, TEAMS, bot_request, key
 
 POOLS = st.sampled_from([MEET, MEET, MEET, TEAMS])
@@ -31,11 +37,11 @@ PRIORITIES = st.sampled_from([50, 100, 100, 150])
 TIMEOUTS = st.sampled_from([300, 300, 20, 0])
 BODIES = st.sampled_from([b"one", b"one", b"other"])
 TWICE = st.sampled_from([1, 1, 2])
-MOSTLY = st.sampled_from([True, True, True, False])
-WHICH = st.integers(0, 5)
-"""Counted from the latest."""
+MOSTLY_TRUE = st.sampled_from([True, True, True, False])
+INDEXES = st.integers(0, 5)
+"""Positions in a list, counted from its newest element."""
 REPORTS = ["JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "CALL_ENDED", "DONE", "DONE", "FAILED"]
-LEVERS = ["cordon", "uncordon", "release", "recover", "delete", "delete by force"]
+SLOT_COMMANDS = ["cordon", "uncordon", "release", "recover", "delete", "delete by force"]
 WORK = ["step", "step", "step", "observe", "observe", "poll", "recover", "clean", "describe"]
 CALLS = ["ensure", "start", "observe", "stop", "delete", "list_owned"]
 PAUSES = [
@@ -48,9 +54,9 @@ PAUSES = [
     ("observe", "answer of observe"),
     ("recover", "answer of observe"),
 ]
-"""At what a replica may pause, and where its call is then: late, none of these does any harm."""
+"""The work in which a replica may pause, and the held call. Continuing late must do no harm."""
 MEANWHILE = ["nothing", "deploys", "runs", "is released"]
-"""How far the next tenant of a slot has come when a paused replica goes on."""
+"""What the slot's next bot did before a paused replica continues."""
 STATES = [ContainerState.RUNNING] * 3 + [
     ContainerState.STARTING,
     ContainerState.ERROR,
@@ -59,7 +65,7 @@ STATES = [ContainerState.RUNNING] * 3 + [
 REFUSALS: dict[str, type[Exception]] = {"drained": PoolDrained, "refused": NoFreeSlot}
 
 
-class Machine(Life):
+class Machine(CheckedMachine):
     # Users
 
     @rule(
@@ -71,287 +77,304 @@ class Machine(Life):
             self._admit(pool_name, priority, timeout_s)
 
     @rule(pool_name=POOLS, name=st.sampled_from(["k1", "k2"]), body=BODIES)
-    def admit_again(self, pool_name: Any, name: str, body: bytes) -> None:
-        """With a key: the first is a bot, the others are the same one."""
+    def admit_with_idempotency_key(self, pool_name: Any, name: str, body: bytes) -> None:
+        """Repeat a request with an idempotency key: all responses name the first bot."""
         known = self.api_keys.get(name)
         if known is None:
-            answer = self._admit(pool_name, 100, 300, key(name, body))
-            if not isinstance(answer, Exception):
-                self.api_keys[name] = (body, answer.bot.id)
+            response = self._admit(pool_name, 100, 300, key(name, body))
+            if not isinstance(response, Exception):
+                self.api_keys[name] = (body, response.bot.id)
             return
-        answer = self.do(
-            lambda r: or_error(r.admission.admit(bot_request(pool_name), key(name, body))),
+        response = self.do(
+            lambda r: result_or_error(r.admission.admit(bot_request(pool_name), key(name, body))),
             repeat=True,
         )
         if known[0] == body:
-            assert (answer.bot.id, answer.replayed) == (known[1], True)
+            assert (response.bot.id, response.replayed) == (known[1], True)
         else:
-            assert isinstance(answer, IdempotencyConflict)
+            assert isinstance(response, IdempotencyConflict)
 
     def _admit(
-        self, pool_name: Any, priority: int, timeout_s: int, asked: IdempotencyKey | None = None
+        self, pool_name: Any, priority: int, timeout_s: int, key_: IdempotencyKey | None = None
     ) -> Any:
         wanted = Bot(pool_name=pool_name, priority=priority, timeout_s=timeout_s)
         request = bot_request(pool_name, priority=priority, queue_timeout_ms=1000 * timeout_s)
-        expected, before = self.reference.admission(wanted), len(self.sight.bots)
-        self.reference.asked_for = wanted
-        answer = self.do(
-            lambda r: or_error(r.admission.admit(request, asked)), repeat=asked is not None
+        expected, before = self.reference.admission(wanted), len(self.snapshot.bots)
+        self.reference.expected_bot = wanted
+        response = self.do(
+            lambda r: result_or_error(r.admission.admit(request, key_)), repeat=key_ is not None
         )
-        self.reference.asked_for = None
-        if self.died:
-            return answer
+        self.reference.expected_bot = None
+        if self.crashed:
+            return response
         if expected in REFUSALS:
-            assert isinstance(answer, REFUSALS[expected]), answer
-            assert len(self.sight.bots) == before, "a refusal records nothing"
+            assert isinstance(response, REFUSALS[expected]), response
+            assert len(self.snapshot.bots) == before, "a refused request must record nothing"
         else:
-            assert answer.bot.status == expected, (answer, expected)
+            assert response.bot.status == expected, (response, expected)
             waiting = self.reference.queue(pool_name)
-            place = waiting.index(answer.bot.id) + 1 if answer.bot.id in waiting else None
-            assert answer.position == place
-        return answer
+            position = waiting.index(response.bot.id) + 1 if response.bot.id in waiting else None
+            assert response.position == position
+        return response
 
     @precondition(lambda self: self.reference.bots)
-    @rule(which=WHICH)
+    @rule(which=INDEXES)
     def stop(self, which: int) -> None:
         numbers = sorted(self.reference.bots)
         number = numbers[-1 - which % len(numbers)]
         bot = self.reference.bots[number]
         before = bot.status
-        bot.stop_asked = bot.stop_asked or before not in FINAL
-        answer = self.do(lambda r: r.bot_stopper.stop(BotId(number)), repeat=True)
+        bot.stop_requested = bot.stop_requested or before not in FINAL
+        response = self.do(lambda r: r.bot_stopper.stop(BotId(number)), repeat=True)
         if before in ("QUEUED", "DEPLOYING"):
             assert bot.status == "CANCELLED"
         elif before in FINAL:
-            assert (bot.status, answer[1]) == (before, False)
+            assert (bot.status, response[1]) == (before, False)
         else:
             assert bot.status == ("CALL_ENDED" if before == "CALL_ENDED" else "LEAVING")
 
-    # Agents: also of runs that are long over, and twice
+    # Agents, also those of ended runs, and repeated calls
 
-    @precondition(lambda self: self.pool_name.started)
-    @rule(which=WHICH, call=st.sampled_from(["identify", "heartbeat", *REPORTS]), twice=TWICE)
+    @precondition(lambda self: self.backend.started)
+    @rule(which=INDEXES, call=st.sampled_from(["identify", "heartbeat", *REPORTS]), twice=TWICE)
     def agent_calls(self, which: int, call: str, twice: int) -> None:
-        run = self.pool_name.started[-1 - which % len(self.pool_name.started)]
+        run = self.backend.started[-1 - which % len(self.backend.started)]
         for _ in range(twice):
             if call == "identify":
-                self._ask_who(*run)
+                self._identify(*run)
             elif call == "heartbeat":
-                self._beat(*run)
+                self._heartbeat(*run)
             else:
                 self._report(*run, call)
 
-    def _ask_who(self, assignment: Any, number: Any, container: Any) -> None:
-        live = self.hear(assignment, number)
-        answer = self.do(lambda r: r.agents.identify(assignment, container), repeat=True)
-        assert (answer[0].bot.id, answer[1]) == (number, not live), "its own bot, or released"
+    def _identify(self, assignment: Any, number: Any, container: Any) -> None:
+        is_live = self.record_agent_call(assignment, number)
+        response = self.do(lambda r: r.agents.identify(assignment, container), repeat=True)
+        assert (response[0].bot.id, response[1]) == (number, not is_live), (
+            "an agent gets its own bot, and learns whether it is released"
+        )
 
-    def _beat(self, assignment: Any, number: Any, _: Any) -> None:
-        live, bot = self.hear(assignment, number), self.reference.bots[number]
-        orders = self.do(lambda r: r.agents.heartbeat(assignment, number), repeat=True)
-        if live:
-            bot.heard_at = self.reference.now
-        assert orders.should_exit == (not live)
-        assert orders.should_leave == (not live or bot.stop_asked)
+    def _heartbeat(self, assignment: Any, number: Any, _: Any) -> None:
+        is_live, bot = self.record_agent_call(assignment, number), self.reference.bots[number]
+        instructions = self.do(lambda r: r.agents.heartbeat(assignment, number), repeat=True)
+        if is_live:
+            bot.heartbeat_at = self.reference.now
+        assert instructions.should_exit == (not is_live)
+        assert instructions.should_leave == (not is_live or bot.stop_requested)
 
     def _all_report_done(self) -> None:
-        for run in self.pool_name.started:
+        for run in self.backend.started:
             if self.reference.is_live(run[1], run[0]):
                 self._report(*run, "DONE")
 
     def _report(self, assignment: Any, number: Any, _: Any, status: str) -> None:
-        taken = self.reference.takes(number, assignment, status)
-        if self.hear(assignment, number):
-            self.reference.bots[number].said.add(status)
-        said = BotStatus(status)
-        answer = self.do(lambda r: r.agents.report(assignment, number, said, None), repeat=True)
-        assert answer == taken or self.died
+        taken = self.reference.accepts_report(number, assignment, status)
+        if self.record_agent_call(assignment, number):
+            self.reference.bots[number].reported.add(status)
+        reported = BotStatus(status)
+        response = self.do(
+            lambda r: r.agents.report(assignment, number, reported, None), repeat=True
+        )
+        assert response == taken or self.crashed
 
     # Operators
 
-    @precondition(lambda self: self.sight.slots)
-    @rule(which=WHICH, lever=st.sampled_from(LEVERS))
-    def operate(self, which: int, lever: str) -> None:
-        slot = self.sight.slots[which % len(self.sight.slots)]
+    @precondition(lambda self: self.snapshot.slots)
+    @rule(which=INDEXES, command=st.sampled_from(SLOT_COMMANDS))
+    def operate(self, which: int, command: str) -> None:
+        slot = self.snapshot.slots[which % len(self.snapshot.slots)]
         bot = self.reference.bots.get(slot["assigned_bot_id"])
         if bot is not None:
-            bot.operated = bot.operated or lever in ("release", "recover", "delete by force")
-        done = self.do(lambda r: or_error(pull(r, lever, slot["id"])), repeat=True)
+            bot.operator_intervened = bot.operator_intervened or command in (
+                "release",
+                "recover",
+                "delete by force",
+            )
+        done = self.do(
+            lambda r: result_or_error(run_slot_command(r, command, slot["id"])), repeat=True
+        )
         after = self.reference.slots.get(slot["slot_name"])
-        if lever in ("cordon", "uncordon"):
+        if command in ("cordon", "uncordon"):
             assert after is not None
-            assert after.cordoned == (lever == "cordon")
-        elif lever == "delete":
-            assert self.died or done == (slot["status"] in ("idle", "error"))
+            assert after.cordoned == (command == "cordon")
+        elif command == "delete":
+            assert self.crashed or done == (slot["status"] in ("idle", "error"))
         elif slot["status"] in ("deploying", "busy"):
             assert after is not None
-            assert after.status == "releasing", "taken from its bot"
-        elif slot["status"] == "idle" and lever != "release" and not self.died:
-            assert after is None or after.status == ("error" if lever == "recover" else "deleting")
+            assert after.status == "releasing", "the command takes the slot from its bot"
+        elif slot["status"] == "idle" and command != "release" and not self.crashed:
+            assert after is None or after.status == (
+                "error" if command == "recover" else "deleting"
+            )
 
     @rule(pool_name=POOLS, drained=st.booleans(), maximum=st.integers(0, 3))
-    def set_up_the_pool(self, pool_name: Any, drained: bool, maximum: int) -> None:
-        """What opens a pool may be followed at once by a match; what closes it, by none."""
+    def configure_pool(self, pool_name: Any, drained: bool, maximum: int) -> None:
+        """Drain or open a pool, then change its maximum.
+
+        Opening may assign bots at once, so the reference opens its pool before the call.
+        """
         wanted = self.reference.pools[pool_name]
         wanted.drained = wanted.drained and drained
         self.do(lambda r: r.pools.drain(pool_name, drained=drained, reason="test"), repeat=True)
         wanted.drained, wanted.maximum = drained, maximum
         self.do(self.configure, repeat=True)
 
-    # What replicas do by themselves
+    # Background loops
 
-    @rule(which=WHICH, work=st.sampled_from(WORK))
+    @rule(which=INDEXES, work=st.sampled_from(WORK))
     def work(self, which: int, work: str) -> None:
-        done = self.do(working(work), which=which)
-        if work == "poll" and done is not DIED:
-            assert not self.sight.unserved, self.sight.unserved
+        done = self.do(loop_work(work), which=which)
+        if work == "poll" and done is not CRASHED:
+            assert not self.snapshot.unserved, self.snapshot.unserved
 
     @rule()
     def settle(self) -> None:
         for _ in range(4):
             self.do(None)
-            self.do(working("observe"))
+            self.do(loop_work("observe"))
 
     @rule()
-    def nobody_lives_for_an_hour(self) -> None:
-        """And the first thing done after it is a pass."""
-        self.pass_time(3600, alive=False)
-        self.do(working("recover"))
+    def outage_of_an_hour(self) -> None:
+        """No replica runs for an hour; then the first work is a recovery pass."""
+        self.advance_clock(3600, alive=False)
+        self.do(loop_work("recover"))
 
     @rule(seconds=st.sampled_from([1, 21, 61, 280, 310, 930, 7 * 3600]), alive=st.booleans())
-    def time_passes(self, seconds: int, alive: bool) -> None:
-        self.pass_time(seconds, alive=alive)
+    def advance_time(self, seconds: int, alive: bool) -> None:
+        self.advance_clock(seconds, alive=alive)
 
-    # Trouble
+    # Faults
 
     @precondition(lambda self: self.paused is None)
     @rule(steps=st.integers(1, 6), after=st.booleans())
-    def a_replica_is_going_to_die(self, steps: int, after: bool) -> None:
-        """At a statement or a call of whatever it does next."""
-        fate = self.living[0].fate
-        fate.dies_in, fate.dies_after = steps, after
+    def schedule_crash(self, steps: int, after: bool) -> None:
+        """Crash a replica at one of its next statements or calls."""
+        crash_plan = self.replicas[0].crash_plan
+        crash_plan.crashes_in, crash_plan.crashes_after_step = steps, after
 
     @precondition(lambda self: self.paused is None)
     @rule(
         pause=st.sampled_from(PAUSES),
-        before=st.sampled_from(["nothing", "agents report their end", "containers end"]),
+        before=st.sampled_from(["nothing", "agents report DONE", "containers end"]),
     )
-    def a_replica_pauses(self, pause: tuple[str, str], before: str) -> None:
-        """With what it was just about to act on."""
-        if before == "agents report their end":
+    def pause_replica(self, pause: tuple[str, str], before: str) -> None:
+        """Pause a replica in the middle of a call, optionally after its bots ended."""
+        if before == "agents report DONE":
             self._all_report_done()
         elif before == "containers end":
             for container in self._running():
-                self._container_ends(container, vanishes=False)
+                self._end_container(container, vanishes=False)
         work, call = pause
-        paused = self.living.pop(0)
-        paused.fate.dies_in = None
-        self.living.append(self.new_replica())
-        gate = self.pool_name.hold(call)
-        if tasks := self.theatre.run(until_held(paused, work, gate[0])):
+        paused = self.replicas.pop(0)
+        paused.crash_plan.crashes_in = None
+        self.replicas.append(self.new_replica())
+        gate = self.backend.hold(call)
+        if tasks := self.model.run(run_until_held(paused, work, gate[0])):
             self.paused = (paused, tasks, gate[1])
-        self.pool_name.release(call)
-        self.see()
+        self.backend.release(call)
+        self.check()
 
     @precondition(lambda self: self.paused is not None)
     @rule(meanwhile=st.sampled_from(MEANWHILE))
-    def the_paused_replica_goes_on(self, meanwhile: str) -> None:
-        """At once, or when its lease has run out and its slot has the next tenant."""
+    def resume_paused_replica(self, meanwhile: str) -> None:
+        """Continue at once, or after the lease ended and the slot got its next bot."""
         if meanwhile != "nothing":
-            self._next_tenant_comes(meanwhile)
-        self._go_on()
+            self._assign_next_bot(meanwhile)
+        self._resume()
 
-    def _next_tenant_comes(self, as_far_as: str) -> None:
-        self.pass_time(61, alive=True)
+    def _assign_next_bot(self, as_far_as: str) -> None:
+        self.advance_clock(61, alive=True)
         self._all_report_done()
         self.settle()
         self._admit(MEET, 100, 300)
         self.do(None)
         if as_far_as != "deploys":
-            self.do(working("observe"))
+            self.do(loop_work("observe"))
         if as_far_as == "is released":
             self._all_report_done()
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         assert self.paused is not None
         paused, tasks, go_on = self.paused
         self.paused = None
         go_on.set()
-        self.theatre.run(all_of(tasks))
-        paused.bury()
-        self.see()
+        self.model.run(wait_for_all(tasks))
+        paused.discard()
+        self.check()
 
     @rule(call=st.sampled_from(CALLS), times=st.integers(1, 3), refused=st.booleans())
-    def calls_will_fail(self, call: str, times: int, refused: bool) -> None:
+    def fail_next_calls(self, call: str, times: int, refused: bool) -> None:
         refuses = refused and call in ("ensure", "start")
         error = BackendRefused("setting", "wrong") if refuses else BackendUnavailable("502")
-        self.pool_name.fail(call, *[error] * times)
+        self.backend.fail(call, *[error] * times)
 
-    @rule(state=st.sampled_from(STATES), stops=MOSTLY, deletes=MOSTLY, sees=MOSTLY)
-    def the_platform_is_in_a_mood(
-        self, state: ContainerState, stops: bool, deletes: bool, sees: bool
+    @rule(
+        state=st.sampled_from(STATES), stops=MOSTLY_TRUE, deletes=MOSTLY_TRUE, reliable=MOSTLY_TRUE
+    )
+    def change_backend_behaviour(
+        self, state: ContainerState, stops: bool, deletes: bool, reliable: bool
     ) -> None:
-        self.pool_name.state_after_start = state
-        self.pool_name.stops_work, self.pool_name.deletes_at_once = stops, deletes
-        self.pool_name.status_unreliable = not sees
+        self.backend.state_after_start = state
+        self.backend.stops_work, self.backend.deletes_at_once = stops, deletes
+        self.backend.status_unreliable = not reliable
 
-    @precondition(lambda self: self.pool_name.running)
-    @rule(which=WHICH, vanishes=st.booleans())
-    def a_container_ends(self, which: int, vanishes: bool) -> None:
+    @precondition(lambda self: self.backend.running)
+    @rule(which=INDEXES, vanishes=st.booleans())
+    def end_container(self, which: int, vanishes: bool) -> None:
         running = self._running()
-        self._container_ends(running[which % len(running)], vanishes=vanishes)
+        self._end_container(running[which % len(running)], vanishes=vanishes)
 
     def _running(self) -> list[ContainerId]:
-        return [each for each, c in self.pool_name.containers.items() if c.state == "running"]
+        return [each for each, c in self.backend.containers.items() if c.state == "running"]
 
-    def _container_ends(self, container: ContainerId, *, vanishes: bool) -> None:
-        self.fell(self.pool_name.containers[container].assignment_id)
+    def _end_container(self, container: ContainerId, *, vanishes: bool) -> None:
+        self.record_container_end(self.backend.containers[container].assignment_id)
         if vanishes:
-            self.pool_name.lose(container)
+            self.backend.lose(container)
         else:
-            self.pool_name.show(container, ContainerState.EXITED)
+            self.backend.show(container, ContainerState.EXITED)
 
-    @precondition(lambda self: any(s["status"] == "idle" for s in self.sight.slots))
-    @rule(which=WHICH)
-    def an_idle_container_runs(self, which: int) -> None:
-        idle = [s["container_id"] for s in self.sight.slots if s["status"] == "idle"]
+    @precondition(lambda self: any(s["status"] == "idle" for s in self.snapshot.slots))
+    @rule(which=INDEXES)
+    def start_idle_container(self, which: int) -> None:
+        idle = [s["container_id"] for s in self.snapshot.slots if s["status"] == "idle"]
         container = idle[which % len(idle)]
-        if container in self.pool_name.containers:
-            self.pool_name.haunted.add(container)
-            self.pool_name.show(container, ContainerState.RUNNING)
+        if container in self.backend.containers:
+            self.backend.started_by_others.add(container)
+            self.backend.show(container, ContainerState.RUNNING)
 
-    # In the end
+    # The end of a sequence
 
     def teardown(self) -> None:
-        """Everything works again: every bot comes to its end, and nothing is left over."""
+        """Stop all faults: every bot must become final, and no container may be left over."""
         if sys.exc_info()[0] is not None:
-            return  # It has gone wrong already.
+            return  # The sequence has failed already.
         if self.paused:
-            self._go_on()
-        self.pool_name.heal()
-        for each in self.living:
-            each.fate.dies_in = None
+            self._resume()
+        self.backend.clear_faults()
+        for each in self.replicas:
+            each.crash_plan.crashes_in = None
         for _ in range(40):
-            self.pass_time(61, alive=True)
+            self.advance_clock(61, alive=True)
             self._all_report_done()
             self.settle()
             for work in ("poll", "recover"):
-                self.do(working(work))
-            if self._rests():
+                self.do(loop_work(work))
+            if self._is_settled():
                 break
-        assert self._rests(), (self.sight.bots, self.sight.slots)
-        self._is_tidy()
+        assert self._is_settled(), (self.snapshot.bots, self.snapshot.slots)
+        self._check_leftovers()
 
-    def _is_tidy(self) -> None:
+    def _check_leftovers(self) -> None:
         for _ in range(2):
-            self.pass_time(601, alive=False)
-            self.do(working("clean by force"))
-        kept = {slot["container_id"] or slot["slot_name"] for slot in self.sight.slots}
-        for container_id, container in self.pool_name.containers.items():
-            # One whose making was never answered waits under its slot's name.
+            self.advance_clock(601, alive=False)
+            self.do(loop_work("clean by force"))
+        kept = {slot["container_id"] or slot["slot_name"] for slot in self.snapshot.slots}
+        for container_id, container in self.backend.containers.items():
+            # A slot finds a container whose creation got no response by its name.
             assert kept & {container_id, container.name}, "a container is left over"
-        assert not self.pool_name.running
+        assert not self.backend.running
 
-    def _rests(self) -> bool:
-        ended = all(bot["status"] in FINAL for bot in self.sight.bots)
-        return ended and all(slot["status"] == "idle" for slot in self.sight.slots)
+    def _is_settled(self) -> bool:
+        ended = all(bot["status"] in FINAL for bot in self.snapshot.bots)
+        return ended and all(slot["status"] == "idle" for slot in self.snapshot.slots)

@@ -1,4 +1,4 @@
-"""The model: random lives of a Botpool, each step of them checked against the reference."""
+"""Random sequences of operations on the real engine, each step checked against the reference."""
 
 from unittest import mock
 
@@ -8,23 +8,23 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from botpool.domain.recovery import RecoveryCase
 from tests.model.machine import Machine
-from tests.model.theatre import Theatre
+from tests.model.model_database import ModelDatabase
 
 STEPS = 40
-LIVES = 22
-"""Always the same ones."""
-MANY = 1_500
-"""Others each time; Hypothesis prints what plays a failure again."""
+FIXED_SEQUENCES = 22
+"""The same sequences in every run."""
+MORE_SEQUENCES = 1_500
+"""Other sequences in every run; Hypothesis prints how to reproduce a failure."""
 
 
-def live(url: str, lives: int, *, fixed: bool, phases: tuple[Phase, ...]) -> int:
-    """Live so many lives; how many steps of them were checked."""
-    with Theatre(url) as theatre:
-        Machine.theatre = theatre
+def run_sequences(url: str, sequences: int, *, fixed: bool, phases: tuple[Phase, ...]) -> int:
+    """Run that many sequences and return the number of checked steps."""
+    with ModelDatabase(url) as model:
+        Machine.model = model
         run_state_machine_as_test(
             Machine,
             settings=settings(
-                max_examples=lives,
+                max_examples=sequences,
                 stateful_step_count=STEPS,
                 derandomize=fixed,
                 database=None,
@@ -34,29 +34,31 @@ def live(url: str, lives: int, *, fixed: bool, phases: tuple[Phase, ...]) -> int
                 suppress_health_check=list(HealthCheck),
             ),
         )
-    return theatre.steps
+    return model.steps
 
 
 @pytest.mark.parametrize(
-    "lives",
+    "sequences",
     [
-        pytest.param(LIVES, marks=pytest.mark.timeout(600)),
-        pytest.param(MANY, marks=[pytest.mark.long, pytest.mark.timeout(7200)]),
+        pytest.param(FIXED_SEQUENCES, marks=pytest.mark.timeout(600)),
+        pytest.param(MORE_SEQUENCES, marks=[pytest.mark.long, pytest.mark.timeout(7200)]),
     ],
 )
-def test_whatever_is_done_in_whatever_order(
-    database_url: str, capsys: pytest.CaptureFixture[str], lives: int
+def test_random_operations_keep_every_invariant(
+    database_url: str, capsys: pytest.CaptureFixture[str], sequences: int
 ) -> None:
     phases = (Phase.generate, Phase.shrink)
-    steps = live(database_url, lives, fixed=lives == LIVES, phases=phases)
+    steps = run_sequences(
+        database_url, sequences, fixed=sequences == FIXED_SEQUENCES, phases=phases
+    )
     with capsys.disabled():
-        print(f"\n{steps} checked steps in {lives} lives")  # noqa: T201
+        print(f"\n{steps} checked steps in {sequences} sequences")  # noqa: T201
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_silence_without_its_limit_ends_a_life(database_url: str) -> None:
-    """A bug put in by hand: the lives can find something."""
+def test_model_finds_recovery_that_ignores_the_heartbeat_limit(database_url: str) -> None:
+    """An injected bug: the sequences must find it."""
     bug = mock.patch.object(RecoveryCase, "is_silent", new=True)
     with bug, pytest.raises(AssertionError):
-        live(database_url, MANY, fixed=True, phases=(Phase.generate,))
+        run_sequences(database_url, MORE_SEQUENCES, fixed=True, phases=(Phase.generate,))

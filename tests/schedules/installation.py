@@ -1,4 +1,4 @@
-"""The replicas of one schedule: started, asked, killed in the middle of anything, replaced."""
+"""Starts, calls, kills and replaces the replicas of one schedule."""
 
 import asyncio
 import contextvars
@@ -10,14 +10,14 @@ from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
 from botpool.domain.recovery import RecoveryLimits
 from botpool.engine.replica import Identity, Replica
-from tests.schedules.conductor import Conductor, VirtualLoop
-from tests.schedules.simulated_database import Server, SimulatedDatabase, Trouble
-from tests.schedules.simulated_platform import Line, PoolName
+from tests.schedules.simulated_backend import BackendConnection, SimulatedBackend
+from tests.schedules.simulated_database import DatabaseFaults, Server, SimulatedDatabase
+from tests.schedules.turn_scheduler import TurnScheduler, VirtualLoop
 
 T = TypeVar("T")
 SECRET = b"secret"
 
-BRISK = Policy(
+SHORT_TIMES = Policy(
     queue_poll_s=6.0,
     deploy_timeout_s=40.0,
     deploy_grace_s=8.0,
@@ -38,41 +38,45 @@ BRISK = Policy(
     step_backoff_s=0.5,
     step_backoff_max_s=3.0,
 )
-"""The usual times, shortened in proportion: a schedule is less than a minute of them."""
+"""The default intervals and limits, shortened in proportion to a schedule of a minute."""
 
-_home: "contextvars.ContextVar[Living | None]" = contextvars.ContextVar("home", default=None)
+_current_replica: "contextvars.ContextVar[SimulatedReplica | None]" = contextvars.ContextVar(
+    "replica", default=None
+)
 
 
 class Unreachable(Exception):
-    """The replica died before it answered; what was asked may have been done."""
+    """The replica crashed before it responded; the request may have been executed."""
 
 
-class Living:
+class SimulatedReplica:
     """One replica, and every task that runs in it."""
 
-    def __init__(self, replica: Replica, database: SimulatedDatabase, line: Line) -> None:
+    def __init__(
+        self, replica: Replica, database: SimulatedDatabase, backend: BackendConnection
+    ) -> None:
         self.replica = replica
         self.database = database
-        self.line = line
-        self.dead = False
+        self.backend = backend
+        self.crashed = False
         self.tasks: set[asyncio.Task[Any]] = set()
 
     def run(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        """Do it as this replica: it ends when the replica does."""
+        """Run the work as a task of this replica, which a crash cancels."""
         context = contextvars.copy_context()
-        context.run(_home.set, self)
+        context.run(_current_replica.set, self)
         return asyncio.get_running_loop().create_task(work, context=context)
 
-    def die(self) -> None:
-        self.dead = True
-        self.database.die()
-        self.line.die()
+    def crash(self) -> None:
+        self.crashed = True
+        self.database.crash()
+        self.backend.crash()
         for task in list(self.tasks):
             task.cancel()
 
 
 class _NumberedTask(asyncio.Task[Any]):
-    """Sets of tasks keep an order that the seed decides, and not the places they have in memory."""
+    """A task with a numbered hash, so that sets do not order tasks by memory address."""
 
     def __init__(self, work: Any, *, loop: VirtualLoop, **options: Any) -> None:
         self._number = next(loop.numbers)
@@ -82,19 +86,19 @@ class _NumberedTask(asyncio.Task[Any]):
         return self._number
 
 
-def _in_its_home(loop: VirtualLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
-    """A task belongs to the replica whose work made it."""
+def _create_task(loop: VirtualLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
+    """Create a task that belongs to the replica whose work creates it."""
     task = _NumberedTask(work, loop=loop, **more)
     context = more.get("context")
-    home = context.get(_home) if context else _home.get()
-    if home is not None:
-        home.tasks.add(task)
-        task.add_done_callback(home.tasks.discard)
+    owner = context.get(_current_replica) if context else _current_replica.get()
+    if owner is not None:
+        owner.tasks.add(task)
+        task.add_done_callback(owner.tasks.discard)
     return task
 
 
-def _answered(task: asyncio.Task[Any]) -> None:
-    """Whoever asked may be gone: then a failure is nobody's."""
+def _ignore_result(task: asyncio.Task[Any]) -> None:
+    """Mark the exception as retrieved, because the caller may have ended."""
     if not task.cancelled():
         task.exception()
 
@@ -103,86 +107,86 @@ class Installation:
     def __init__(
         self,
         server: Server,
-        conductor: Conductor,
-        pool_name: PoolName,
-        trouble: Trouble,
+        scheduler: TurnScheduler,
+        simulated_backend: SimulatedBackend,
+        faults: DatabaseFaults,
         pools: Sequence[PoolSpec],
         concurrent_starts: int | None,
     ) -> None:
         self.pools = pools
-        self.living: list[Living] = []
+        self.replicas: list[SimulatedReplica] = []
         self._server = server
-        self._conductor = conductor
-        self._platform = pool_name
-        self._trouble = trouble
+        self._scheduler = scheduler
+        self._backend = simulated_backend
+        self._faults = faults
         self._concurrent_starts = concurrent_starts
-        self._numbered = 0
+        self._replicas_started = 0
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
-        loop.set_task_factory(_in_its_home)
+        loop.set_task_factory(_create_task)
 
     async def start_replica(self) -> None:
-        self._numbered += 1
-        owner = f"r{self._numbered}"
-        database = SimulatedDatabase(self._server, self._conductor, self._trouble, owner)
-        line = Line(self._platform, owner, self._concurrent_starts)
+        self._replicas_started += 1
+        owner = f"r{self._replicas_started}"
+        database = SimulatedDatabase(self._server, self._scheduler, self._faults, owner)
+        backend = BackendConnection(self._backend, owner, self._concurrent_starts)
         identity = Identity(owner=owner, public_url="http://botpool", secret=SECRET)
-        replica = Replica(database, {"process": line}, BRISK, identity)
-        # How many rows are dead is a matter of what else ran in this database, and no schedule's.
+        replica = Replica(database, {"process": backend}, SHORT_TIMES, identity)
+        # The number of dead rows depends on earlier schedules in the same database.
         replica._loops = tuple(loop for loop in replica._loops if loop.name != "vacuum")
-        living = Living(replica, database, line)
-        database.notify = lambda: self._tell_others(living)
-        await living.run(self._configure(replica))
-        self.living.append(living)
-        await living.run(replica.start())
+        target = SimulatedReplica(replica, database, backend)
+        database.notify = lambda: self._notify_others(target)
+        await target.run(self._configure(replica))
+        self.replicas.append(target)
+        await target.run(replica.start())
 
-    async def kill(self, living: Living) -> None:
-        """At once, whatever it was doing. Another one comes some time later."""
-        if living not in self.living:
+    async def kill(self, target: SimulatedReplica) -> None:
+        """Kill a replica at once; another one starts some time later."""
+        if target not in self.replicas:
             return
-        self.living.remove(living)
-        living.die()
-        await asyncio.sleep(self._conductor.chance.uniform(0.0, 8.0))
+        self.replicas.remove(target)
+        target.crash()
+        await asyncio.sleep(self._scheduler.rng.uniform(0.0, 8.0))
         await self.start_replica()
 
-    async def stop(self, living: Living) -> None:
-        """As SIGTERM does; another one is there before, as in a rolling restart."""
+    async def stop(self, target: SimulatedReplica) -> None:
+        """Start another replica, then stop this one as SIGTERM does: a rolling restart."""
         await self.start_replica()
-        if living in self.living:
-            self.living.remove(living)
+        if target in self.replicas:
+            self.replicas.remove(target)
             try:
-                await living.run(living.replica.stop(within_s=3.0))
+                await target.run(target.replica.stop(within_s=3.0))
             finally:
-                living.die()
+                target.crash()
 
-    async def ask(self, work: Callable[[Replica], Awaitable[T]]) -> T:
-        """Send a request to some replica. It is served to its end, also if nobody waits."""
-        await self._conductor.turn("request")
-        if not self.living:
+    async def send(self, work: Callable[[Replica], Awaitable[T]]) -> T:
+        """Send a request to a random replica, which completes it even for a cancelled caller."""
+        await self._scheduler.turn("request")
+        if not self.replicas:
             raise Unreachable
-        living = self._conductor.chance.choice(self.living)
+        target = self._scheduler.rng.choice(self.replicas)
 
         async def serve() -> T:
-            return await work(living.replica)
+            return await work(target.replica)
 
-        task = living.run(serve())
-        task.add_done_callback(_answered)
+        task = target.run(serve())
+        task.add_done_callback(_ignore_result)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if living.dead and task.done():
+            if target.crashed and task.done():
                 raise Unreachable from None
             raise
 
     async def _configure(self, replica: Replica) -> None:
-        """As a service manager does: again, until the database is there."""
+        """Configure the pools; retry until the database is available."""
         while True:
             try:
                 return await replica.pools.configure(self.pools)
             except DatabaseUnavailable:
                 await asyncio.sleep(0.5)
 
-    def _tell_others(self, speaker: Living) -> None:
-        for living in self.living:
-            if living is not speaker and self._conductor.chance.random() < 0.8:
-                living.replica.wakeups.slots.set()
+    def _notify_others(self, sender: SimulatedReplica) -> None:
+        for target in self.replicas:
+            if target is not sender and self._scheduler.rng.random() < 0.8:
+                target.replica.wakeups.slots.set()

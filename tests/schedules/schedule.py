@@ -1,4 +1,4 @@
-"""One schedule: a seed, lived from the first post until everything has come to rest."""
+"""One schedule: runs a seed from the first request until everything is settled."""
 
 import asyncio
 import random
@@ -11,18 +11,18 @@ import structlog
 
 from botpool.engine.maintenance.doctor.invariants import ALL_HISTORY
 from botpool.store.readonly_connection import check_statement
-from tests.schedules.cast import Cast
-from tests.schedules.causes import ENDS
-from tests.schedules.conductor import Conductor, VirtualLoop
+from tests.schedules.actors import Actors
+from tests.schedules.end_causes import ENDS
 from tests.schedules.installation import Installation
-from tests.schedules.simulated_database import Server, Trouble
-from tests.schedules.simulated_platform import Manners, PoolName
+from tests.schedules.simulated_backend import BackendFaults, SimulatedBackend
+from tests.schedules.simulated_database import DatabaseFaults, Server
+from tests.schedules.turn_scheduler import TurnScheduler, VirtualLoop
 from tests.support.invariants import ALWAYS
 from tests.support.replicas import pool
 
 TROUBLE_S = 25.0
 LIMIT_S = 600.0
-LOOK_S = 5.0
+CHECK_INTERVAL_S = 5.0
 STALLS_AT = (
     None,
     "free_slots",
@@ -33,14 +33,14 @@ STALLS_AT = (
     "end_bot",
     "mark_running",
     "postpone_step",
-    "lease_slots: answer",
-    "look: answer",
+    "lease_slots: response",
+    "observe: response",
     "stop",
     "start",
 )
-"""The turns of one kind that a schedule likes to hold up."""
+"""Labels of the turns that a schedule may stall often."""
 
-_RESTLESS = """
+_UNSETTLED = """
 SELECT 'bot ' || id || ' is ' || status AS what FROM bots WHERE ended_at IS NULL
 UNION ALL
 SELECT slot_name || ' is ' || status FROM bot_pool_slots WHERE status <> 'idle'
@@ -63,16 +63,16 @@ class Outcome:
 
 
 def run(server: Server, seed: int) -> Outcome:
-    """Live the schedule of this seed. The same seed gives the same outcome, step by step."""
-    conductor = Conductor(seed)
-    random.seed(seed)  # The engine's own jitter.
-    server.forget()
+    """Run the schedule of this seed. The same seed gives the same outcome, step by step."""
+    scheduler = TurnScheduler(seed)
+    random.seed(seed)  # The engine uses this generator for its jitter.
+    server.reset()
     outcome = Outcome(seed=seed)
-    loop = VirtualLoop(conductor)
-    stage = _Stage(server, conductor, outcome)
-    structlog.configure(processors=[stage.hear])
+    loop = VirtualLoop(scheduler)
+    schedule_run = _ScheduleRun(server, scheduler, outcome)
+    structlog.configure(processors=[schedule_run.record_unexpected_error])
     try:
-        loop.run_until_complete(stage.play())
+        loop.run_until_complete(schedule_run.run())
         outcome.violations += [str(context) for context in loop.failures]
     finally:
         structlog.reset_defaults()
@@ -80,133 +80,139 @@ def run(server: Server, seed: int) -> Outcome:
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0))
         loop.close()
-    outcome.trace, outcome.virtual_s = conductor.trace, conductor.now
+    outcome.trace, outcome.virtual_s = scheduler.trace, scheduler.now
     return outcome
 
 
-class _Stage:
-    def __init__(self, server: Server, conductor: Conductor, outcome: Outcome) -> None:
+class _ScheduleRun:
+    def __init__(self, server: Server, scheduler: TurnScheduler, outcome: Outcome) -> None:
         self._server = server
-        self._conductor = conductor
+        self._scheduler = scheduler
         self._outcome = outcome
 
-    def hear(self, _: object, method: str, event: dict[str, Any]) -> dict[str, Any]:
-        """What the engine did not expect is a violation; the rest of its log goes nowhere."""
+    def record_unexpected_error(
+        self, _: object, method: str, event: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Record a logged exception as a violation, and drop all other log lines."""
         if method in ("error", "exception", "critical") and "exc_info" in event:
             self._outcome.violations.append(f"unexpected: {event}\n{traceback.format_exc()}")
         raise structlog.DropEvent
 
-    async def play(self) -> None:
-        chance, cast = self._conductor.chance, Cast(self._conductor)
-        self._conductor.slow = chance.choice((0.01, 0.05, 0.2))
-        self._conductor.stalls = chance.choice((0.0, 0.01, 0.02))
-        self._conductor.stalls_at = chance.choice(STALLS_AT)
-        trouble = Trouble(
-            held=chance.choice((0.0, 0.1, 0.3)),
-            fails=chance.choice((0.0, 0.0, 0.02)),
-            answer_lost=chance.choice((0.0, 0.0, 0.02)),
+    async def run(self) -> None:
+        rng, actors = self._scheduler.rng, Actors(self._scheduler)
+        self._scheduler.slow = rng.choice((0.01, 0.05, 0.2))
+        self._scheduler.stalls = rng.choice((0.0, 0.01, 0.02))
+        self._scheduler.stalls_at = rng.choice(STALLS_AT)
+        faults = DatabaseFaults(
+            held_open=rng.choice((0.0, 0.1, 0.3)),
+            fails=rng.choice((0.0, 0.0, 0.02)),
+            response_lost=rng.choice((0.0, 0.0, 0.02)),
         )
-        manners = Manners(
-            lost=chance.choice((0.0, 0.0, 0.1)),
-            answer_lost=chance.choice((0.0, 0.0, 0.1)),
-            start_fails=chance.choice((0.0, 0.0, 0.2)),
+        backend_faults = BackendFaults(
+            lost=rng.choice((0.0, 0.0, 0.1)),
+            response_lost=rng.choice((0.0, 0.0, 0.1)),
+            start_fails=rng.choice((0.0, 0.0, 0.2)),
         )
-        maximum = chance.choice((1, 1, 2, 3))
-        pool_name = PoolName(self._conductor, manners, cast.live, maximum=maximum)
-        cast.pool_name = pool_name
-        self._server.after_release = lambda: self._see_nobody_running(pool_name)
-        cast.installation = Installation(
+        maximum = rng.choice((1, 1, 2, 3))
+        backend = SimulatedBackend(
+            self._scheduler, backend_faults, actors.run_agent, maximum=maximum
+        )
+        actors.backend = backend
+        self._server.after_release = lambda: self._check_free_slots(backend)
+        actors.installation = Installation(
             self._server,
-            self._conductor,
-            pool_name,
-            trouble,
+            self._scheduler,
+            backend,
+            faults,
             pools=[pool(maximum)],
-            concurrent_starts=chance.choice((None, None, 1)),
+            concurrent_starts=rng.choice((None, None, 1)),
         )
-        for _ in range(chance.choice((2, 2, 3))):
-            await cast.installation.start_replica()
-        await self._live(cast, trouble, manners)
-        self._judge(cast)
+        for _ in range(rng.choice((2, 2, 3))):
+            await actors.installation.start_replica()
+        await self._run_actors(actors, faults, backend_faults)
+        self._check_outcome(actors)
 
-    async def _live(self, cast: Cast, trouble: Trouble, manners: Manners) -> None:
-        chance = self._conductor.chance
+    async def _run_actors(
+        self, actors: Actors, faults: DatabaseFaults, backend_faults: BackendFaults
+    ) -> None:
+        rng = self._scheduler.rng
         acts: list[Coroutine[Any, Any, None]] = []
-        acts += [cast.post(number) for number in range(chance.randint(4, 8))]
-        acts += [cast.operate() for _ in range(chance.choice((0, 0, 1, 2)))]
-        acts += [cast.kill_a_replica() for _ in range(chance.choice((0, 1, 1, 2)))]
-        acts += [cast.restart_a_replica() for _ in range(chance.choice((0, 0, 1)))]
-        acts += [cast.break_a_container() for _ in range(chance.choice((0, 0, 1, 2)))]
+        acts += [actors.post_bot(number) for number in range(rng.randint(4, 8))]
+        acts += [actors.run_operator_command() for _ in range(rng.choice((0, 0, 1, 2)))]
+        acts += [actors.kill_replica() for _ in range(rng.choice((0, 1, 1, 2)))]
+        acts += [actors.restart_replica() for _ in range(rng.choice((0, 0, 1)))]
+        acts += [actors.break_container() for _ in range(rng.choice((0, 0, 1, 2)))]
         doing = [asyncio.ensure_future(act) for act in acts]
-        while self._conductor.now < TROUBLE_S:
-            await asyncio.sleep(LOOK_S)
-            self._observe()
-            if all(task.done() for task in doing) and not self._restless(cast):
+        while self._scheduler.now < TROUBLE_S:
+            await asyncio.sleep(CHECK_INTERVAL_S)
+            self._check_invariants()
+            if all(task.done() for task in doing) and not self._unsettled(actors):
                 break
-        self._conductor.slow = self._conductor.stalls = 0.0
-        self._conductor.stalls_at = None
-        trouble.held = trouble.fails = trouble.answer_lost = 0.0
-        manners.lost = manners.answer_lost = manners.start_fails = 0.0
+        self._scheduler.slow = self._scheduler.stalls = 0.0
+        self._scheduler.stalls_at = None
+        faults.held_open = faults.fails = faults.response_lost = 0.0
+        backend_faults.lost = backend_faults.response_lost = backend_faults.start_fails = 0.0
         await asyncio.wait(doing, timeout=LIMIT_S)
         for task in doing:
             if not task.done():
                 self._outcome.violations.append(f"never ended: {task}")
             elif (error := task.exception()) is not None:
-                self._outcome.violations.append(f"unexpected answer: {error!r}")
-        await self._come_to_rest(cast)
+                self._outcome.violations.append(f"unexpected response: {error!r}")
+        await self._wait_until_settled(actors)
 
-    async def _come_to_rest(self, cast: Cast) -> None:
-        ends_at = self._conductor.now + LIMIT_S
-        while restless := self._restless(cast):
-            self._observe()
-            if self._conductor.now > ends_at or self._outcome.violations:
-                self._outcome.violations.append(f"never came to rest: {restless}")
+    async def _wait_until_settled(self, actors: Actors) -> None:
+        ends_at = self._scheduler.now + LIMIT_S
+        while unsettled := self._unsettled(actors):
+            self._check_invariants()
+            if self._scheduler.now > ends_at or self._outcome.violations:
+                self._outcome.violations.append(f"never settled: {unsettled}")
                 return
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(CHECK_INTERVAL_S)
 
-    def _restless(self, cast: Cast) -> list[str]:
-        self._server.show(self._conductor.now)
-        rows = self._server.rows(_RESTLESS)
+    def _unsettled(self, actors: Actors) -> list[str]:
+        self._server.set_clock(self._scheduler.now)
+        rows = self._server.rows(_UNSETTLED)
         slots = self._server.rows("SELECT slot_name, container_id FROM bot_pool_slots")
-        # A container whose making was never answered waits under its slot's name.
+        # A slot finds a container whose creation got no response by its name.
         known = {slot["container_id"] or slot["slot_name"] for slot in slots}
         return (
             [row["what"] for row in rows]
-            + [f"{container.name} runs" for container in cast.pool_name.up]
+            + [f"{container.name} runs" for container in actors.backend.up]
             + [
-                f"{container_id} is nobody's"
-                for container_id, container in cast.pool_name.containers.items()
+                f"{container_id} has no slot"
+                for container_id, container in actors.backend.containers.items()
                 if container_id not in known and container.name not in known
             ]
         )
 
-    def _observe(self) -> None:
-        """What must always hold, holds now."""
-        self._server.show(self._conductor.now)
-        for found in self._server.eye.execute(_RULES, ALL_HISTORY).fetchall():
-            self._outcome.violations.append(f"{self._conductor.now:.3f} {found}")
+    def _check_invariants(self) -> None:
+        """Record every broken invariant."""
+        self._server.set_clock(self._scheduler.now)
+        for found in self._server.connection.execute(_RULES, ALL_HISTORY).fetchall():
+            self._outcome.violations.append(f"{self._scheduler.now:.3f} {found}")
 
-    def _see_nobody_running(self, pool_name: PoolName) -> None:
+    def _check_free_slots(self, backend: SimulatedBackend) -> None:
         rows = self._server.rows(
             "SELECT container_id FROM bot_pool_slots WHERE assigned_bot_id IS NULL"
         )
         free = {row["container_id"] for row in rows}
-        for run in pool_name.running:
+        for run in backend.running:
             if run.container_id in free:
                 self._outcome.violations.append(
-                    f"{self._conductor.now:.3f} {run.container_id} is free, and runs"
+                    f"{self._scheduler.now:.3f} {run.container_id} belongs to a free slot and runs"
                 )
 
-    def _judge(self, cast: Cast) -> None:
+    def _check_outcome(self, actors: Actors) -> None:
         outcome = self._outcome
-        self._observe()
-        outcome.violations += cast.pool_name.violations + cast.violations
+        self._check_invariants()
+        outcome.violations += actors.backend.violations + actors.violations
         rows = self._server.rows("SELECT id, status FROM bots")
         statuses = {row["id"]: row["status"] for row in rows}
         outcome.bots = len(statuses)
-        lost = [bot for bot in cast.accepted if bot not in statuses]
+        lost = [bot for bot in actors.accepted if bot not in statuses]
         if lost:
-            outcome.violations.append(f"accepted, and lost: {lost}")
-        now, down_at = self._conductor.now, cast.pool_name.down_at
+            outcome.violations.append(f"accepted and lost: {lost}")
+        now, down_at = self._scheduler.now, actors.backend.down_at
         for end in self._server.rows(ENDS):
-            if not cast.causes.explain(end, now=now, down_at=down_at):
+            if not actors.causes.explain(end, now=now, down_at=down_at):
                 outcome.violations.append(f"ended without a cause: {end}")

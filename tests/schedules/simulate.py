@@ -1,6 +1,6 @@
-"""`make simulate SEEDS=0-999`: live these schedules side by side, and say which went wrong.
+"""`make simulate SEEDS=0-999`: run these schedules in parallel and print their violations.
 
-One seed alone is told step by step.
+For a single seed, print the schedule step by step.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ def main(wanted: str) -> int:
     began = time.monotonic()
     broken = 0
     with TestPostgres() as postgres:
-        for outcome in track(_live(postgres, seeds), "Schedules", len(seeds), console=console):
+        for outcome in track(_run_seeds(postgres, seeds), "Schedules", len(seeds), console=console):
             if len(seeds) == 1:
                 console.print(*outcome.trace, sep="\n", markup=False, highlight=False)
             if outcome.violations:
@@ -47,8 +47,8 @@ def main(wanted: str) -> int:
     return 1 if broken else 0
 
 
-def _live(postgres: TestPostgres, seeds: range) -> Iterator[schedule.Outcome]:
-    """Each worker with a database of its own."""
+def _run_seeds(postgres: TestPostgres, seeds: range) -> Iterator[schedule.Outcome]:
+    """Run the seeds in worker processes, each with a database of its own."""
     workers = min(os.cpu_count() or 1, len(seeds))
     urls: multiprocessing.SimpleQueue[str] = multiprocessing.SimpleQueue()
     for _ in range(workers):

@@ -1,6 +1,6 @@
-"""Schedules without a violation; and bugs put in by hand, which a thousand of them find.
+"""Random schedules have no violation, and a thousand of them find each injected bug.
 
-A failing seed replays exactly: `make simulate SEEDS=<seed>` shows it step by step.
+A failing seed replays exactly: `make simulate SEEDS=<seed>` prints it step by step.
 """
 
 import asyncio
@@ -10,19 +10,19 @@ from collections.abc import Iterator
 import pytest
 
 from tests.schedules import schedule
-from tests.schedules.planted import BUGS
+from tests.schedules.injected_bugs import BUGS
 from tests.schedules.simulated_database import Server
 from tests.support.postgres import TestPostgres
 
-SOME = 75
-PER_TEST = 25
-THOUSAND = 1000
-MANY = 10_000
-EASY = {
+FIRST_SEEDS = 75
+SEEDS_PER_TEST = 25
+SEEDS_PER_BUG = 1000
+LONG_RUN_SEEDS = 10_000
+FOUND_BY_FIRST_SEEDS = {
     "a slot is released before its container has stopped",
-    "an end without a fence reaches whoever came after",
+    "a bot's end is written without a fence",
 }
-"""Bugs that the first schedules find already."""
+"""Bugs that the first few schedules find."""
 
 
 @pytest.fixture(scope="module")
@@ -41,20 +41,22 @@ def assert_clean(server: Server, seeds: range) -> None:
         assert not outcome.violations, f"make simulate SEEDS={seed}: {outcome.violations}"
 
 
-@pytest.mark.parametrize("first", range(0, SOME, PER_TEST))
-def test_no_schedule_breaks_what_must_always_hold(server: Server, first: int) -> None:
-    assert_clean(server, range(first, first + PER_TEST))
+@pytest.mark.parametrize("first", range(0, FIRST_SEEDS, SEEDS_PER_TEST))
+def test_schedules_have_no_violation(server: Server, first: int) -> None:
+    assert_clean(server, range(first, first + SEEDS_PER_TEST))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("seeds", [range(SOME, THOUSAND), range(THOUSAND, MANY)], ids=str)
-def test_no_schedule_of_many_more(server: Server, seeds: range) -> None:
+@pytest.mark.parametrize(
+    "seeds", [range(FIRST_SEEDS, SEEDS_PER_BUG), range(SEEDS_PER_BUG, LONG_RUN_SEEDS)], ids=str
+)
+def test_many_schedules_have_no_violation(server: Server, seeds: range) -> None:
     assert_clean(server, seeds)
 
 
 @pytest.mark.parametrize("seed", [3])
-def test_a_seed_replays_exactly(server: Server, seed: int) -> None:
+def test_seed_replays_exactly(server: Server, seed: int) -> None:
     first = schedule.run(server, seed)
     schedule.run(server, seed + 1)
     again = schedule.run(server, seed)
@@ -64,16 +66,20 @@ def test_a_seed_replays_exactly(server: Server, seed: int) -> None:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
-    "bug", [pytest.param(bug, marks=[] if bug in EASY else pytest.mark.long) for bug in BUGS]
+    "bug",
+    [
+        pytest.param(bug, marks=[] if bug in FOUND_BY_FIRST_SEEDS else pytest.mark.long)
+        for bug in BUGS
+    ],
 )
-def test_a_bug_put_in_by_hand_is_found(server: Server, bug: str) -> None:
+def test_schedules_find_injected_bug(server: Server, bug: str) -> None:
     with BUGS[bug]():
         found = next(
-            (seed for seed in range(THOUSAND) if schedule.run(server, seed).violations), None
+            (seed for seed in range(SEEDS_PER_BUG) if schedule.run(server, seed).violations), None
         )
-    assert found is not None, f"{THOUSAND} schedules did not find that {bug}"
+    assert found is not None, f"{SEEDS_PER_BUG} schedules did not find that {bug}"
 
 
-def test_the_seeds_differ(server: Server) -> None:
+def test_different_seeds_give_different_schedules(server: Server) -> None:
     traces = [schedule.run(server, seed).trace for seed in range(4)]
     assert all(one != other for one, other in itertools.combinations(traces, 2))

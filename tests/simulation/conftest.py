@@ -1,4 +1,4 @@
-"""Mornings on databases of their own, quickly: no log lines, and the loop that we serve with."""
+"""Fixtures and options of the Coolify simulations."""
 
 import asyncio
 import logging
@@ -19,8 +19,8 @@ def second_database_url(postgres: TestPostgres, template: str) -> Iterator[str]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--mornings", type=int, default=120, help="how many random mornings")
-    parser.addoption("--morning", type=int, default=None, help="the one with this seed")
+    parser.addoption("--simulations", type=int, default=120, help="number of random simulations")
+    parser.addoption("--simulation-seed", type=int, default=None, help="run only this seed")
 
 
 def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -29,7 +29,7 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
-    """A morning writes thousands of lines; when one fails, its history is in the database."""
+    """Drop log lines: a simulation writes thousands."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     yield
     structlog.reset_defaults()

@@ -1,7 +1,7 @@
-"""Mornings on which several things go wrong at once, by chance, and replicas die.
+"""Simulations with several random faults at once, and crashing replicas.
 
-A seed is a morning: the same seed gives the same faults, stops and deaths. `--mornings N` lives N
-of them instead of 120, `--morning SEED` one. Times are a quarter of Coolify's: more mornings.
+The same seed gives the same faults, stops and crashes. `--simulations N` runs N seeds instead of
+120, `--simulation-seed SEED` runs one. Coolify's times are a quarter of the usual ones.
 """
 
 import random
@@ -10,28 +10,38 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.morning import QUARTER, QUARTER_LAG_S, QUARTER_POLICY, Morning, coolify_pool
-from tests.simulation.verdict import assert_good, put_in_others, snapshot
+from tests.simulation.coolify_simulation import (
+    FAST_COOLIFY,
+    FAST_POLICY,
+    FAST_STATUS_LAG_S,
+    CoolifySimulation,
+    coolify_pool,
+)
+from tests.simulation.outcome_checks import (
+    add_foreign_applications,
+    assert_consistent_end,
+    snapshot,
+)
 from tests.support.postgres import TestPostgres
 from tests.support.replicas import TEAMS
 
-TROUBLE_S = 120.0
-QUIET_S = 4000.0
-PER_TEST = 10
-MORNINGS = 120
+FAULTS_UNTIL_S = 120.0
+SETTLE_WITHIN_S = 4000.0
+SEEDS_PER_TEST = 10
+SIMULATIONS = 120
 
 
-def some_faults(chance: random.Random) -> dict[str, Any]:
-    """One to four things that go wrong."""
-    sometimes = {"probability": chance.choice((0.05, 0.2, 0.5))}
-    often = {"times": chance.randint(1, 4)}
+def random_faults(rng: random.Random) -> dict[str, Any]:
+    """Choose one to four faults."""
+    sometimes = {"probability": rng.choice((0.05, 0.2, 0.5))}
+    often = {"times": rng.randint(1, 4)}
     kinds: dict[str, Any] = {
-        "refuseConnection": {"seconds": chance.choice((10, 60, 150))},
-        "resetConnection": {**sometimes, "worked": chance.random() < 0.5},
+        "refuseConnection": {"seconds": rng.choice((10, 60, 150))},
+        "resetConnection": {**sometimes, "worked": rng.random() < 0.5},
         "halfAnswer": sometimes,
         "slowAnswer": sometimes,
-        "badGateway": {**sometimes, "worked": chance.random() < 0.5},
-        "serverError": {**sometimes, "worked": chance.random() < 0.5},
+        "badGateway": {**sometimes, "worked": rng.random() < 0.5},
+        "serverError": {**sometimes, "worked": rng.random() < 0.5},
         "rateLimited": {"probability": 0.05, "retryAfter": 15},
         "startWithoutUuid": often,
         "phantomUuid": often,
@@ -47,64 +57,67 @@ def some_faults(chance: random.Random) -> dict[str, Any]:
         "cancelAnswers500": True,
         "deleteNeverFinishes": often,
         "reportStatus": {
-            "status": chance.choice(("degraded:unhealthy", "paused:unknown", "exited:unhealthy")),
+            "status": rng.choice(("degraded:unhealthy", "paused:unknown", "exited:unhealthy")),
             **often,
         },
         "deploymentsAsObject": True,
         "serverUnreachable": True,
         "restartCoolify": True,
         "versionBefore42": True,
-        "missingAbility": {"ability": chance.choice(("deploy", "write", "read"))},
+        "missingAbility": {"ability": rng.choice(("deploy", "write", "read"))},
         "tokenExpired": True,
     }
-    chosen = chance.sample(sorted(kinds), chance.randint(1, 4))
+    chosen = rng.sample(sorted(kinds), rng.randint(1, 4))
     return {name: kinds[name] for name in chosen}
 
 
-async def live(url: str, seed: int) -> None:
-    chance = random.Random(seed)
-    pools = [coolify_pool(chance.randint(1, 2))]
-    if chance.random() < 0.4:
-        image = chance.choice(("acme/bot:1", "acme/bot:2"))
+async def run_simulation(url: str, seed: int) -> None:
+    rng = random.Random(seed)
+    pools = [coolify_pool(rng.randint(1, 2))]
+    if rng.random() < 0.4:
+        image = rng.choice(("acme/bot:1", "acme/bot:2"))
         pools.append(coolify_pool(1, TEAMS, image))
-    async with Morning.dawn(
+    async with CoolifySimulation.start(
         url,
         *pools,
         seed=seed,
-        nature=QUARTER,
-        replicas=chance.randint(1, 2),
-        stay_s=chance.choice((5, 20, 60)),
-        policy=QUARTER_POLICY,
-        status_lag_s=QUARTER_LAG_S,
-    ) as morning:
-        others = put_in_others(morning.world)
-        before = snapshot(morning.world, others)
+        emulator_config=FAST_COOLIFY,
+        replicas=rng.randint(1, 2),
+        call_s=rng.choice((5, 20, 60)),
+        policy=FAST_POLICY,
+        status_lag_s=FAST_STATUS_LAG_S,
+    ) as simulation:
+        foreign = add_foreign_applications(simulation.coolify)
+        before = snapshot(simulation.coolify, foreign)
         admitted = []
-        troubles = {chance.uniform(0, 40): some_faults(chance) for _ in range(chance.randint(1, 2))}
-        while morning.now < TROUBLE_S:
-            if morning.now < 70 and chance.random() < 0.15:
-                pool_name = chance.choice(pools).pool_name
-                admitted += await morning.admit(chance.randint(1, 2), pool_name)
-            if admitted and chance.random() < 0.02:
-                await morning.replica.bot_stopper.stop(chance.choice(admitted))
-            if chance.random() < 0.03:
-                line = chance.choice(morning.living).line
-                line.dies_in, line.dies_before = chance.randint(1, 8), chance.random() < 0.5
-            for at in [at for at in troubles if at <= morning.now]:
-                morning.world.set_faults(troubles.pop(at))
-            await morning.tick(chance.choice((1, 5, 10)))
-        morning.world.set_faults({"clear": True})
-        await morning.run_until(morning.all_ended, within_s=QUIET_S, tick_s=10)
-        # Whoever a stop never reached learns of it at its next beat.
-        await morning.tick(15)
-        await morning.run_until(morning.is_tidy, within_s=1000, tick_s=15)
-        assert_good(morning)
-        assert snapshot(morning.world, others) == before
+        faults_at = {rng.uniform(0, 40): random_faults(rng) for _ in range(rng.randint(1, 2))}
+        while simulation.now < FAULTS_UNTIL_S:
+            if simulation.now < 70 and rng.random() < 0.15:
+                pool_name = rng.choice(pools).pool_name
+                admitted += await simulation.admit(rng.randint(1, 2), pool_name)
+            if admitted and rng.random() < 0.02:
+                await simulation.replica.bot_stopper.stop(rng.choice(admitted))
+            if rng.random() < 0.03:
+                transport = rng.choice(simulation.replicas).transport
+                transport.crashes_in, transport.crashes_before_request = (
+                    rng.randint(1, 8),
+                    rng.random() < 0.5,
+                )
+            for at in [at for at in faults_at if at <= simulation.now]:
+                simulation.coolify.set_faults(faults_at.pop(at))
+            await simulation.tick(rng.choice((1, 5, 10)))
+        simulation.coolify.set_faults({"clear": True})
+        await simulation.run_until(simulation.all_ended, within_s=SETTLE_WITHIN_S, tick_s=10)
+        # An agent that a stop did not reach exits after its next heartbeat.
+        await simulation.tick(15)
+        await simulation.run_until(simulation.has_no_leftovers, within_s=1000, tick_s=15)
+        assert_consistent_end(simulation)
+        assert snapshot(simulation.coolify, foreign) == before
 
 
 @pytest.fixture
-def fresh(postgres: TestPostgres, template: str) -> Iterator[Any]:
-    """Gives a database for each morning, and drops those that went well."""
+def new_database(postgres: TestPostgres, template: str) -> Iterator[Any]:
+    """Create a database for each simulation, and drop it after a success."""
     urls: list[str] = []
 
     def make() -> str:
@@ -119,23 +132,27 @@ def fresh(postgres: TestPostgres, template: str) -> Iterator[Any]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    one = metafunc.config.getoption("--morning")
-    wanted = metafunc.config.getoption("--mornings")
+    one = metafunc.config.getoption("--simulation-seed")
+    wanted = metafunc.config.getoption("--simulations")
     if one is not None:
         batches = [range(one, one + 1)]
     else:
-        batches = [range(n, min(n + PER_TEST, wanted)) for n in range(0, wanted, PER_TEST)]
+        batches = [
+            range(n, min(n + SEEDS_PER_TEST, wanted)) for n in range(0, wanted, SEEDS_PER_TEST)
+        ]
     seeds = [pytest.param(batch, id=f"{batch.start}-{batch.stop - 1}") for batch in batches]
-    if one is None and wanted == MORNINGS:
+    if one is None and wanted == SIMULATIONS:
         more = range(wanted, 5 * wanted)
-        seeds.append(pytest.param(more, id="many more", marks=pytest.mark.long))
+        seeds.append(pytest.param(more, id="more seeds", marks=pytest.mark.long))
     metafunc.parametrize("seeds", seeds)
 
 
-async def test_whatever_goes_wrong_nothing_is_lost(fresh: Any, seeds: range) -> None:
+async def test_random_faults_lose_no_bot_and_leave_nothing_behind(
+    new_database: Any, seeds: range
+) -> None:
     for seed in seeds:
         try:
-            await live(fresh(), seed)
+            await run_simulation(new_database(), seed)
         except BaseException as error:
-            error.add_note(f"again with: pytest tests/simulation --morning {seed}")
+            error.add_note(f"reproduce with: pytest tests/simulation --simulation-seed {seed}")
             raise

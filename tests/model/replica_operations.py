@@ -1,4 +1,4 @@
-"""How replicas are made to do things: what their loops would do, levers, and pauses."""
+"""Operations that the state machine runs on a replica: loop work, slot commands and pauses."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -6,13 +6,13 @@ from typing import Any, TypeVar
 
 from botpool.domain.errors import IdempotencyConflict, NoFreeSlot, NotFound, PoolDrained
 from botpool.engine.replica import Replica
-from tests.model.world import Living
+from tests.model.crashing_replica import ModelReplica
 
 T = TypeVar("T")
 
 
-def working(work: str) -> Callable[[Replica], Awaitable[Any]] | None:
-    """What loops do; None: the steps that are due."""
+def loop_work(work: str) -> Callable[[Replica], Awaitable[Any]] | None:
+    """Return one pass of the named background loop; None stands for the steps that are due."""
     return {
         "step": None,
         "observe": lambda r: r.observer.observe("process"),
@@ -24,32 +24,37 @@ def working(work: str) -> Callable[[Replica], Awaitable[Any]] | None:
     }[work]
 
 
-async def pull(replica: Replica, lever: str, slot_id: Any) -> object:
-    levers, reason = replica.slot_commands, f"{lever} by test"
-    match lever:
+async def run_slot_command(replica: Replica, command: str, slot_id: Any) -> object:
+    commands, reason = replica.slot_commands, f"{command} by test"
+    match command:
         case "cordon" | "uncordon":
-            await replica.pools.cordon(slot_id, cordoned=lever == "cordon", reason=reason)
+            await replica.pools.cordon(slot_id, cordoned=command == "cordon", reason=reason)
         case "release":
-            await levers.release(slot_id, reason=reason)
+            await commands.release(slot_id, reason=reason)
         case "recover":
-            await levers.recover(slot_id, reason=reason)
+            await commands.recover(slot_id, reason=reason)
         case "delete":
             return await replica.pools.remove(slot_id, reason=reason)
         case _:
-            await levers.delete(slot_id, reason=reason)
+            await commands.delete(slot_id, reason=reason)
     return None
 
 
-async def or_error(work: Awaitable[T]) -> T | Exception:
+async def result_or_error(work: Awaitable[T]) -> T | Exception:
     try:
         return await work
     except (PoolDrained, NoFreeSlot, IdempotencyConflict, NotFound) as error:
         return error
 
 
-async def until_held(living: Living, work: str, held: asyncio.Event) -> list[asyncio.Task[Any]]:
-    """Do the work until a call of it is held; what then waits. Nothing: it met no such call."""
-    replica = living.replica
+async def run_until_held(
+    model_replica: ModelReplica, work: str, held: asyncio.Event
+) -> list[asyncio.Task[Any]]:
+    """Run the work until the backend holds one of its calls.
+
+    Return the tasks of the work, or an empty list if the work never makes the held call.
+    """
+    replica = model_replica.replica
     tasks: list[asyncio.Task[Any]]
     if work == "step":
         await replica.reconciler.run_due_steps()
@@ -63,11 +68,11 @@ async def until_held(living: Living, work: str, held: asyncio.Event) -> list[asy
         open_tasks = [task for task in tasks if not task.done()]
         await asyncio.wait([waits, *open_tasks], return_when=asyncio.FIRST_COMPLETED)
     waits.cancel()
-    # One is held; the others come to their end, so that nobody looks on in the middle of a write.
+    # The test must not read the tables in the middle of a write, so all other tasks finish first.
     while len(pending := [task for task in tasks if not task.done()]) > 1:
         await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
     return tasks if held.is_set() else []
 
 
-async def all_of(tasks: Sequence[asyncio.Task[Any]]) -> None:
+async def wait_for_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*tasks)

@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.crash_scene import PLATFORM, Scene
-from tests.chaos.witness_bot import MEETING_OVER, WITNESSES
+from tests.chaos.crash_installation import POOL_NAME, CrashInstallation
+from tests.chaos.recording_bot import EVENTS_FILE, MEETING_OVER
 from tests.support.dockerd import Dockerd
 
 INSTALLATION = "chaos"
@@ -18,25 +18,25 @@ CALL_TIMEOUT_S = 5.0
 
 
 @dataclass(slots=True, kw_only=True)
-class DockerScene(Scene):
+class DockerCrashInstallation(CrashInstallation):
     dockerd: Dockerd
     image: str
-    witness_url: str
+    recorder_url: str
 
-    def platform_settings(self) -> Mapping[str, Any]:
+    def backend_settings(self) -> Mapping[str, Any]:
         return {
-            "pools": {PLATFORM: {"backend": "docker", "image": self.image, "max_size": 1}},
+            "pools": {POOL_NAME: {"backend": "docker", "image": self.image, "max_size": 1}},
             "backends": {
                 "docker": {"host": self.dockerd.host, "network": "host", "stop_grace_s": 1}
             },
             "server": {"port": self.port, "public_url": f"http://127.0.0.1:{self.port}"},
         }
 
-    def manner(self) -> Mapping[str, Any]:
+    def fork_server_options(self) -> Mapping[str, Any]:
         return {"call_timeout_s": CALL_TIMEOUT_S}
 
     def post(self, key: str, **bot_data: object) -> str:
-        return Scene.post(self, key, witness=self.witness_url, **bot_data)
+        return CrashInstallation.post(self, key, recorder=self.recorder_url, **bot_data)
 
     def containers(self) -> set[str]:
         found = self.dockerd.containers(installation=INSTALLATION)
@@ -48,13 +48,13 @@ class DockerScene(Scene):
 
 
 @contextmanager
-def witnesses(folder: Path) -> Iterator[str]:
-    """Record the reports of bots in the file of `witness_bot.py`, and yield the URL."""
+def event_recorder(folder: Path) -> Iterator[str]:
+    """Record the reports of bots in the file of `recording_bot.py`, and yield the URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             event, bot_id, assignment = self.path.strip("/").split("/")
-            with lock, (folder / WITNESSES).open("a+") as file:
+            with lock, (folder / EVENTS_FILE).open("a+") as file:
                 file.write(f"{event} {bot_id} {assignment}\n")
                 file.seek(0)
                 reports = sum(line.startswith(f"{event} {bot_id} ") for line in file)

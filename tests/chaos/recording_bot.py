@@ -1,8 +1,8 @@
-"""A bot that writes down, where no control plane can reach, that it was started and that it joined.
+"""A bot that records its start and its join in a file, independently of any replica.
 
-`python witness_bot.py <folder>` is a real client of the agent API. It stays in its meeting until
-`<folder>/meeting-over` exists or it is told to leave. With `{"failures": n}` in its `botData` the
-first n of its starts end at once, without a word to anybody.
+`python recording_bot.py <folder>` is a real client of the agent API. It stays in its meeting until
+`<folder>/meeting-over` exists or it is asked to leave. With `{"failures": n}` in its `botData`, its
+first n starts exit at once without calling Botpool.
 """
 
 import json
@@ -11,31 +11,31 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-WITNESSES = "witnesses"
+EVENTS_FILE = "bot-events"
 MEETING_OVER = "meeting-over"
 
 
-def testify(folder: Path, event: str, bot_id: int) -> None:
-    """One line in one write: bots in other containers append to the same file."""
+def record_event(folder: Path, event: str, bot_id: int) -> None:
+    """Append one line in one write, because several bots append to the same file."""
     assignment = os.environ["BOTPOOL_TOKEN"].split(".")[1]
-    with (folder / WITNESSES).open("a") as file:
+    with (folder / EVENTS_FILE).open("a") as file:
         file.write(f"{event} {bot_id} {assignment}\n")
 
 
 def starts(folder: Path, bot_id: int) -> int:
-    lines = (folder / WITNESSES).read_text().splitlines()
+    lines = (folder / EVENTS_FILE).read_text().splitlines()
     return sum(line.startswith(f"started {bot_id} ") for line in lines)
 
 
 async def attend(folder: Path) -> None:
-    # Imported late: a start that is to fail must not live long enough to be seen running.
+    # Imported late, so that a failing start ends before an observation shows it running.
     import asyncio
 
     from botpool.agent import Agent
     from botpool.agent.backoff import Backoff
 
     async with Agent.from_environment(backoff=Backoff(first_s=0.05, cap_s=0.1)) as agent:
-        testify(folder, "joined", agent.bot.id)
+        record_event(folder, "joined", agent.bot.id)
         await agent.report("IN_CALL")
         while not (agent.leave_requested.is_set() or (folder / MEETING_OVER).exists()):
             await asyncio.sleep(0.02)
@@ -43,9 +43,9 @@ async def attend(folder: Path) -> None:
 
 
 def main(folder: Path) -> int:
-    told = json.loads(os.environ["BOT_DATA"])
-    testify(folder, "started", told["id"])
-    if starts(folder, told["id"]) <= told["botData"].get("failures", 0):
+    bot_data = json.loads(os.environ["BOT_DATA"])
+    record_event(folder, "started", bot_data["id"])
+    if starts(folder, bot_data["id"]) <= bot_data["botData"].get("failures", 0):
         return 1
     import asyncio
 

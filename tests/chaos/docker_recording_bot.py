@@ -1,4 +1,4 @@
-"""`witness_bot.py` for Docker: reports its events by HTTP to the URL in its `botData`."""
+"""`recording_bot.py` for Docker: reports its events by HTTP to the URL in its `botData`."""
 
 import asyncio
 import http.client
@@ -12,12 +12,12 @@ from botpool.agent import Agent, Released
 from botpool.agent.backoff import Backoff
 
 bot_data = json.loads(os.environ["BOT_DATA"])
-witness = urlsplit(bot_data["botData"]["witness"])
+recorder = urlsplit(bot_data["botData"]["recorder"])
 assignment = os.environ["BOTPOOL_TOKEN"].split(".")[1]
 
 
 def ask(method: str, path: str) -> str:
-    connection = http.client.HTTPConnection(witness.hostname, witness.port, timeout=30)
+    connection = http.client.HTTPConnection(recorder.hostname, recorder.port, timeout=30)
     connection.request(method, path)
     return connection.getresponse().read().decode()
 

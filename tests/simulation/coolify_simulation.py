@@ -1,8 +1,8 @@
-"""A Botpool of some replicas on an emulated Coolify, in time that the test moves.
+"""Some replicas on an emulated Coolify, in time that the test advances.
 
-The engine, the backend, its client and the database are the real ones. Coolify is the emulator, in
-memory; agents live in its containers. Replicas are stepped one after the other, so the same seed
-gives the same morning.
+The engine, the Coolify backend, its client and the database are the real ones. The emulator runs
+Coolify in memory, and simulated agents run in its containers. The simulation steps the replicas one
+after the other, so the same seed gives the same run.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from botpool.emulators.coolify import (
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.request_budget import SharedRequestBudget
 from botpool.store.database import Database
-from tests.simulation.agents import Bots
+from tests.simulation.simulated_agents import SimulatedAgents
 from tests.support.clock import Clock
 from tests.support.replicas import MEET, bot_request
 
@@ -40,40 +40,40 @@ TICK_S = 5.0
 _numbers = itertools.count(1)
 
 
-class Killed(BaseException):
+class ReplicaCrashed(BaseException):
     """The replica ends here, in the middle of a request."""
 
 
-class Line(httpx.AsyncBaseTransport):
-    """The way of one replica to Coolify, on which it may die: before a request, or after it."""
+class CrashingTransport(httpx.AsyncBaseTransport):
+    """The HTTP transport of one replica, which can crash it before or after a request."""
 
     def __init__(self, emulated: EmulatedTransport) -> None:
         self._emulated = emulated
-        self.dies_in: int | None = None
-        self.dies_before = False
-        self.dead = False
+        self.crashes_in: int | None = None
+        self.crashes_before_request = False
+        self.crashed = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         await asyncio.sleep(0)
-        if self.dies_in is not None:
-            self.dies_in -= 1
-            self.dead = self.dead or self.dies_in <= 0
-        if self.dead and self.dies_before:
-            raise Killed
-        answer = await self._emulated.handle_async_request(request)
-        if self.dead:
-            raise Killed
-        return answer
+        if self.crashes_in is not None:
+            self.crashes_in -= 1
+            self.crashed = self.crashed or self.crashes_in <= 0
+        if self.crashed and self.crashes_before_request:
+            raise ReplicaCrashed
+        response = await self._emulated.handle_async_request(request)
+        if self.crashed:
+            raise ReplicaCrashed
+        return response
 
 
 @dataclass
-class Living:
+class SimulatedReplica:
     replica: Replica
     database: Database
-    line: Line
+    transport: CrashingTransport
 
 
-QUARTER = EmulatorConfig(
+FAST_COOLIFY = EmulatorConfig(
     first_start_s=60.0,
     start_s=10.0,
     stop_s=(1.0, 8.0),
@@ -81,10 +81,10 @@ QUARTER = EmulatorConfig(
     status_lag_s=(0.0, 15.0),
     health_lag_s=(0.0, 90.0),
 )
-"""A Coolify whose times are about a quarter of the usual: more mornings, fewer ticks."""
+"""A Coolify with about a quarter of the usual times, so that a simulation needs fewer ticks."""
 
-QUARTER_LAG_S = 15.0
-QUARTER_POLICY = Policy(
+FAST_STATUS_LAG_S = 15.0
+FAST_POLICY = Policy(
     deploy_timeout_s=300,
     deploy_grace_s=45,
     deploy_wait_timeout_s=900,
@@ -111,83 +111,87 @@ def coolify_pool(max_size: int, pool_name: PoolName = MEET, image: str = "acme/b
 
 
 @dataclass
-class Morning:
+class CoolifySimulation:
+    """An installation on an emulated Coolify, with a clock that the test advances."""
+
     url: str
-    world: EmulatedCoolify
-    bots: Bots
+    coolify: EmulatedCoolify
+    bots: SimulatedAgents
     pools: Sequence[PoolSpec]
     policy: Policy
     concurrent_deployments: int
     status_lag_s: float
     installation: str
-    eye: psycopg.Connection[dict[str, Any]]
-    """The test's own connection: kept, since it looks at every tick."""
+    connection: psycopg.Connection[dict[str, Any]]
+    """The test's own connection, kept open because the test reads at every tick."""
     emulated_clock: ManualClock
-    chance: random.Random
-    living: list[Living] = field(default_factory=list)
-    closing: list[Database] = field(default_factory=list)
-    killed: int = 0
+    rng: random.Random
+    replicas: list[SimulatedReplica] = field(default_factory=list)
+    databases: list[Database] = field(default_factory=list)
+    crashes: int = 0
     ticks: int = 0
     due_at: dict[str, float] = field(
-        default_factory=lambda: {"look": 0.0, "recover": 0.0, "clean": 0.0}
+        default_factory=lambda: {"observe": 0.0, "recover": 0.0, "clean": 0.0}
     )
 
-    # Making it
+    # Setup
 
     @classmethod
     @asynccontextmanager
-    async def dawn(
+    async def start(
         cls,
         url: str,
         *pools: PoolSpec,
         seed: int = 0,
-        nature: EmulatorConfig | None = None,
+        emulator_config: EmulatorConfig | None = None,
         replicas: int = 1,
-        stay_s: float = 60.0,
+        call_s: float = 60.0,
         policy: Policy | None = None,
         concurrent_deployments: int = 4,
         status_lag_s: float = 60.0,
-        shares: "Morning | None" = None,
+        shares: "CoolifySimulation | None" = None,
         installation: str = "one",
-    ) -> AsyncIterator["Morning"]:
-        """`shares`: another Botpool's morning, on whose Coolify this one is too."""
+    ) -> AsyncIterator["CoolifySimulation"]:
+        """`shares`: the simulation of another installation on the same Coolify."""
         Clock(url).freeze()
-        bots = shares.bots if shares else Bots(SECRET, stay_s=stay_s)
-        morning = cls(
+        bots = shares.bots if shares else SimulatedAgents(SECRET, call_s=call_s)
+        simulation = cls(
             url=url,
-            world=shares.world if shares else EmulatedCoolify(nature, seed=seed, runtime=bots),
+            coolify=shares.coolify
+            if shares
+            else EmulatedCoolify(emulator_config, seed=seed, runtime=bots),
             bots=bots,
             pools=pools,
             policy=policy or Policy(),
             concurrent_deployments=concurrent_deployments,
             status_lag_s=status_lag_s,
             installation=installation,
-            eye=psycopg.connect(url, autocommit=True, row_factory=dict_row),
+            connection=psycopg.connect(url, autocommit=True, row_factory=dict_row),
             emulated_clock=shares.emulated_clock if shares else ManualClock(),
-            chance=random.Random(seed),
+            rng=random.Random(seed),
         )
         try:
             for _ in range(replicas):
-                await morning.start_replica()
-            yield morning
+                await simulation.start_replica()
+            yield simulation
         finally:
-            morning.eye.close()
-            for database in morning.closing:
+            simulation.connection.close()
+            for database in simulation.databases:
                 await database.close()
 
-    async def start_replica(self) -> Living:
-        # Few connections: each must learn its statements anew.
+    async def start_replica(self) -> SimulatedReplica:
+        # Few connections, because each prepares its statements again.
         database = Database(self.url, max_connections=2)
         await database.open()
-        self.closing.append(database)
-        line = Line(EmulatedTransport(self.world, self.emulated_clock))
-        nature = self.world.config
+        self.databases.append(database)
+        transport = CrashingTransport(EmulatedTransport(self.coolify, self.emulated_clock))
+        emulator = self.coolify.config
         config = CoolifyConfig(
             url="http://coolify",
-            token=nature.token,
-            project_uuid=nature.project,
-            server_uuid=nature.server,
-            environment_name=nature.environment,
+            token=emulator.token,
+            project_uuid=emulator.project,
+            server_uuid=emulator.server,
+            environment_name=emulator.environment,
             installation_id=self.installation,
             concurrent_deployments=self.concurrent_deployments,
             status_lag_s=self.status_lag_s,
@@ -196,19 +200,19 @@ class Morning:
         budget = SharedRequestBudget(
             database=database,
             backend="coolify",
-            requests_per_minute=nature.requests_per_minute,
+            requests_per_minute=emulator.requests_per_minute,
         )
-        backend = CoolifyBackend(config, budget, transport=line)
+        backend = CoolifyBackend(config, budget, transport=transport)
         identity = Identity(
             owner=f"replica-{next(_numbers)}", public_url=self.installation, secret=SECRET
         )
         replica = Replica(database, {"coolify": backend}, self.policy, identity)
         await replica.pools.configure(self.pools)
-        living = Living(replica=replica, database=database, line=line)
-        self.living.append(living)
-        return living
+        simulated = SimulatedReplica(replica=replica, database=database, transport=transport)
+        self.replicas.append(simulated)
+        return simulated
 
-    # Living it
+    # Running
 
     @property
     def now(self) -> float:
@@ -216,7 +220,7 @@ class Morning:
 
     @property
     def replica(self) -> Replica:
-        return self.living[0].replica
+        return self.replicas[0].replica
 
     async def admit(self, bots: int, pool_name: PoolName = MEET, **changes: Any) -> list[BotId]:
         wanted = {"queue_timeout_ms": 600_000} | changes
@@ -226,31 +230,31 @@ class Morning:
         ]
 
     async def tick(self, seconds: float = TICK_S) -> None:
-        """Let time pass, then everybody do what is due."""
+        """Advance the time, then run everything that is due."""
         self.emulated_clock.advance(seconds)
-        self.world.advance(self.now)
+        self.coolify.advance(self.now)
         await self.work()
 
     async def work(self) -> None:
-        """What this Botpool and its bots do at the present moment."""
-        self.eye.execute(
+        """Run what the replicas and the agents do at the current time."""
+        self.connection.execute(
             "UPDATE test_clock SET moved_by = make_interval(secs => %s)", [self.now], prepare=True
         )
         self.bots.now = self.now
         self.ticks += 1
         await self.bots.act(self.installation, self.replica.agents)
-        self.world.advance(self.now)
+        self.coolify.advance(self.now)
         due = {name for name, at in self.due_at.items() if self.now >= at}
         for name in due:
             self.due_at[name] = self.now + self._interval_s(name)
-        for number, living in enumerate(list(self.living)):
+        for number, replica in enumerate(list(self.replicas)):
             try:
-                await self._step(living.replica)
-                # What any replica may do is done by one: they would only find it done.
-                if number == self.ticks % len(self.living):
-                    await self._watch(living.replica, due)
-            except Killed:
-                await self.bury(living)
+                await self._step(replica.replica)
+                # One replica runs the loops: the others would find the work done.
+                if number == self.ticks % len(self.replicas):
+                    await self._run_loops(replica.replica, due)
+            except ReplicaCrashed:
+                await self.replace_crashed(replica)
 
     async def run_until(
         self, reached: Callable[[], bool], *, within_s: float, tick_s: float = TICK_S
@@ -262,7 +266,7 @@ class Morning:
 
     def _interval_s(self, name: str) -> float:
         return {
-            "look": self.policy.observe_interval_s,
+            "observe": self.policy.observe_interval_s,
             "recover": self.policy.recovery_interval_s,
             "clean": self.policy.cleanup_interval_s,
         }[name]
@@ -274,12 +278,12 @@ class Morning:
             if not tasks:
                 break
             outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-            if any(isinstance(outcome, Killed) for outcome in outcomes):
-                raise Killed
+            if any(isinstance(outcome, ReplicaCrashed) for outcome in outcomes):
+                raise ReplicaCrashed
 
-    async def _watch(self, replica: Replica, due: set[str]) -> None:
+    async def _run_loops(self, replica: Replica, due: set[str]) -> None:
         await replica.recovery.record_liveness()
-        if "look" in due:
+        if "observe" in due:
             await replica.observer.observe_due_backends()
         if "recover" in due:
             await replica.recovery.recover()
@@ -288,18 +292,18 @@ class Morning:
         await replica.queue_poller.poll()
         await replica.describer.describe_due()
 
-    async def bury(self, living: Living) -> None:
-        """Nothing of it is handed back; another one takes its image_host."""
-        self.killed += 1
-        for task in list(living.replica.reconciler.under_way):
+    async def replace_crashed(self, replica: SimulatedReplica) -> None:
+        """Cancel all work of a crashed replica without returning its leases, and start another."""
+        self.crashes += 1
+        for task in list(replica.replica.reconciler.under_way):
             task.cancel()
-        self.living.remove(living)
+        self.replicas.remove(replica)
         await self.start_replica()
 
-    # Seeing it
+    # Checks
 
     def rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
-        return self.eye.execute(query, parameters, prepare=True).fetchall()
+        return self.connection.execute(query, parameters, prepare=True).fetchall()
 
     def statuses(self) -> dict[int, str]:
         return {row["id"]: row["status"] for row in self.rows("SELECT id, status FROM bots")}
@@ -311,32 +315,32 @@ class Morning:
         )
         return bool(row["ended"])
 
-    def is_tidy(self) -> bool:
-        """No application is left over, and none of a slot is lost.
+    def has_no_leftovers(self) -> bool:
+        """Return whether every slot has its application and no other application is left over.
 
-        One whose creation was never answered waits under its slot's name, which finds it there.
+        A slot finds an application whose creation got no response by its name.
         """
         slots = self.rows("SELECT slot_name, container_id FROM bot_pool_slots")
         known = {slot["container_id"] for slot in slots if slot["container_id"]}
         awaited = {slot["slot_name"] for slot in slots if not slot["container_id"]}
-        others = self.owned() - known
+        unknown = self.owned() - known
         return known <= self.owned() and all(
-            self.world.applications[uuid].name in awaited for uuid in others
+            self.coolify.applications[uuid].name in awaited for uuid in unknown
         )
 
     def owned(self) -> set[str]:
-        """Applications that carry this installation's mark."""
+        """Return the applications that carry this installation's tag."""
         return {
             uuid
-            for uuid, application in self.world.applications.items()
+            for uuid, application in self.coolify.applications.items()
             if f"botpool-{self.installation}" in application.tags
         }
 
     def requests_by_minute(self) -> list[int]:
-        return self.world.rate_limits.requests.by_minute(self.now)
+        return self.coolify.rate_limits.requests.by_minute(self.now)
 
     def seconds_to_running(self) -> list[float]:
-        """Of each bot that ran, in the order of admission."""
+        """Return the start times of all bots that ran, in the order of admission."""
         rows = self.rows(
             "SELECT extract(epoch FROM started_at - created_at)::float8 AS s FROM bots "
             "WHERE started_at IS NOT NULL ORDER BY id"

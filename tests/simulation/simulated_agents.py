@@ -1,7 +1,7 @@
-"""The bots inside emulated containers: agents on emulated time, and witnesses of what ran.
+"""Simulated agents in emulated containers; they record which runs joined a call.
 
-Each asks who it is before it joins, beats, obeys, and says when it is done. What it is told comes
-from the real engine; what it saw is what the tests believe.
+Each agent identifies itself before it joins, sends heartbeats, follows its instructions and reports
+DONE. The real engine responds to its calls.
 """
 
 from collections import defaultdict
@@ -13,13 +13,13 @@ from botpool.domain.states import BotStatus
 from botpool.domain.tokens import assignment_of
 from botpool.engine.agents.agents import Agents
 
-BEAT_S = 10.0
+HEARTBEAT_S = 10.0
 
 
 @dataclass(eq=False)
 class Agent:
-    home: str
-    """Whom it calls."""
+    control_plane_url: str
+    """The address of the installation that the agent calls."""
     container_id: ContainerId
     assignment_id: AssignmentId | None
     acts_at: float
@@ -28,19 +28,19 @@ class Agent:
     leaves_at: float = 0.0
 
 
-class Bots:
+class SimulatedAgents:
     """A `ContainerRuntime` whose containers are agents."""
 
-    def __init__(self, secret: bytes, *, stay_s: float, boot_s: float = 0.0) -> None:
+    def __init__(self, secret: bytes, *, call_s: float, boot_s: float = 0.0) -> None:
         self._secret = secret
-        self.stay_s = stay_s
+        self.call_s = call_s
         self._boot_s = boot_s
         self.now = 0.0
         self.agents: list[Agent] = []
         self.started: dict[AssignmentId, int] = defaultdict(int)
-        """How often a container was started for an assignment."""
+        """The number of container starts for each assignment."""
         self.joined: dict[BotId, list[AssignmentId]] = defaultdict(list)
-        """Who went into a call, and as whom."""
+        """The assignments with which each bot joined its call."""
 
     @property
     def running(self) -> list[Agent]:
@@ -52,7 +52,7 @@ class Bots:
         if assignment_id is not None:
             self.started[assignment_id] += 1
         agent = Agent(
-            home=environment.get("BOTPOOL_URL", ""),
+            control_plane_url=environment.get("BOTPOOL_URL", ""),
             container_id=ContainerId(environment.get("BOTPOOL_CONTAINER_ID", "")),
             assignment_id=assignment_id,
             acts_at=self.now + self._boot_s,
@@ -73,10 +73,10 @@ class Bots:
     def output(self, handle: Hashable, lines: int) -> str:
         return ""
 
-    async def act(self, home: str, control_plane: Agents) -> None:
-        """Let every agent of that control plane do what is due."""
+    async def act(self, control_plane_url: str, control_plane: Agents) -> None:
+        """Run the due work of every agent of that control plane."""
         for agent in self.running:
-            if agent.home == home and agent.acts_at <= self.now:
+            if agent.control_plane_url == control_plane_url and agent.acts_at <= self.now:
                 await self._act(agent, control_plane)
 
     async def _act(self, agent: Agent, control_plane: Agents) -> None:
@@ -86,11 +86,11 @@ class Bots:
             if released:
                 agent.running = False
                 return
-            agent.bot_id, agent.leaves_at = view.bot.id, self.now + self.stay_s
+            agent.bot_id, agent.leaves_at = view.bot.id, self.now + self.call_s
             self.joined[view.bot.id].append(agent.assignment_id)
             await control_plane.report(agent.assignment_id, view.bot.id, BotStatus.IN_CALL, None)
-        orders = await control_plane.heartbeat(agent.assignment_id, agent.bot_id)
-        if orders.should_leave or orders.should_exit or self.now >= agent.leaves_at:
+        instructions = await control_plane.heartbeat(agent.assignment_id, agent.bot_id)
+        if instructions.should_leave or instructions.should_exit or self.now >= agent.leaves_at:
             await control_plane.report(agent.assignment_id, agent.bot_id, BotStatus.DONE, None)
             agent.running = False
-        agent.acts_at = min(self.now + BEAT_S, max(agent.leaves_at, self.now + 1))
+        agent.acts_at = min(self.now + HEARTBEAT_S, max(agent.leaves_at, self.now + 1))

@@ -1,7 +1,7 @@
-"""One installation seen from outside: what its client asked, what its bots saw, what is left of it.
+"""An installation whose replica crashes and restarts, seen through its API, database and bots.
 
-Control planes come and go on one port, one data directory and one database. The client repeats
-whatever got no answer, under the same key, as clients do.
+Replicas start one after the other on the same port, data directory and database. The client repeats
+requests without a response under the same idempotency key.
 """
 
 import json
@@ -23,18 +23,18 @@ import psutil
 import psycopg
 
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
-from tests.chaos.witness_bot import MEETING_OVER, WITNESSES
+from tests.chaos.recording_bot import EVENTS_FILE, MEETING_OVER
 from tests.support.clock import Clock
 from tests.support.invariants import assert_settled
 
 HERE = Path(__file__).parent
-PATIENCE_S = 120.0
-"""Never waited for unless something is broken: the machine may be slow."""
-PLATFORM = "google-meet"
+WAIT_LIMIT_S = 120.0
+"""A generous limit for slow machines; only a broken test waits this long."""
+POOL_NAME = "google-meet"
 
 
 class ForkServer:
-    """The program `crash_points.py`: one control plane at a time, each a process of its own."""
+    """Runs `crash_points.py`, which forks one replica at a time."""
 
     def __init__(self) -> None:
         self._program = subprocess.Popen(
@@ -45,35 +45,35 @@ class ForkServer:
         )
         assert self._program.stdin
         assert self._program.stdout
-        self._orders, self._answers = self._program.stdin, self._program.stdout
+        self._requests, self._responses = self._program.stdin, self._program.stdout
         self._child: psutil.Process | None = None
 
-    def deliver(self, order: Mapping[str, Any]) -> None:
-        assert self._child is None, "one at a time"
-        self._orders.write(json.dumps(order) + "\n")
-        self._orders.flush()
-        self._child = psutil.Process(int(self._answers.readline()))
+    def fork_replica(self, request: Mapping[str, Any]) -> None:
+        assert self._child is None, "a replica runs already"
+        self._requests.write(json.dumps(request) + "\n")
+        self._requests.flush()
+        self._child = psutil.Process(int(self._responses.readline()))
 
-    def ended(self, number: signal.Signals | None = None) -> int:
-        """The exit code of the control plane, which ends by itself or by that signal."""
-        assert self._child is not None, "there is none"
+    def wait_for_exit(self, number: signal.Signals | None = None) -> int:
+        """Send the signal, if any, wait for the end of the replica and return its exit code."""
+        assert self._child is not None, "no replica runs"
         if number is not None:
             self._child.send_signal(number)
-        self._child.wait(PATIENCE_S)
+        self._child.wait(WAIT_LIMIT_S)
         self._child = None
-        return int(self._answers.readline())
+        return int(self._responses.readline())
 
     def close(self) -> None:
         if self._child is not None:
-            self.ended(signal.SIGKILL)
-        self._orders.close()
-        self._program.wait(PATIENCE_S)
-        self._answers.close()
+            self.wait_for_exit(signal.SIGKILL)
+        self._requests.close()
+        self._program.wait(WAIT_LIMIT_S)
+        self._responses.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Testimony:
-    """One line that a bot wrote."""
+class BotEvent:
+    """One line of the events file, which a bot wrote."""
 
     __test__ = False
 
@@ -88,7 +88,7 @@ class Testimony:
 
 
 @dataclass(slots=True, kw_only=True)
-class Scene:
+class CrashInstallation:
     fork_server: ForkServer
     database_url: str
     database: psycopg.Connection
@@ -98,7 +98,7 @@ class Scene:
     settings: Mapping[str, Any]
     client: httpx.Client
     bots: dict[str, int] = field(default_factory=dict)
-    """The bots that were accepted, by their idempotency keys."""
+    """The accepted bots, by idempotency key."""
 
     @classmethod
     @contextmanager
@@ -106,7 +106,7 @@ class Scene:
         cls, fork_server: ForkServer, database_url: str, folder: Path, settings: Mapping[str, Any]
     ) -> Iterator[Self]:
         with socket.socket() as reserved:
-            # Bound and not listening: no other program gets the port between two control planes.
+            # Bound and not listening, so that no other program takes the port between two replicas.
             reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             reserved.bind(("127.0.0.1", 0))
             port = reserved.getsockname()[1]
@@ -116,10 +116,10 @@ class Scene:
                 httpx.Client(
                     base_url=f"http://127.0.0.1:{port}",
                     headers={"Authorization": f"Bearer {key}"},
-                    timeout=PATIENCE_S,
+                    timeout=WAIT_LIMIT_S,
                 ) as client,
             ):
-                _adopt(database, key)
+                _insert_api_key(database, key)
                 yield cls(
                     fork_server=fork_server,
                     database_url=database_url,
@@ -132,8 +132,8 @@ class Scene:
                 )
 
     def start(self, *, crash: str | None = None) -> None:
-        (self.folder / WITNESSES).touch()
-        self.fork_server.deliver(
+        (self.folder / EVENTS_FILE).touch()
+        self.fork_server.fork_replica(
             {
                 "point": crash,
                 "log": str(self.folder / "log"),
@@ -146,64 +146,64 @@ class Scene:
                     "agent": {"heartbeat_interval_ms": 100},
                     "deploy": self.settings.get("deploy", {}),
                     "recovery": self.settings.get("recovery", {}),
-                    **self.platform_settings(),
+                    **self.backend_settings(),
                 },
-                **self.manner(),
+                **self.fork_server_options(),
             }
         )
-        self.until(self._answers, "the control plane does not answer")
+        self.wait_until(self._is_healthy, "the replica does not respond")
 
-    def platform_settings(self) -> Mapping[str, Any]:
-        command = [sys.executable, str(HERE / "witness_bot.py"), str(self.folder)]
+    def backend_settings(self) -> Mapping[str, Any]:
+        command = [sys.executable, str(HERE / "recording_bot.py"), str(self.folder)]
         return {
-            "pools": {PLATFORM: {"max_size": 1}},
+            "pools": {POOL_NAME: {"max_size": 1}},
             "backends": {"process": {"command": command, **self.settings.get("process", {})}},
         }
 
-    def manner(self) -> Mapping[str, Any]:
-        """What else the fork_server must know."""
+    def fork_server_options(self) -> Mapping[str, Any]:
+        """Return further options for the fork server."""
         return {}
 
-    def _answers(self) -> bool:
+    def _is_healthy(self) -> bool:
         with suppress(httpx.TransportError):
             return self.client.get("/healthz").status_code == 200
         return False
 
     def post(self, key: str, **bot_data: object) -> str:
-        """Ask for a bot; its status. The same key again is the same bot."""
-        answer = self.client.post(
+        """Request a bot and return its status. The same key returns the same bot."""
+        response = self.client.post(
             "/v1/bots",
             headers={"Idempotency-Key": key},
             json={"meetingUrl": "https://meet.google.com/abc-defg-hij", "botData": bot_data},
         )
-        assert answer.status_code in (200, 201), answer.text
-        bot = answer.json()["bot"]
-        replayed = answer.headers.get("Idempotency-Replayed") == "true"
-        assert replayed == (answer.status_code == 200)
-        assert replayed or key not in self.bots, "one request made two bots"
+        assert response.status_code in (200, 201), response.text
+        bot = response.json()["bot"]
+        replayed = response.headers.get("Idempotency-Replayed") == "true"
+        assert replayed == (response.status_code == 200)
+        assert replayed or key not in self.bots, "one request created two bots"
         assert self.bots.setdefault(key, bot["id"]) == bot["id"]
         return str(bot["status"])
 
     def stop(self, key: str) -> None:
-        answer = self.client.delete(f"/v1/bots/{self.bots[key]}")
-        assert answer.status_code in (200, 202), answer.text
+        response = self.client.delete(f"/v1/bots/{self.bots[key]}")
+        assert response.status_code in (200, 202), response.text
 
     def end_meetings(self) -> None:
         (self.folder / MEETING_OVER).touch()
 
-    def until(self, condition: Callable[[], object], complaint: str) -> None:
-        give_up_at = time.monotonic() + PATIENCE_S
+    def wait_until(self, condition: Callable[[], object], message: str) -> None:
+        give_up_at = time.monotonic() + WAIT_LIMIT_S
         while not condition():
-            assert time.monotonic() < give_up_at, complaint
+            assert time.monotonic() < give_up_at, message
             time.sleep(0.03)
 
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         return self.database.execute(query, parameters).fetchall()
 
     def await_settled(self) -> None:
-        """Every bot that was accepted is final, and every slot waits for the next."""
+        """Wait until every bot is final and every slot is idle, and check the invariants."""
 
-        def restless() -> list[tuple[Any, ...]]:
+        def unsettled() -> list[tuple[Any, ...]]:
             return self.rows(
                 "SELECT 'bot', id, status FROM bots"
                 " WHERE status NOT IN ('DONE', 'FAILED', 'CANCELLED')"
@@ -211,39 +211,39 @@ class Scene:
             )
 
         try:
-            self.until(lambda: not restless(), "it never came to rest")
+            self.wait_until(lambda: not unsettled(), "the installation never settled")
         except AssertionError as error:
-            raise AssertionError(f"{error}: {restless()}") from None
+            raise AssertionError(f"{error}: {unsettled()}") from None
         assert_settled(self.database_url)
         assert self.rows("SELECT id FROM bots ORDER BY id") == [
             (bot_id,) for bot_id in sorted(self.bots.values())
-        ], "there are other bots than those that were asked for"
+        ], "the bots differ from the accepted requests"
 
     def final(self, key: str) -> tuple[str, int]:
-        """Status and attempts of a bot."""
+        """Return the status and the attempts of a bot."""
         ((status, attempts),) = self.rows(
             "SELECT status, attempts FROM bots WHERE id = %s", self.bots[key]
         )
         return status, attempts
 
-    def witnessed(self, event: str, key: str) -> int:
-        """How often that happened to a bot, by its own words."""
+    def event_count(self, event: str, key: str) -> int:
+        """Return how often the bot recorded this event."""
         return sum(
-            each.event == event and each.bot_id == self.bots[key] for each in self.testimonies()
+            each.event == event and each.bot_id == self.bots[key] for each in self.bot_events()
         )
 
     def assert_nothing_ran_twice(self) -> None:
-        starts = Counter(each.assignment for each in self.testimonies() if each.event == "started")
-        joins = Counter(each.bot_id for each in self.testimonies() if each.event == "joined")
+        starts = Counter(each.assignment for each in self.bot_events() if each.event == "started")
+        joins = Counter(each.bot_id for each in self.bot_events() if each.event == "joined")
         assert not {each: count for each, count in starts.items() if count > 1}, "started twice"
         assert not {each: count for each, count in joins.items() if count > 1}, "joined twice"
 
-    def testimonies(self) -> list[Testimony]:
-        lines = (self.folder / WITNESSES).read_text().splitlines()
-        return [Testimony.parse(line) for line in lines]
+    def bot_events(self) -> list[BotEvent]:
+        lines = (self.folder / EVENTS_FILE).read_text().splitlines()
+        return [BotEvent.parse(line) for line in lines]
 
     def containers(self) -> set[str]:
-        """Those on the disk; what is hidden is half made or half deleted."""
+        """Return the containers on disk, without those in creation or deletion (hidden names)."""
         found = (self.folder / "data" / "containers").iterdir()
         return {path.name for path in found if not path.name.startswith(".")}
 
@@ -252,7 +252,7 @@ class Scene:
         return {container_id for (container_id,) in self.rows(query)}
 
     def processes(self) -> Sequence[Any]:
-        """What runs for bots: launchers and bots work in their container's directory."""
+        """Return launchers and bots, which run in their container's directory."""
         return [
             process
             for process in psutil.process_iter(["cmdline", "cwd"])
@@ -264,7 +264,7 @@ class Scene:
         ]
 
 
-def _adopt(database: psycopg.Connection, key: str) -> None:
+def _insert_api_key(database: psycopg.Connection, key: str) -> None:
     database.execute(
         "INSERT INTO api_keys (name, scope, prefix, key_hash) VALUES ('test', 'user', %s, %s)",
         [shown_prefix(key), hash_api_key(key)],

@@ -1,4 +1,4 @@
-"""What all runs of the machine share, and what they are seen with: made once, emptied for each."""
+"""The database and the event loop that all runs of the state machine share."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 from botpool.engine.maintenance.doctor.invariants import ALL_HISTORY
 from botpool.store.database import Database
 from botpool.store.readonly_connection import check_statement
-from tests.model.reference import Move
+from tests.model.reference import HistoryRow
 from tests.support.clock import Clock
 from tests.support.invariants import ALWAYS
 
@@ -40,19 +40,21 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sight:
-    """Everything that is to be seen after a step."""
+class Snapshot:
+    """The tables, the new history and the broken invariants after a step."""
 
-    transactions: Sequence[Sequence[Move]]
-    """What was written into the history since the last look."""
+    transactions: Sequence[Sequence[HistoryRow]]
+    """History rows since the last snapshot, grouped by transaction."""
     bots: Sequence[Row]
     slots: Sequence[Row]
     queue: Sequence[Row]
-    broken: dict[str, Sequence[Row]]
+    broken_invariants: dict[str, Sequence[Row]]
     unserved: Sequence[Row]
 
 
-class Theatre:
+class ModelDatabase:
+    """A database with a frozen clock, emptied before each run."""
+
     def __init__(self, url: str) -> None:
         Clock(url).freeze()
         self.loop = asyncio.new_event_loop()
@@ -60,56 +62,61 @@ class Theatre:
         self.run(self.database.open())
         self.turn = asyncio.Lock()
         self.steps = 0
-        self._eye = psycopg.connect(url, autocommit=True, row_factory=dict_row)
-        self._eye.prepare_threshold = 0
-        (row,) = self._eye.execute(_TABLES).fetchall()
-        self._empty = f"TRUNCATE {row['names']} RESTART IDENTITY"
-        self._seen = 0
+        self._connection = psycopg.connect(url, autocommit=True, row_factory=dict_row)
+        self._connection.prepare_threshold = 0
+        (row,) = self._connection.execute(_TABLES).fetchall()
+        self._reset_statement = f"TRUNCATE {row['names']} RESTART IDENTITY"
+        self._last_history_id = 0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._eye.close()
+        self._connection.close()
         self.run(self.database.close())
         self.loop.close()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(work)
 
-    def empty(self) -> None:
-        self._eye.execute(self._empty)
-        self._eye.execute("UPDATE test_clock SET moved_by = '0'")
-        self._seen = 0
+    def reset(self) -> None:
+        self._connection.execute(self._reset_statement)
+        self._connection.execute("UPDATE test_clock SET moved_by = '0'")
+        self._last_history_id = 0
 
-    def move_clock(self, to_s: float) -> None:
-        self._eye.execute("UPDATE test_clock SET moved_by = make_interval(secs => %s)", [to_s])
+    def set_clock(self, to_s: float) -> None:
+        self._connection.execute(
+            "UPDATE test_clock SET moved_by = make_interval(secs => %s)", [to_s]
+        )
 
-    def observe(self) -> Sight:
-        """In one round trip: it is done after every step."""
+    def take_snapshot(self) -> Snapshot:
+        """Read everything in one round trip, because this runs after every step."""
         names = [*ALWAYS.values(), "queue_is_matched"]
-        with self._eye.pipeline():
-            history = self._eye.execute(_HISTORY, [self._seen])
-            bots, slots, queue = map(self._eye.execute, (_BOTS, _SLOTS, _QUEUE))
-            checks = [self._eye.execute(check_statement(name), ALL_HISTORY) for name in names]
+        with self._connection.pipeline():
+            history = self._connection.execute(_HISTORY, [self._last_history_id])
+            bots, slots, queue = map(self._connection.execute, (_BOTS, _SLOTS, _QUEUE))
+            checks = [
+                self._connection.execute(check_statement(name), ALL_HISTORY) for name in names
+            ]
         rows = history.fetchall()
-        self._seen = max((row["id"] for row in rows), default=self._seen)
+        self._last_history_id = max((row["id"] for row in rows), default=self._last_history_id)
         found = dict(zip(names, (check.fetchall() for check in checks), strict=True))
         unserved = found.pop("queue_is_matched")
-        return Sight(
+        return Snapshot(
             transactions=[
-                [_move(row) for row in group] for _, group in groupby(rows, lambda row: row["xid"])
+                [_history_row(row) for row in group]
+                for _, group in groupby(rows, lambda row: row["xid"])
             ],
             bots=bots.fetchall(),
             slots=slots.fetchall(),
             queue=queue.fetchall(),
-            broken={name: rows for name, rows in found.items() if rows},
+            broken_invariants={name: rows for name, rows in found.items() if rows},
             unserved=unserved,
         )
 
 
-def _move(row: Row) -> Move:
-    return Move(
+def _history_row(row: Row) -> HistoryRow:
+    return HistoryRow(
         kind=row["kind"],
         bot=row["bot_id"],
         slot=row["slot_name"],
