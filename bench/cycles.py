@@ -75,7 +75,7 @@ class Cycles:
         bot = (await self.replica.admission.admit(BOT_REQUEST)).bot
         assert await self.replica.bot_endings.end(self._recorded[bot.id]["assignment_id"], _END)
         await self.replica.reconciler.releaser.apply(
-            _looked_at(self._recorded.pop(bot.id)),
+            _observed_slot(self._recorded.pop(bot.id)),
             Observation(container_id=bot.container_id, state=ContainerState.STOPPED),
         )
 
@@ -84,7 +84,7 @@ class Cycles:
         return await per_second(self.one, callers=callers, seconds=seconds)
 
 
-def _looked_at(row: Mapping[str, Any]) -> ObservedSlot:
+def _observed_slot(row: Mapping[str, Any]) -> ObservedSlot:
     now = datetime.now(UTC)
     return ObservedSlot(
         slot_id=row["slot_id"],

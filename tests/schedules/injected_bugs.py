@@ -15,7 +15,7 @@ def _release_before_stop() -> Iterator[None]:
     async def report_stopped(*_: Any) -> ContainerState:
         return ContainerState.STOPPED
 
-    with mock.patch.object(Releaser, "_stop_and_look", report_stopped):
+    with mock.patch.object(Releaser, "_stop", report_stopped):
         yield
 
 

@@ -1,4 +1,4 @@
-"""The times and limits by which the engine acts, as one value. Defaults are the contract's."""
+"""The times and limits of the engine. The defaults are those of the settings."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ class Policy:
     deploy_wait_timeout_s: float = 1800.0
     deploy_attempts: int = 2
     image_known_s: float = 86_400.0
-    """How long after its last start there a place is believed to have an image."""
+    """How long after a start its image counts as known on the image host."""
     observe_interval_s: float = 15.0
     recovery_interval_s: float = 60.0
     recovery: RecoveryLimits = field(default_factory=RecoveryLimits)
@@ -24,19 +24,19 @@ class Policy:
     history_days: int = 30
     cleanup_interval_s: float = 600.0
     stray_after_s: float = 600.0
-    """How long a container must have been nobody's before it is deleted."""
+    """How long a container must have been a stray before it is deleted."""
     stray_share: float = 0.2
-    """The part of our containers that may be strays before an operator must say so."""
+    """The share of strays among our containers above which an operator must confirm."""
     heartbeat_interval_ms: int = 10_000
 
     call_timeout_s: float = 8.0
-    """The most that one call to a backend may take."""
+    """The timeout of one call to a backend."""
     lease_s: float = 20.0
-    """How long a leased slot is ours. A call is sent only if it must end before this does."""
+    """The duration of a lease. A call is sent only if its timeout ends before the lease."""
     stop_patience_s: float = 120.0
-    """How long a stop may stay unconfirmed, beyond the backend's lag, before we delete."""
+    """How long a stop may stay unconfirmed, beyond the status lag, before the deletion."""
     describe_interval_s: float = 2.0
     describe_hold_s: float = 30.0
-    """How long a description that was not answered keeps the next one waiting."""
+    """How long an unanswered description delays the next one."""
     step_backoff_s: float = 0.5
     step_backoff_max_s: float = 15.0

@@ -1,4 +1,4 @@
-"""What is stored, as plain values. Fields are named as the columns they come from."""
+"""Records of the database as plain values. Fields are named as the columns they come from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -106,7 +106,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSpec:
-    """A pool as the settings want it."""
+    """A pool as the settings define it."""
 
     pool_name: PoolName
     backend: str
@@ -119,7 +119,7 @@ class PoolSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """A pool with its figures."""
+    """A pool with its sizes, its queue and its times."""
 
     pool_name: PoolName
     backend: str
@@ -138,7 +138,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSample:
-    """How a pool stood in one minute; null where nobody was there to note it."""
+    """The figures of a pool in one minute; null where no replica recorded them."""
 
     at: datetime
     arrivals: int
@@ -150,7 +150,7 @@ class PoolSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """One bot in one slot, once, as an operator sees it."""
+    """One bot in one slot, once, as operators see it."""
 
     assignment_id: AssignmentId
     bot_id: BotId
@@ -187,7 +187,7 @@ class HistoryRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A row of history as the stream tells it."""
+    """A row of history as the event stream sends it."""
 
     id: int
     transaction: int
@@ -206,7 +206,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """What may be known of an API key once it was made."""
+    """An API key without its secret."""
 
     id: int
     name: str
@@ -218,7 +218,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentView:
-    """What the assignment in an agent's token leads to."""
+    """The bot and the slot of the assignment in an agent's token."""
 
     assignment_id: AssignmentId
     agent_container_id: ContainerId | None
@@ -229,7 +229,7 @@ class AgentView:
 
 
 class FencedSlot(Protocol):
-    """What a fenced write compares: the write changes nothing if the slot has changed since."""
+    """The values that a fenced write compares; it changes nothing if the slot has changed."""
 
     @property
     def slot_id(self) -> SlotId: ...
@@ -252,18 +252,18 @@ class SlotChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasedSlot:
-    """A slot whose next step is ours to make, with everything that the step needs."""
+    """A slot that this replica has leased, with all data that its next step needs."""
 
     slot_id: SlotId
     pool_name: PoolName
     slot_name: str
     backend: str
     image: str
-    """What the pool wants now."""
+    """The image that the pool currently specifies."""
     created_image: str
-    """What the container was made from."""
+    """The image that the container was created from."""
     created_limits: str | None
-    """The limits that it was made with."""
+    """The limits that the container was created with."""
     cpus: float
     memory_mb: int
     container_id: ContainerId | None
@@ -275,7 +275,7 @@ class LeasedSlot:
     assignment_id: AssignmentId | None
     deployment_id: DeploymentId | None
     start_allowed_at: datetime | None
-    """When the start was let through: before that, nothing of this assignment can run."""
+    """When the start was allowed; before that, no container of this assignment can run."""
     start_issued_at: datetime | None
     stop_issued_at: datetime | None
     delete_issued_at: datetime | None
@@ -284,7 +284,7 @@ class LeasedSlot:
     version: int
     step_attempts: int
     lease_until: datetime
-    """When the lease ends, by the database's clock: its mark."""
+    """When the lease ends, by the database's clock; identifies the lease."""
     bot_id: BotId | None
     bot_status: BotStatus | None
     correlation_id: str | None
@@ -297,22 +297,23 @@ class LeasedSlot:
     running_at: datetime | None
     failure: str | None
     status_unreliable_at: datetime | None
-    """When the backend's statuses last said nothing."""
+    """When the backend's statuses were last unreliable."""
     now: datetime
 
     @property
     def limits(self) -> str:
-        """What the pool allows a container now, in one word."""
+        """The limits that the pool currently specifies: CPUs and memory in MB."""
         return f"{self.cpus:g}/{self.memory_mb}"
 
     @property
     def matches_pool(self) -> bool:
+        """Whether the container was created with the pool's current image and limits."""
         return (self.created_image, self.created_limits) == (self.image, self.limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedSlot:
-    """A slot whose container should run, or have ended, as read before the backend was asked."""
+    """A slot whose container should run or have stopped, as read before the observation."""
 
     slot_id: SlotId
     slot_name: str
@@ -333,7 +334,7 @@ class ObservedSlot:
     leave_by: datetime | None
     running_at: datetime | None
     observed_running_at: datetime | None
-    """When a look, and not only the agent, showed it running."""
+    """When an observation, and not only the agent, first showed the container running."""
     failure: str | None
     last_heartbeat_at: datetime | None
     status_unreliable_at: datetime | None
@@ -342,7 +343,7 @@ class ObservedSlot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StuckSlot:
-    """A slot that a recovery pass looks into, as read before the backend was asked."""
+    """A slot that a recovery pass checks, as read before the observation."""
 
     slot_id: SlotId
     slot_name: str

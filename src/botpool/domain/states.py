@@ -32,7 +32,7 @@ class SlotStatus(StrEnum):
 
 
 class SlotPhase(StrEnum):
-    """Where a deploying slot stands. The order is the order of the steps."""
+    """The phase of a deploying slot, in the order of the steps."""
 
     CREATING = "creating"
     WAITING_FOR_IMAGE = "waiting_for_image"
@@ -67,13 +67,13 @@ _B = BotStatus
 _S = SlotStatus
 
 FINAL = frozenset({_B.DONE, _B.FAILED, _B.CANCELLED})
-"""A bot in one of these never changes again, whatever arrives late."""
+"""Final statuses: late reports and results do not change them."""
 
 RUNNING = frozenset({_B.JOINING_CALL, _B.IN_WAITING_ROOM, _B.IN_CALL, _B.LEAVING, _B.CALL_ENDED})
-"""The bot's container is known to run, so only it or its end can tell what happens next."""
+"""Statuses of a bot whose container is known to run."""
 
 WITH_BOT = frozenset({_S.DEPLOYING, _S.BUSY, _S.RELEASING})
-"""A slot has a bot in exactly these."""
+"""The statuses in which a slot has a bot."""
 
 BOT_TRANSITIONS: Mapping[BotStatus, frozenset[BotStatus]] = {
     _B.PENDING: frozenset({_B.QUEUED, _B.DEPLOYING, _B.FAILED, _B.CANCELLED}),
@@ -97,7 +97,7 @@ SLOT_TRANSITIONS: Mapping[SlotStatus, frozenset[SlotStatus]] = {
     _S.ERROR: frozenset({_S.IDLE, _S.DELETING}),
     _S.DELETING: frozenset(),
 }
-"""`releasing → deploying` for the next bot is two moves in one transaction: freed, then claimed."""
+"""`releasing → deploying` for the next bot is two transitions in one transaction, over `idle`."""
 
 
 def can_transition(current: BotStatus, wanted: BotStatus) -> bool:
@@ -105,5 +105,5 @@ def can_transition(current: BotStatus, wanted: BotStatus) -> bool:
 
 
 def statuses_before(wanted: BotStatus) -> frozenset[BotStatus]:
-    """The states from which a bot may become `wanted`: what an UPDATE puts into its WHERE."""
+    """Return the statuses from which a bot may become `wanted`; for the WHERE of an UPDATE."""
     return frozenset(status for status, targets in BOT_TRANSITIONS.items() if wanted in targets)

@@ -27,7 +27,7 @@ WITH waiting AS MATERIALIZED (
     FROM waiting w
     WHERE NOT w.known AND NOT w.led
     ORDER BY w.image_host, w.image, w.last_assigned_at, w.id
-), let_through AS MATERIALIZED (
+), passing AS MATERIALIZED (
     SELECT
         w.id, w.pool_name, w.slot_name, w.image_host, w.image, w.assigned_bot_id, w.assignment_id,
         w.last_assigned_at, w.phase_at,
@@ -39,12 +39,12 @@ WITH waiting AS MATERIALIZED (
     UPDATE bot_pool_slots s
     SET phase = 'waiting_for_start',
         phase_at = botpool_now(),
-        leads_image = CASE WHEN let_through.leads THEN s.image END,
+        leads_image = CASE WHEN passing.leads THEN s.image END,
         next_step_at = botpool_now() + make_interval(secs => %(wait_timeout_s)s),
         step_attempts = 0,
         version = s.version + 1
-    FROM let_through
-    WHERE s.id = let_through.id
+    FROM passing
+    WHERE s.id = passing.id
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
@@ -55,7 +55,7 @@ WITH waiting AS MATERIALIZED (
         CASE WHEN l.leads THEN %(leads_reason)s ELSE %(present_reason)s END,
         b.correlation_id,
         json_build_object('image', l.image, 'imageHost', l.image_host, 'leads', l.leads)
-    FROM let_through l
+    FROM passing l
     JOIN bots b ON b.id = l.assigned_bot_id
     ORDER BY l.last_assigned_at, l.id
 )
@@ -63,5 +63,5 @@ SELECT
     l.id AS slot_id, l.pool_name, l.slot_name, l.image, l.image_host, l.leads,
     l.assigned_bot_id AS bot_id, b.correlation_id,
     extract(epoch FROM botpool_now() - l.phase_at)::float8 AS waited_s
-FROM let_through l
+FROM passing l
 JOIN bots b ON b.id = l.assigned_bot_id

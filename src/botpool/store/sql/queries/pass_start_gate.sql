@@ -13,7 +13,7 @@ WITH next AS MATERIALIZED (
               AND u.start_allowed_at IS NOT NULL
               AND u.deployment_ended_at IS NULL),
         0) END
-), let_through AS MATERIALIZED (
+), passing AS MATERIALIZED (
     -- Locked in the order of their ids, as every statement that locks several slots.
     SELECT
         s.id, s.pool_name, s.slot_name, s.assigned_bot_id, s.assignment_id, s.last_assigned_at,
@@ -31,8 +31,8 @@ WITH next AS MATERIALIZED (
         next_step_at = botpool_now(),
         step_attempts = 0,
         version = s.version + 1
-    FROM let_through
-    WHERE s.id = let_through.id
+    FROM passing
+    WHERE s.id = passing.id
     RETURNING s.id, s.version
 ), written AS (
     INSERT INTO history (
@@ -41,12 +41,12 @@ WITH next AS MATERIALIZED (
     SELECT
         'slot.phase', l.assigned_bot_id, l.id, l.assignment_id, l.slot_name,
         'waiting_for_start', 'starting', %(reason)s, b.correlation_id
-    FROM let_through l
+    FROM passing l
     JOIN bots b ON b.id = l.assigned_bot_id
     ORDER BY l.last_assigned_at, l.id
 )
 SELECT
     l.id AS slot_id, l.pool_name, slot.version,
     extract(epoch FROM botpool_now() - l.phase_at)::float8 AS waited_s
-FROM let_through l
+FROM passing l
 JOIN slot ON slot.id = l.id
