@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 
-from botpool.domain.ids import AssignmentId, PoolName, SlotId
-from botpool.domain.records import SlotChange, StuckSlot
+from botpool.domain.ids import PoolName
+from botpool.domain.records import FencedSlot, SlotChange, StuckSlot
 from botpool.domain.recovery import RecoveryLimits
 from botpool.domain.states import SlotStatus
 from botpool.store.statement import Statement, no_rows, record_of
@@ -69,17 +69,21 @@ def end_silence_alarms(*, silent: Sequence[PoolName]) -> Statement[None]:
     return Statement("end_silence_alarms", {"silent": list(silent)}, no_rows)
 
 
-def touch_slot(
-    *, slot_id: SlotId, assignment_id: AssignmentId | None, version: int, reason: str
-) -> Statement[None]:
+def touch_slot(slot: FencedSlot, *, reason: str) -> Statement[None]:
     """Restart a deploying slot's time and count the skip. Fenced."""
-    fence = {"slot_id": slot_id, "assignment_id": assignment_id, "version": version}
-    return Statement("touch_slot", fence | {"reason": reason}, no_rows)
+    return Statement("touch_slot", _fence(slot) | {"reason": reason}, no_rows)
 
 
-def release_orphaned_slot(
-    *, slot_id: SlotId, assignment_id: AssignmentId | None, version: int, reason: str
-) -> Statement[ReleasedSlot]:
+def release_orphaned_slot(slot: FencedSlot, *, reason: str) -> Statement[ReleasedSlot]:
     """Start the release of a slot whose bot has ended. Fenced."""
-    fence = {"slot_id": slot_id, "assignment_id": assignment_id, "version": version}
-    return Statement("release_orphaned_slot", fence | {"reason": reason}, record_of(ReleasedSlot))
+    return Statement(
+        "release_orphaned_slot", _fence(slot) | {"reason": reason}, record_of(ReleasedSlot)
+    )
+
+
+def _fence(slot: FencedSlot) -> dict[str, object]:
+    return {
+        "slot_id": slot.slot_id,
+        "assignment_id": slot.assignment_id,
+        "version": slot.version,
+    }

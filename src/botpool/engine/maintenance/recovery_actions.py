@@ -54,15 +54,8 @@ class RecoveryActions:
         return True
 
     async def _touch(self, slot: StuckSlot, _: RecoveryCase) -> bool:
-        touched = await self.database.query(
-            statements.touch_slot(
-                slot_id=slot.slot_id,
-                assignment_id=slot.assignment_id,
-                version=slot.version,
-                reason=reasons.HEARTBEATS_FRESH,
-            )
-        )
-        return bool(touched)
+        statement = statements.touch_slot(slot, reason=reasons.HEARTBEATS_FRESH)
+        return bool(await self.database.query(statement))
 
     async def _heal(self, slot: StuckSlot, _: RecoveryCase) -> bool:
         assert slot.assignment_id is not None
@@ -106,12 +99,7 @@ class RecoveryActions:
 
     async def _release(self, slot: StuckSlot, _: RecoveryCase) -> bool:
         released = await self.database.query_one(
-            statements.release_orphaned_slot(
-                slot_id=slot.slot_id,
-                assignment_id=slot.assignment_id,
-                version=slot.version,
-                reason=reasons.BOT_ALREADY_ENDED,
-            )
+            statements.release_orphaned_slot(slot, reason=reasons.BOT_ALREADY_ENDED)
         )
         if released is None:
             return False
