@@ -1,4 +1,4 @@
-"""The log of the engine: every transition, and the five points with what seed 000 lists."""
+"""Log lines of the engine: every transition, and the five critical points of seed 000."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -29,7 +29,7 @@ def of(log: Log, **wanted: Any) -> Log:
     return [line for line in log if all(line.get(key) == value for key, value in wanted.items())]
 
 
-async def test_every_transition_of_a_slots_life(stage: Stage, log: Log) -> None:
+async def test_every_transition_of_slot_is_logged(stage: Stage, log: Log) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica, correlation_id="c-1")).bot
     await stage.end(replica, bot.id)
@@ -40,8 +40,8 @@ async def test_every_transition_of_a_slots_life(stage: Stage, log: Log) -> None:
     await stage.settle(replica)
     lines = of(log, event="slot.transition")
     assert {(line["slot"], line["name"]) for line in lines} == {(slot["id"], SLOT)}
-    told = ("from", "to", "bot", "correlation_id", "container", "reason")
-    assert [tuple(line[key] for key in told) for line in lines] == [
+    fields = ("from", "to", "bot", "correlation_id", "container", "reason")
+    assert [tuple(line[key] for key in fields) for line in lines] == [
         (None, "idle", None, None, None, "the pool grew"),
         ("idle", "deploying", bot.id, "c-1", None, "assigned"),
         ("deploying", "busy", bot.id, "c-1", container, "observed running"),
@@ -58,8 +58,8 @@ async def test_every_transition_of_a_slots_life(stage: Stage, log: Log) -> None:
     ]
 
 
-async def test_point_assign(stage: Stage, log: Log) -> None:
-    """Slot, bot, previous state, container."""
+async def test_assignment_is_logged_with_slot_and_bot(stage: Stage, log: Log) -> None:
+    """The point `assign`: slot, bot, previous state, container."""
     replica = await stage.replica(pool(1))
     first = (await stage.run_bot(replica)).bot
     await stage.end(replica, first.id)
@@ -72,8 +72,8 @@ async def test_point_assign(stage: Stage, log: Log) -> None:
     assert warm["container"] == second.container_id is not None
 
 
-async def test_point_release(stage: Stage, log: Log) -> None:
-    """Slot, bot, final bot status, duration."""
+async def test_release_is_logged_with_status_and_duration(stage: Stage, log: Log) -> None:
+    """The point `release`: slot, bot, final status, duration."""
     replica = await stage.replica(pool(1))
     stage.clock.freeze()
     bot = (await stage.run_bot(replica)).bot
@@ -85,8 +85,8 @@ async def test_point_release(stage: Stage, log: Log) -> None:
     assert (line["bot_status"], line["duration_s"]) == ("DONE", 90)
 
 
-async def test_point_recreate_before_a_start(stage: Stage, log: Log) -> None:
-    """Old container, new container, attempt."""
+async def test_recreation_before_start_is_logged(stage: Stage, log: Log) -> None:
+    """The point `recreate`: old container, new container, attempt."""
     replica = await stage.replica(pool(1))
     first = (await stage.run_bot(replica)).bot
     await stage.end(replica, first.id)
@@ -100,7 +100,7 @@ async def test_point_recreate_before_a_start(stage: Stage, log: Log) -> None:
     assert (line["attempt"], line["correlation_id"]) == (1, "c-2")
 
 
-async def test_point_recreate_in_a_reset(stage: Stage, log: Log) -> None:
+async def test_recreation_in_reset_is_logged(stage: Stage, log: Log) -> None:
     replica = await stage.replica(pool(1), policy=Policy(deploy_attempts=1))
     first = (await stage.run_bot(replica)).bot
     await stage.end(replica, first.id)
@@ -117,7 +117,7 @@ async def test_point_recreate_in_a_reset(stage: Stage, log: Log) -> None:
     assert line["new"] == stage.slots()[0]["container_id"] != line["old"]
 
 
-async def test_a_container_that_went_with_its_bot_is_named(stage: Stage, log: Log) -> None:
+async def test_container_that_is_gone_at_release_is_logged(stage: Stage, log: Log) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot
     stage.backend.fail("stop", ContainerGone(bot.container_id or ""))
@@ -127,8 +127,8 @@ async def test_a_container_that_went_with_its_bot_is_named(stage: Stage, log: Lo
     assert (line["container"], line["gone_container"]) == (None, bot.container_id)
 
 
-async def test_point_heartbeat_timeout(stage: Stage, log: Log) -> None:
-    """Slot, bot, last heartbeat, threshold."""
+async def test_lost_heartbeat_is_logged(stage: Stage, log: Log) -> None:
+    """The point `heartbeat_timeout`: slot, bot, last heartbeat, threshold."""
     replica = await stage.replica(pool(1))
     bot = await run_bot(stage, replica)
     (heartbeat,) = stage.rows("SELECT last_at FROM bot_heartbeats")
@@ -143,8 +143,8 @@ async def test_point_heartbeat_timeout(stage: Stage, log: Log) -> None:
     assert (line["log_level"], line["correlation_id"]) == ("warning", "corr")
 
 
-async def test_point_deployment_status(stage: Stage, log: Log) -> None:
-    """Slot, deployment, its status from → to; each change once."""
+async def test_deployment_status_changes_are_logged_once(stage: Stage, log: Log) -> None:
+    """The point `deployment_status`: slot, deployment, from, to."""
     replica = await stage.replica(pool(1))
     stage.backend.has_deployments = True
     bot = (await replica.admission.admit(bot_request(correlation_id="c-1"))).bot
@@ -175,7 +175,7 @@ async def test_point_deployment_status(stage: Stage, log: Log) -> None:
     ]
 
 
-async def test_bots_whose_status_changes_without_a_slot(stage: Stage, log: Log) -> None:
+async def test_status_change_without_slot_is_logged(stage: Stage, log: Log) -> None:
     replica = await stage.replica(pool(1), pool(0, TEAMS), policy=Policy(deploy_attempts=2))
     cancelled = (await replica.admission.admit(bot_request(TEAMS, correlation_id="c-1"))).bot
     await replica.bot_stopper.stop(cancelled.id)
@@ -185,9 +185,9 @@ async def test_bots_whose_status_changes_without_a_slot(stage: Stage, log: Log) 
     refusals = [BackendRefused("image", "is not there") for _ in range(2)]
     stage.backend.fail("start", *refusals)
     await stage.run_bot(replica, correlation_id="c-3")
-    told = ("correlation_id", "pool", "from", "to", "reason")
+    fields = ("correlation_id", "pool", "from", "to", "reason")
     why = "image: is not there"
-    assert [tuple(line[key] for key in told) for line in of(log, event="bot.transition")] == [
+    assert [tuple(line[key] for key in fields) for line in of(log, event="bot.transition")] == [
         ("c-1", TEAMS, "PENDING", "QUEUED", "no slot was free"),
         ("c-1", TEAMS, "QUEUED", "CANCELLED", "stopped by its user"),
         ("c-2", TEAMS, "PENDING", "QUEUED", "no slot was free"),
@@ -197,7 +197,7 @@ async def test_bots_whose_status_changes_without_a_slot(stage: Stage, log: Log) 
     ]
 
 
-async def test_an_agents_report_is_logged_once_it_was_applied(stage: Stage, log: Log) -> None:
+async def test_applied_agent_report_is_logged_once(stage: Stage, log: Log) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica)).bot
     assignment = stage.slot_of(bot.id)["assignment_id"]
@@ -207,7 +207,7 @@ async def test_an_agents_report_is_logged_once_it_was_applied(stage: Stage, log:
     assert (line["bot"], line["from"], line["to"]) == (bot.id, "JOINING_CALL", "IN_CALL")
 
 
-async def test_a_bot_asked_to_leave_is_told_of_once(stage: Stage, log: Log) -> None:
+async def test_request_to_leave_is_logged_once(stage: Stage, log: Log) -> None:
     replica = await stage.replica(pool(1))
     bot = (await stage.run_bot(replica, correlation_id="c-1")).bot
     for _ in range(2):
