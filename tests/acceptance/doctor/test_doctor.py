@@ -162,7 +162,7 @@ def test_leftover_container_is_reported_and_kept(installation: CheckedInstallati
 
 def test_container_of_another_installation_is_ignored(installation: CheckedInstallation) -> None:
     async def leave() -> None:
-        backend = ProcessBackend(installation.directory / "containers", "somebody-else", ())
+        backend = ProcessBackend(installation.directory / "containers", "another-installation", ())
         await backend.ensure(spec("pool-zoom-007"), timeout_s=TIMEOUT_S)
 
     asyncio.run(leave())
