@@ -1,9 +1,9 @@
 """A hundred thousand claims and releases from eight processes: none given twice, none lost.
 
-`make test` makes some of them, `make test-long` all: each is nine statements.
-Each process is a replica of the real engine with connections of its own, and makes real steps. To
-be quick, a bot's user stops it while it deploys: the first step of its slot ends it. So no backend
-is ever called, and what is left is what is to be shown: admission, queue, hand-over and release.
+`make test` runs some of them, `make test-long` all; each claim takes nine statements. Each process
+is a replica of the real engine with its own connections. To keep the test short, the user stops
+each bot while it deploys, so the first step of its slot ends it and no backend is called. The test
+covers admission, queue, hand-over and release.
 """
 
 import asyncio
@@ -42,22 +42,22 @@ PROCESSES = 8
 CALLERS = 4
 POOL = 40
 IN_FLIGHT = 44
-"""A few more than there are slots: some bots find one idle, others wait until one is released."""
+"""Slightly more than the slots: some bots get an idle slot, others wait for a release."""
 
 STUCK_S = 300.0
-"""Nothing takes that long, unless a bot was lost or another process has failed."""
+"""Exceeded only if a bot was lost or another process has failed."""
 
-# By the order of history, not by time: a claim's clock may stand before the release that it sees.
-STAYS_CUT_SHORT = """
+# In the order of history, not of time: a claim's time may be before that of the release it follows.
+OVERLAPPING_ASSIGNMENTS = """
     SELECT slot_name, assignment_id, then_id, then_state, at_last_id, at_last_state FROM (
         SELECT slot_name, assignment_id, to_state,
-               lead(assignment_id) OVER moves AS then_id,
-               lead(to_state) OVER moves AS then_state,
-               lead(assignment_id, 2) OVER moves AS at_last_id,
-               lead(to_state, 2) OVER moves AS at_last_state
+               lead(assignment_id) OVER changes AS then_id,
+               lead(to_state) OVER changes AS then_state,
+               lead(assignment_id, 2) OVER changes AS at_last_id,
+               lead(to_state, 2) OVER changes AS at_last_state
         FROM history
         WHERE kind = 'slot.status'
-        WINDOW moves AS (PARTITION BY slot_id ORDER BY id)) AS followed
+        WINDOW changes AS (PARTITION BY slot_id ORDER BY id)) AS followed
     WHERE to_state = 'deploying'
       AND (then_id, then_state, at_last_id, at_last_state)
           IS DISTINCT FROM (assignment_id, 'releasing', assignment_id, 'idle')
@@ -84,8 +84,8 @@ async def test_no_slot_is_given_twice_and_none_is_lost(postgres: TestPostgres, c
         assert assigned.fetchone() == (claims, claims, claims)
         slots = ask("SELECT status, count(*) FROM bot_pool_slots GROUP BY 1").fetchall()
         assert slots == [("idle", POOL)]
-        assert ask(STAYS_CUT_SHORT).fetchall() == []
-    # Both ways were taken, or the test shows less than it says.
+        assert ask(OVERLAPPING_ASSIGNMENTS).fetchall() == []
+    # The test covers both claims of idle slots and hand-overs.
     assert outcomes[BotStatus.DEPLOYING] and outcomes[BotStatus.QUEUED], outcomes
     postgres.drop_database(url)
 
@@ -112,14 +112,14 @@ async def from_eight_processes(url: str, claims: int) -> Counter[str]:
 
 
 def enter(barrier: Barrier, semaphore: Semaphore) -> None:
-    """In a worker's process: what the eight share, and no line for each move."""
+    """Set up a worker process: the shared limits, and no log lines for transitions."""
     global together, in_flight
     together, in_flight = barrier, semaphore
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
 
 
 def work(url: str, owner: str, claims: int) -> Counter[str]:
-    """In a worker's process: admit that many bots, and make steps until nothing is left to do."""
+    """Admit bots in a worker process, and take steps until all have ended."""
     return uvloop.run(claim_and_release(url, owner, claims))
 
 
@@ -128,9 +128,9 @@ async def claim_and_release(url: str, owner: str, claims: int) -> Counter[str]:
     await database.open()
     replica = new_replica(database, owner)
     user: Any = StopsWhileDeploying(steps=replica.steps, bot_endings=replica.bot_endings)
-    stepper = replace(replica.reconciler, deployer=user)
+    reconciler = replace(replica.reconciler, deployer=user)
     poll_s = replica.policy.queue_poll_s
-    steps = Loop("steps", stepper.run_due_steps, interval_s=poll_s, wake=replica.wakeups.slots)
+    steps = Loop("steps", reconciler.run_due_steps, interval_s=poll_s, wake=replica.wakeups.slots)
     together.wait(60)
     steps.start()
     outcomes = await asyncio.gather(
@@ -140,13 +140,13 @@ async def claim_and_release(url: str, owner: str, claims: int) -> Counter[str]:
         while await live_bots(database):
             await asyncio.sleep(0.2)
     await steps.stop()
-    await stepper.return_leases(within_s=10)
+    await reconciler.return_leases(within_s=10)
     await database.close()
     return sum(outcomes, Counter[str]())
 
 
 async def admit(replica: Replica, claims: int) -> Counter[str]:
-    """One caller: one bot after the other, while not too many are in flight."""
+    """Admit bots one after the other, while fewer than the limit are in flight."""
     outcomes = Counter[str]()
     for _ in range(claims):
         async with asyncio.timeout(STUCK_S):
@@ -166,7 +166,7 @@ async def live_bots(database: Database) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopsWhileDeploying:
-    """Stands where the deployer stands: the user's stop comes before its first step."""
+    """Replaces the deployer: the user stops each bot before its first step."""
 
     steps: SlotSteps
     bot_endings: BotEndings

@@ -1,4 +1,4 @@
-"""What can go wrong, as values: fields instead of formatted strings.
+"""Errors with fields instead of formatted strings.
 
 `api/problems.py` and `cli/errors.py` each hold one table that maps these to an HTTP status or an
 exit code; nothing else translates errors.
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 class BotpoolError(Exception):
-    """The base of every error that we raise on purpose."""
+    """The base of all errors of Botpool."""
 
 
 @dataclass(eq=False)
@@ -44,7 +44,7 @@ class IdempotencyConflict(BotpoolError):
 
 @dataclass(eq=False)
 class NoFreeSlot(BotpoolError):
-    """The caller does not want to queue and no slot can be had now."""
+    """The request may not queue, and no slot is free."""
 
     pool_name: str
     retry_after_s: int
@@ -75,7 +75,7 @@ class ShuttingDown(BotpoolError):
 
 @dataclass(eq=False)
 class SlotInUse(BotpoolError):
-    """A slot with a live bot is not taken away without a word."""
+    """The slot has a live bot, and the command was not forced."""
 
     slot_id: int
 
@@ -85,7 +85,7 @@ class SlotInUse(BotpoolError):
 
 @dataclass(eq=False)
 class SettingError(BotpoolError):
-    """A setting is wrong: names it, and says what to do."""
+    """A setting is invalid; the message names it and the remedy."""
 
     setting: str
     problem: str
@@ -126,12 +126,12 @@ class AlreadyRunning(BotpoolError):
 
 
 class BackendError(BotpoolError):
-    """A call to a backend did not do what was asked."""
+    """A call to a backend failed."""
 
 
 @dataclass(eq=False)
 class ContainerGone(BackendError):
-    """The backend itself says that the container does not exist: a real 404."""
+    """The backend reports that the container does not exist: a real 404."""
 
     container_id: str
 
@@ -141,7 +141,7 @@ class ContainerGone(BackendError):
 
 @dataclass(eq=False)
 class BackendRefused(BackendError):
-    """Wrong set-up: trying again cannot help before somebody changes the setting."""
+    """The backend refuses a call because of a setting; a retry helps only after it changes."""
 
     setting: str
     problem: str
@@ -152,7 +152,7 @@ class BackendRefused(BackendError):
 
 @dataclass(eq=False)
 class BackendUnavailable(BackendError):
-    """The backend did not answer, or not sensibly: no evidence. Wait, change nothing."""
+    """The backend gave no valid answer, which is no evidence; the call is retried later."""
 
     problem: str
 
@@ -161,7 +161,7 @@ class BackendUnavailable(BackendError):
 
 
 class StillRunning(BackendUnavailable):
-    """The container was asked to end, and has not yet: come again."""
+    """The container has not stopped yet; the call is retried later."""
 
     def __str__(self) -> str:
         return self.problem
@@ -169,7 +169,7 @@ class StillRunning(BackendUnavailable):
 
 @dataclass(eq=False)
 class BudgetExhausted(BackendUnavailable):
-    """The backend takes no more requests of this kind now: come again later."""
+    """The request budget has no room for this purpose until `retry_after_s` has passed."""
 
     retry_after_s: float
 
@@ -179,7 +179,7 @@ class BudgetExhausted(BackendUnavailable):
 
 @dataclass(eq=False)
 class StartSuperseded(BackendError):
-    """A start came after the stop of its own assignment, or while another one's container runs."""
+    """The assignment was stopped before its start, or another assignment's container runs."""
 
     container_id: str
     detail: str
