@@ -92,7 +92,7 @@ class TestPostgres:
         return self.url(name, tcp=tcp)
 
     def drop_database(self, url: str) -> None:
-        """Drop it, whoever is still connected."""
+        """Drop a database and disconnect its sessions."""
         name = str(conninfo_to_dict(url)["dbname"])
         with self._maintenance() as connection:
             connection.execute(
