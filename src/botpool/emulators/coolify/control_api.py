@@ -106,7 +106,7 @@ class ControlApi:
             raise _InvalidBody("name: required")
         application = self._coolify.create_application(
             name=body["name"],
-            image=body.get("image") or "somebody/else",
+            image=body.get("image") or "example/other",
             tag=body.get("tag") or "latest",
             description=body.get("description"),
             tags=tuple(str(tag) for tag in body.get("tags", ())),
