@@ -5,10 +5,9 @@ the agent that reports its end, and the backend that observes the stopped contai
 replica's loops only the vacuum runs, because the cycles themselves cause its work.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
 
 from bench.closed_loop import per_second
 from bench.null_backend import NullBackend
@@ -21,7 +20,10 @@ from botpool.domain.states import BotStatus, SlotStatus
 from botpool.engine.maintenance.vacuum import INTERVAL_S
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.loop import Loop
-from botpool.store.database import Database, Rows
+from botpool.store.database import Database
+from botpool.store.queue import ClaimedSlot
+from botpool.store.releases import EndedBot
+from botpool.store.statement import Pipeline
 
 POOL = PoolName("google-meet")
 BOT_REQUEST = BotRequest(
@@ -41,19 +43,21 @@ class RecordingDatabase(Database):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self.recorded: dict[int, dict[str, Any]] = {}
+        self.claimed: dict[int, ClaimedSlot] = {}
+        self.ended: dict[int, EndedBot] = {}
 
-    async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
-        rows = await super().fetch(name, parameters)
-        if name in ("admit_to_idle_slots", "end_bots"):
-            for row in rows:
-                self.recorded[row["bot_id"]] = row
-        return rows
+    async def commit(self, pipeline: Pipeline) -> None:
+        await super().commit(pipeline)
+        for statement, result in zip(pipeline.statements, pipeline.results, strict=True):
+            if statement.name == "admit_to_idle_slots":
+                self.claimed.update((row.bot_id, row) for row in result.rows)
+            elif statement.name == "end_bots":
+                self.ended.update((row.bot_id, row) for row in result.rows)
 
 
 class Cycles:
     def __init__(self, database: RecordingDatabase) -> None:
-        self._recorded = database.recorded
+        self._claimed, self._ended = database.claimed, database.ended
         identity = Identity(owner="bench", public_url="http://127.0.0.1", secret=b"bench")
         self.replica = Replica(database, {"null": NullBackend()}, Policy(), identity)
 
@@ -73,9 +77,9 @@ class Cycles:
 
     async def one(self) -> None:
         bot = (await self.replica.admission.admit(BOT_REQUEST)).bot
-        assert await self.replica.bot_endings.end(self._recorded[bot.id]["assignment_id"], _END)
+        assert await self.replica.bot_endings.end(self._claimed.pop(bot.id).assignment_id, _END)
         await self.replica.reconciler.releaser.apply(
-            _observed_slot(self._recorded.pop(bot.id)),
+            _observed_slot(self._ended.pop(bot.id)),
             Observation(container_id=bot.container_id, state=ContainerState.STOPPED),
         )
 
@@ -84,23 +88,23 @@ class Cycles:
         return await per_second(self.one, callers=callers, seconds=seconds)
 
 
-def _observed_slot(row: Mapping[str, Any]) -> ObservedSlot:
+def _observed_slot(ended: EndedBot) -> ObservedSlot:
     now = datetime.now(UTC)
     return ObservedSlot(
-        slot_id=row["slot_id"],
-        slot_name=row["slot_name"],
+        slot_id=ended.slot_id,
+        slot_name=ended.slot_name,
         pool_name=POOL,
         backend="null",
-        container_id=row["container_id"],
+        container_id=ended.container_id,
         status=SlotStatus.RELEASING,
-        assignment_id=row["assignment_id"],
+        assignment_id=ended.assignment_id,
         deployment_id=None,
         start_issued_at=None,
         deployment_ended_at=None,
         stop_issued_at=now,
         delete_issued_at=None,
-        version=row["version"],
-        bot_id=row["bot_id"],
+        version=ended.version,
+        bot_id=ended.bot_id,
         bot_status=BotStatus.CANCELLED,
         correlation_id=BOT_REQUEST.correlation_id,
         leave_by=None,

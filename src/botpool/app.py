@@ -1,4 +1,4 @@
-"""The one place where parts are put together."""
+"""Wires the process: settings become policy, pools, backends, a replica and its HTTP app."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ from botpool.domain.records import PoolSpec
 from botpool.domain.recovery import RecoveryLimits
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.request_budget import SharedRequestBudget
-from botpool.settings import CoolifySettings, DockerSettings, Settings
+from botpool.settings import CoolifySettings, DockerSettings, ProcessSettings, Settings
 from botpool.store.database import Database
 from botpool.store.installation import Installation
 from botpool.store.migrations import check_schema
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 def policy_of(settings: Settings) -> Policy:
+    """Return the engine's times and limits."""
     return Policy(
         queue_poll_s=settings.queue.poll_interval_ms / 1000,
         deploy_timeout_s=settings.deploy.timeout_s,
@@ -57,9 +58,10 @@ def policy_of(settings: Settings) -> Policy:
 
 
 def pools_of(settings: Settings) -> list[PoolSpec]:
+    """Return the settings of each pool."""
     return [
         PoolSpec(
-            pool_name=PoolName(platform),
+            pool_name=PoolName(name),
             backend=pool.backend,
             image=pool.image,
             max_size=pool.max_size,
@@ -67,31 +69,19 @@ def pools_of(settings: Settings) -> list[PoolSpec]:
             cpus=pool.cpus,
             memory_mb=pool.memory_mb,
         )
-        for platform, pool in settings.pools.items()
+        for name, pool in settings.pools.items()
     ]
 
 
 def backends_of(
     settings: Settings, installed: Installation, database: Database | None
 ) -> Mapping[str, Backend]:
-    """One backend of each kind that is set up; pools may have moved from one to another.
+    """Return each configured backend, also without a pool: slots of a former backend need it.
 
-    Without a database nobody counts their requests: for the doctor, which must not write.
+    Without a database, requests do not count against a budget: the doctor must not write.
     """
-    process, docker, coolify = (
-        settings.backends.process,
-        settings.backends.docker,
-        settings.backends.coolify,
-    )
-    backends: list[Backend] = [
-        ProcessBackend(
-            installed.data_dir.containers,
-            installed.installation_id,
-            process.command,
-            first_start_s=process.first_start_s,
-            start_s=process.start_s,
-        )
-    ]
+    docker, coolify = settings.backends.docker, settings.backends.coolify
+    backends: list[Backend] = [_process(settings.backends.process, installed)]
     if docker.host or any(pool.backend == "docker" for pool in settings.pools.values()):
         backends.append(_docker(docker, installed))
     if coolify.url and coolify.token and coolify.project_uuid and coolify.server_uuid:
@@ -99,8 +89,18 @@ def backends_of(
     return {backend.name: backend for backend in backends}
 
 
+def _process(process: ProcessSettings, installed: Installation) -> Backend:
+    return ProcessBackend(
+        installed.data_dir.containers,
+        installed.installation_id,
+        process.command,
+        first_start_s=process.first_start_s,
+        start_s=process.start_s,
+    )
+
+
 def _docker(docker: DockerSettings, installed: Installation) -> Backend:
-    # Here, as below: who has no such platform does not wait for its client at every start.
+    # Imported here, and Coolify below, so that other installations start without their clients.
     from botpool.backends.docker import DockerBackend, DockerConfig
 
     return DockerBackend(
@@ -136,18 +136,20 @@ def _coolify(
         status_lag_s=coolify.status_lag_s,
         installation_id=installed.installation_id,
     )
-    budget: RequestBudget
+    budget = _request_budget(CoolifyBackend.name, coolify.requests_per_minute, database)
+    return CoolifyBackend(config, budget)
+
+
+def _request_budget(
+    backend: str, requests_per_minute: int, database: Database | None
+) -> RequestBudget:
     if database is None:
         from botpool.engine.maintenance.doctor.backends import UnlimitedBudget
 
-        budget = UnlimitedBudget()
-    else:
-        budget = SharedRequestBudget(
-            database=database,
-            backend=CoolifyBackend.name,
-            requests_per_minute=coolify.requests_per_minute,
-        )
-    return CoolifyBackend(config, budget)
+        return UnlimitedBudget()
+    return SharedRequestBudget(
+        database=database, backend=backend, requests_per_minute=requests_per_minute
+    )
 
 
 @asynccontextmanager
@@ -169,10 +171,10 @@ async def doctor_target(settings: Settings, installed: Installation) -> AsyncIte
 
 
 @asynccontextmanager
-async def replica_running(
+async def running_replica(
     settings: Settings, installed: Installation, *, public_url: str
 ) -> AsyncIterator[Replica]:
-    """A replica at work, from a checked schema to leases handed back."""
+    """Check the schema, run a replica, and return its leases at the end."""
     database = Database(installed.database_url)
     backends = backends_of(settings, installed, database)
     async with contextlib.AsyncExitStack() as stack:
@@ -182,24 +184,21 @@ async def replica_running(
         for backend in backends.values():
             await backend.open()
             stack.push_async_callback(backend.close)
-        replica = Replica(
-            database,
-            backends,
-            policy_of(settings),
-            Identity(
-                owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
-                public_url=public_url,
-                secret=installed.secret.encode(),
-            ),
+        identity = Identity(
+            owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
+            public_url=public_url,
+            secret=installed.secret.encode(),
         )
+        replica = Replica(database, backends, policy_of(settings), identity)
         await replica.pools.configure(pools_of(settings))
-        # The embedded database's directory is locked for this process.
+        # The lock of the data directory makes this process the only one at an embedded database.
         await replica.start(alone=settings.database.embedded)
         stack.push_async_callback(replica.stop)
         yield replica
 
 
 def http_app(replica: Replica, settings: Settings) -> FastAPI:
+    """Return the HTTP application: the API and the dashboard."""
     app = create_app(
         replica,
         HttpSettings(
@@ -215,7 +214,7 @@ def http_app(replica: Replica, settings: Settings) -> FastAPI:
 
 
 def public_url_of(settings: Settings, listener: socket.socket) -> str:
-    """What containers call: as set, else this machine's own address of the listener."""
+    """Return the address that containers call: the setting, else the listener's address."""
     if settings.server.public_url is not None:
         return settings.server.public_url
     host, port = listener.getsockname()[:2]

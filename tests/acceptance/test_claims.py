@@ -29,6 +29,7 @@ from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.leases import Lease
 from botpool.engine.runtime.loop import Loop
+from botpool.store.bot_stops import list_live_bots
 from botpool.store.database import Database
 from botpool.store.migrations import migrate
 from tests.support.invariants import assert_settled
@@ -159,7 +160,7 @@ async def admit(replica: Replica, claims: int) -> Counter[str]:
 
 async def live_bots(database: Database) -> bool:
     for queued in (True, False):
-        if await database.fetch("list_live_bots", {"queued": queued}):
+        if await database.query(list_live_bots(queued=queued)):
             return True
     return False
 

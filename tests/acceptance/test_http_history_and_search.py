@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 
 from botpool.domain.observation import ContainerState
+from botpool.store.history import list_slot_history
 from tests.support.clock import Clock
 from tests.support.http_server import LINK, Api, api_over, assert_problem
 from tests.support.replicas import TEAMS, Stage, pool
@@ -130,14 +131,12 @@ async def test_slot_history_is_ordered_newest_first(stage: Stage) -> None:
         await run_to_its_end(api, stage, 2)
         (slot,) = stage.slots()
         found = (await get(api, f"/v1/slots/{slot['id']}/history"))["events"]
-        newest = await api.replica.database.fetch(
-            "list_slot_history", {"slot_id": slot["id"], "limit": 7}
-        )
+        newest = await api.replica.database.query(list_slot_history(slot["id"], limit=7))
     written = stage.rows("SELECT * FROM history WHERE slot_id IS NOT NULL ORDER BY id DESC")
     assert {row["bot_id"] for row in written} == {None, 1, 2}
     expected = [(row["kind"], row["from_state"], row["to_state"]) for row in written]
     assert [(event["kind"], event["from"], event["to"]) for event in found] == expected
-    assert [(row["kind"], row["from_state"], row["to_state"]) for row in newest] == expected[:7]
+    assert [(row.kind, row.from_state, row.to_state) for row in newest] == expected[:7]
 
 
 async def found_by(api: Api, search: str) -> list[int]:

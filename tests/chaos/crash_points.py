@@ -36,7 +36,8 @@ from botpool.backends.process.launch import launch
 from botpool.cli.server_process import run
 from botpool.domain.policy import Policy
 from botpool.settings import Settings
-from botpool.store.database import Call, Database, Rows, Transaction
+from botpool.store.database import Database, Transaction
+from botpool.store.statement import Pipeline
 
 T = TypeVar("T")
 
@@ -112,23 +113,24 @@ class TrackedTransaction(Transaction):
         self._trigger = trigger
         self.effective: list[str] = []
 
-    async def send(self, *calls: Call) -> list[Rows]:
-        names = [name for name, _ in calls]
-        self._trigger.reached(Moment.BEFORE, *names)
-        responses = await self._transaction.send(*calls)
-        self.effective += [name for name, rows in zip(names, responses, strict=True) if rows]
-        return responses
+    async def run(self, pipeline: Pipeline) -> None:
+        self._trigger.reached(Moment.BEFORE, *_names(pipeline))
+        await self._transaction.run(pipeline)
+        self.effective += _effective(pipeline)
+
+
+def _names(pipeline: Pipeline) -> list[str]:
+    return [statement.name for statement in pipeline.statements]
+
+
+def _effective(pipeline: Pipeline) -> list[str]:
+    """Return the names of the statements that returned rows."""
+    results = zip(_names(pipeline), pipeline.results, strict=True)
+    return [name for name, result in results if result.rows]
 
 
 def tracked_database(trigger: CrashTrigger) -> type[Database]:
     class TrackedDatabase(Database):
-        async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
-            trigger.reached(Moment.BEFORE, name)
-            rows = await super().fetch(name, parameters)
-            if rows:
-                trigger.reached(Moment.AFTER, name)
-            return rows
-
         async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
             effective: list[str] = []
 
@@ -143,9 +145,15 @@ def tracked_database(trigger: CrashTrigger) -> type[Database]:
             trigger.reached(Moment.AFTER, *effective)
             return result
 
-        async def atomically(self, *calls: Call) -> list[Rows]:
-            """Run the calls in a transaction with more round trips, so that `within` exists."""
-            return await self.transact(lambda transaction: transaction.send(*calls))
+        async def commit(self, pipeline: Pipeline) -> None:
+            """Run several statements with more round trips, so that `within` exists."""
+            if len(pipeline.statements) > 1:
+                await self.transact(lambda transaction: transaction.run(pipeline))
+                return
+            trigger.reached(Moment.BEFORE, *_names(pipeline))
+            await super().commit(pipeline)
+            if effective := _effective(pipeline):
+                trigger.reached(Moment.AFTER, *effective)
 
     return TrackedDatabase
 

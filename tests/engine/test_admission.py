@@ -9,6 +9,7 @@ from botpool.domain.ids import PoolName
 from botpool.domain.states import WITH_BOT, BotStatus, SlotStatus
 from botpool.engine.replica import Replica
 from tests.support.replicas import MEET, TEAMS, Stage, bot_request, key, pool
+from tests.support.statement_log import record_statements
 
 
 async def idle_slots(stage: Stage, replica: Replica, count: int) -> list[str]:
@@ -20,14 +21,14 @@ async def idle_slots(stage: Stage, replica: Replica, count: int) -> list[str]:
     return [str(bot.slot_name) for bot in bots]
 
 
-async def test_an_empty_pool_grows_with_the_first_free_number(stage: Stage) -> None:
+async def test_empty_pool_grows_with_first_free_number(stage: Stage) -> None:
     replica = await stage.replica(pool(3))
     bots = [(await replica.admission.admit(bot_request())).bot for _ in range(3)]
     assert [bot.slot_name for bot in bots] == [f"pool-google-meet-00{n}" for n in (1, 2, 3)]
     assert {bot.status for bot in bots} == {BotStatus.DEPLOYING}
 
 
-async def test_a_gap_in_the_numbers_is_filled_first(stage: Stage) -> None:
+async def test_pool_grows_into_gap_in_slot_numbers_first(stage: Stage) -> None:
     replica = await stage.replica(pool(5))
     await idle_slots(stage, replica, 3)
     second = stage.slots()[1]
@@ -39,14 +40,14 @@ async def test_a_gap_in_the_numbers_is_filled_first(stage: Stage) -> None:
     assert grown.slot_name == "pool-google-meet-002"
 
 
-async def test_the_longest_unused_idle_slot_is_claimed(stage: Stage) -> None:
+async def test_longest_unused_idle_slot_is_claimed(stage: Stage) -> None:
     replica = await stage.replica(pool(3))
     first, second, third = await idle_slots(stage, replica, 3)
     claimed = [(await replica.admission.admit(bot_request())).bot.slot_name for _ in range(3)]
     assert claimed == [first, second, third]
 
 
-async def test_a_slot_of_another_pool_is_never_taken(stage: Stage) -> None:
+async def test_slot_of_another_pool_is_never_claimed(stage: Stage) -> None:
     replica = await stage.replica(pool(1), pool(0, TEAMS))
     await idle_slots(stage, replica, 1)
     queued = await replica.admission.admit(bot_request(TEAMS))
@@ -54,7 +55,7 @@ async def test_a_slot_of_another_pool_is_never_taken(stage: Stage) -> None:
     assert stage.slots()[0]["status"] == "idle"
 
 
-async def test_a_full_pool_queues_with_exact_positions(stage: Stage) -> None:
+async def test_full_pool_queues_bots_with_exact_positions(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     await replica.admission.admit(bot_request())
     queued = [await replica.admission.admit(bot_request()) for _ in range(3)]
@@ -64,7 +65,7 @@ async def test_a_full_pool_queues_with_exact_positions(stage: Stage) -> None:
     assert (await replica.admission.find(queued[0].bot.id)).position == 2
 
 
-async def test_the_estimate_comes_from_measured_stays(stage: Stage) -> None:
+async def test_estimate_comes_from_measured_assignments(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
     stage.clock.move(600)
@@ -76,7 +77,7 @@ async def test_the_estimate_comes_from_measured_stays(stage: Stage) -> None:
     assert 590_000 < queued.estimated_wait_ms < 620_000
 
 
-async def test_a_newcomer_never_overtakes_the_queue(stage: Stage) -> None:
+async def test_new_bot_never_overtakes_the_queue(stage: Stage) -> None:
     """An idle slot beside a queue: the newcomer goes behind, and the head gets the slot."""
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
@@ -91,13 +92,13 @@ async def test_a_newcomer_never_overtakes_the_queue(stage: Stage) -> None:
     assert stage.statuses(waiting.bot.id) == ["DEPLOYING"]
 
 
-async def test_a_maximum_of_zero_means_none(stage: Stage) -> None:
+async def test_pool_with_maximum_zero_has_no_slots(stage: Stage) -> None:
     replica = await stage.replica(pool(0))
     assert (await replica.admission.admit(bot_request())).position == 1
     assert stage.slots() == []
 
 
-async def test_a_refusal_records_nothing(stage: Stage) -> None:
+async def test_refused_request_records_nothing(stage: Stage) -> None:
     replica = await stage.replica(pool(0))
     with pytest.raises(NoFreeSlot):
         await replica.admission.admit(bot_request(queue_timeout_ms=0), key())
@@ -105,13 +106,13 @@ async def test_a_refusal_records_nothing(stage: Stage) -> None:
     assert stage.rows("SELECT key FROM idempotency_keys") == []
 
 
-async def test_without_queueing_a_new_slot_is_still_had(stage: Stage) -> None:
+async def test_request_without_queueing_still_grows_the_pool(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     admitted = await replica.admission.admit(bot_request(queue_timeout_ms=0))
     assert admitted.bot.status is BotStatus.DEPLOYING
 
 
-async def test_a_drained_pool_refuses_with_its_reason(stage: Stage) -> None:
+async def test_drained_pool_refuses_with_reason(stage: Stage) -> None:
     replica = await stage.replica(pool(2))
     await idle_slots(stage, replica, 1)
     await replica.pools.drain(MEET, drained=True, reason="test")
@@ -121,13 +122,13 @@ async def test_a_drained_pool_refuses_with_its_reason(stage: Stage) -> None:
     assert (await replica.admission.admit(bot_request())).bot.status is BotStatus.DEPLOYING
 
 
-async def test_an_unknown_pool_is_named(stage: Stage) -> None:
+async def test_unknown_pool_is_named_in_error(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     with pytest.raises(UnknownPool, match="webex"):
         await replica.admission.admit(bot_request(PoolName("webex")))
 
 
-async def test_the_same_key_gives_the_same_bot_as_it_is_now(stage: Stage) -> None:
+async def test_repeated_idempotency_key_returns_current_bot(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     first = await replica.admission.admit(bot_request(), key())
     await stage.settle(replica)
@@ -138,14 +139,14 @@ async def test_the_same_key_gives_the_same_bot_as_it_is_now(stage: Stage) -> Non
     assert len(stage.rows("SELECT id FROM bots")) == 1
 
 
-async def test_a_key_with_another_body_is_a_conflict(stage: Stage) -> None:
+async def test_idempotency_key_with_another_body_conflicts(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     await replica.admission.admit(bot_request(), key())
     with pytest.raises(IdempotencyConflict):
         await replica.admission.admit(bot_request(), key(body=b"other"))
 
 
-async def test_a_key_is_forgotten_after_seven_days(stage: Stage) -> None:
+async def test_idempotency_key_expires_after_seven_days(stage: Stage) -> None:
     replica = await stage.replica(pool(2))
     first = await replica.admission.admit(bot_request(), key())
     stage.clock.move(7 * 86_400 + 1)
@@ -154,7 +155,9 @@ async def test_a_key_is_forgotten_after_seven_days(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("warm", [True, False])
-async def test_fifty_requests_with_one_key_at_once_make_one_bot(stage: Stage, warm: bool) -> None:
+async def test_fifty_concurrent_requests_with_one_key_create_one_bot(
+    stage: Stage, warm: bool
+) -> None:
     replicas = [await stage.replica(pool(20)) for _ in range(2)]
     if warm:
         await idle_slots(stage, replicas[0], 5)
@@ -167,25 +170,20 @@ async def test_fifty_requests_with_one_key_at_once_make_one_bot(stage: Stage, wa
     assert len(stage.rows("SELECT id FROM bots")) == before + 1
 
 
-async def test_the_common_case_is_one_statement(stage: Stage) -> None:
+async def test_claim_of_idle_slot_is_one_statement(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     replica = await stage.replica(pool(1))
     await idle_slots(stage, replica, 1)
-    sent: list[str] = []
-    fetch = replica.database.fetch
-
-    async def counted(name, parameters):  # type: ignore[no-untyped-def]
-        sent.append(name)
-        return await fetch(name, parameters)
-
-    replica.database.fetch = counted  # type: ignore[method-assign]
+    statements = record_statements(monkeypatch)
     await replica.admission.admit(bot_request())
-    assert sent == ["admit_to_idle_slots"]
+    assert statements.single == ["admit_to_idle_slots"]
     assert stage.backend.calls_of("start") == [1], "the reply waited for the backend"
 
 
 @pytest.mark.parametrize("cordoned", [False, True])
 @pytest.mark.parametrize("status", SlotStatus)
-async def test_the_claim_takes_what_may_be_claimed(
+async def test_only_idle_uncordoned_slot_is_claimed(
     stage: Stage, status: SlotStatus, cordoned: bool
 ) -> None:
     """The statement and the domain's rule agree on every state of a slot."""

@@ -1,6 +1,7 @@
 """Many at once in one statement: each as if it had come alone."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -10,48 +11,25 @@ import structlog
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.records import AdmissionRequest
-from botpool.domain.states import BotStatus
+from botpool.domain.states import BotStatus, SlotStatus
 from botpool.engine.observability import event_log
 from botpool.engine.replica import Replica
-from botpool.store.database import Call, Database
+from botpool.store.database import Database
 from botpool.store.pools import lock_pool
 from botpool.store.queue import enqueue_bots, settle_new_bots
-from botpool.store.releases import FreedSlot
+from botpool.store.releases import FreedSlot, SlotRelease, free_slots
 from botpool.store.slot_leases import lease_slots
 from botpool.store.statement import Pipeline
 from tests.support.replicas import MEET, Stage, bot_request, key, pool
+from tests.support.statement_log import StatementLog, record_statements
 
 REQUEST = AdmissionRequest(bot=bot_request(), key=None)
 CANCELLED = BotEnding(status=BotStatus.CANCELLED, reason="test")
 
 
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """The statements that committed by themselves, with how many items they carried."""
-    noted: list[tuple[str, int]] = []
-    fetch = Database.fetch
-
-    async def noting(database: Database, name: str, parameters: Any) -> Any:
-        lists = [len(value) for value in parameters.values() if isinstance(value, list)]
-        noted.append((name, max(lists, default=0)))
-        return await fetch(database, name, parameters)
-
-    monkeypatch.setattr(Database, "fetch", noting)
-    return noted
-
-
-@pytest.fixture
-def transactions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The transactions of several statements, by their names."""
-    noted: list[list[str]] = []
-    atomically = Database.atomically
-
-    async def noting(database: Database, *calls: Call) -> Any:
-        noted.append([name for name, _ in calls])
-        return await atomically(database, *calls)
-
-    monkeypatch.setattr(Database, "atomically", noting)
-    return noted
+def statements(monkeypatch: pytest.MonkeyPatch) -> StatementLog:
+    return record_statements(monkeypatch)
 
 
 async def idle(stage: Stage, replica: Replica, slots: int) -> None:
@@ -68,14 +46,12 @@ def assignment_of(stage: Stage, bot_id: BotId) -> AssignmentId:
     return AssignmentId(stage.slot_of(bot_id)["assignment_id"])
 
 
-async def test_admissions_that_wait_travel_together(
-    stage: Stage, sent: list[tuple[str, int]]
-) -> None:
+async def test_waiting_admissions_share_a_statement(stage: Stage, statements: StatementLog) -> None:
     replica = await stage.replica(pool(12))
     await idle(stage, replica, 12)
-    sent.clear()
+    statements.clear()
     answers = await asyncio.gather(*(replica.admission.admit(bot_request()) for _ in range(12)))
-    carried = [items for name, items in sent if name == "admit_to_idle_slots"]
+    carried = statements.batch_sizes("admit_to_idle_slots")
     assert sum(carried) == 12
     assert len(carried) <= 4, "each was sent alone"
     assert len({answer.bot.slot_name for answer in answers}) == 12
@@ -86,7 +62,7 @@ async def test_admissions_that_wait_travel_together(
         assert found.bot == answer.bot, "the answer is not what was written"
 
 
-async def test_what_fails_in_telling_of_admissions_admits_nobody_again(
+async def test_failed_log_line_does_not_repeat_admissions(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replica = await stage.replica(pool(8))
@@ -100,7 +76,7 @@ async def test_what_fails_in_telling_of_admissions_admits_nobody_again(
     assert sorted(deploying) == [answer.bot.id for answer in answers]
 
 
-async def test_more_than_there_are_slots_queue_in_the_order_of_arrival(stage: Stage) -> None:
+async def test_bots_beyond_idle_slots_queue_in_order_of_arrival(stage: Stage) -> None:
     replica = await stage.replica(pool(3))
     await idle(stage, replica, 3)
     answers = await asyncio.gather(*(replica.admission.admit(bot_request()) for _ in range(10)))
@@ -112,7 +88,7 @@ async def test_more_than_there_are_slots_queue_in_the_order_of_arrival(stage: St
         assert (found.bot, found.position) == (answer.bot, answer.position)
 
 
-async def test_positions_among_newcomers_follow_their_priorities(stage: Stage) -> None:
+async def test_positions_of_concurrent_bots_follow_priorities(stage: Stage) -> None:
     replica = await stage.replica(pool(0))
     await replica.admission.admit(bot_request(priority=100))
     priorities = [200, 100, 1, 100]
@@ -123,7 +99,7 @@ async def test_positions_among_newcomers_follow_their_priorities(stage: Stage) -
     assert found == [5, 3, 1, 4]
 
 
-async def test_a_bot_that_cannot_be_written_fails_alone(stage: Stage) -> None:
+async def test_invalid_bot_in_a_batch_fails_alone(stage: Stage) -> None:
     replica = await stage.replica(pool(6))
     await idle(stage, replica, 6)
     requests = [bot_request() for _ in range(5)]
@@ -136,7 +112,7 @@ async def test_a_bot_that_cannot_be_written_fails_alone(stage: Stage) -> None:
     assert len(stage.rows("SELECT id FROM bots WHERE status = 'DEPLOYING'")) == 5
 
 
-async def test_requests_with_keys_and_without_go_side_by_side(stage: Stage) -> None:
+async def test_requests_with_and_without_key_run_concurrently(stage: Stage) -> None:
     replica = await stage.replica(pool(8))
     await idle(stage, replica, 8)
     answers = await asyncio.gather(
@@ -146,7 +122,7 @@ async def test_requests_with_keys_and_without_go_side_by_side(stage: Stage) -> N
     assert len(stage.rows("SELECT id FROM bots WHERE status = 'DEPLOYING'")) == 5
 
 
-async def test_a_refusal_among_others_undoes_only_itself(stage: Stage) -> None:
+async def test_refused_request_in_a_batch_rolls_back_alone(stage: Stage) -> None:
     replica = await stage.replica(pool(0))
     requests = [bot_request(), bot_request(queue_timeout_ms=0), bot_request()]
     answers = await asyncio.gather(
@@ -160,7 +136,7 @@ async def test_a_refusal_among_others_undoes_only_itself(stage: Stage) -> None:
     assert len(stage.rows("SELECT id FROM bots")) == 2
 
 
-async def test_ends_that_come_twice_are_told_apart(stage: Stage) -> None:
+async def test_second_end_of_a_bot_in_a_batch_is_not_applied(stage: Stage) -> None:
     replica = await stage.replica(pool(4))
     bots = [(await stage.run_bot(replica)).bot.id for _ in range(4)]
     assignments = [assignment_of(stage, bot) for bot in bots]
@@ -174,7 +150,7 @@ async def test_ends_that_come_twice_are_told_apart(stage: Stage) -> None:
     assert [row["bot_id"] for row in stage.rows(ended)] == bots
 
 
-async def test_whoever_ends_and_is_freed_with_others_is_told_and_counted(stage: Stage) -> None:
+async def test_batched_ends_and_releases_are_logged_and_counted(stage: Stage) -> None:
     replica = await stage.replica(pool(12))
     bots = [(await stage.run_bot(replica, correlation_id=f"c-{n}")).bot.id for n in range(12)]
     assignments = [assignment_of(stage, bot) for bot in bots]
@@ -193,7 +169,7 @@ async def test_whoever_ends_and_is_freed_with_others_is_told_and_counted(stage: 
     assert sample("botpool_release_seconds_count", {"pool": MEET}) == 12
 
 
-async def test_what_fails_in_telling_of_an_end_is_not_the_ends(
+async def test_failed_log_line_does_not_fail_the_end(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replica = await stage.replica(pool(1))
@@ -205,7 +181,7 @@ async def test_what_fails_in_telling_of_an_end_is_not_the_ends(
     assert failed, "it was told of before the answer, and failed"
 
 
-async def test_slots_are_freed_together_and_handed_on_in_that_transaction(stage: Stage) -> None:
+async def test_batch_of_slots_is_freed_and_handed_over_in_one_transaction(stage: Stage) -> None:
     replica = await stage.replica(pool(6))
     bots = [(await stage.run_bot(replica)).bot.id for _ in range(6)]
     waiting = [(await replica.admission.admit(bot_request())).bot.id for _ in range(4)]
@@ -218,31 +194,29 @@ async def test_slots_are_freed_together_and_handed_on_in_that_transaction(stage:
     assert {row["xid"] for row in given} <= freed, "freed and handed over in two transactions"
 
 
-async def test_where_nobody_waits_no_match_is_made(
-    stage: Stage, transactions: list[list[str]]
+async def test_release_with_empty_queue_runs_no_match(
+    stage: Stage, statements: StatementLog
 ) -> None:
     replica = await stage.replica(pool(2))
     bots = [(await stage.run_bot(replica)).bot.id for _ in range(2)]
     for bot in bots:
         await stage.end(replica, bot)
-    transactions.clear()
+    statements.clear()
     await stage.step(replica)
     assert [slot["status"] for slot in stage.slots()] == ["idle"] * 2
-    freeing = [names for names in transactions if "free_slots" in names]
+    freeing = [names for names in statements.transactions if "free_slots" in names]
     assert freeing
     assert all(names == ["lock_pool", "free_slots"] for names in freeing)
 
 
-async def test_into_the_queue_of_a_full_pool_no_match_is_made(
-    stage: Stage, transactions: list[list[str]]
-) -> None:
+async def test_queueing_in_full_pool_runs_no_match(stage: Stage, statements: StatementLog) -> None:
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
     waiting = [await replica.admission.admit(bot_request())]
-    transactions.clear()
+    statements.clear()
     waiting += [await replica.admission.admit(bot_request()) for _ in range(2)]
     assert [answer.position for answer in waiting] == [1, 2, 3]
-    assert transactions == [["lock_pool", "enqueue_bots", "settle_new_bots"]] * 2
+    assert statements.transactions == [["lock_pool", "enqueue_bots", "settle_new_bots"]] * 2
     for answer in (first, *waiting):
         await stage.end(replica, answer.bot.id)
         await stage.settle(replica)
@@ -251,7 +225,7 @@ async def test_into_the_queue_of_a_full_pool_no_match_is_made(
 
 
 @pytest.mark.parametrize(("size", "busy", "queued"), [(1, 0, 0), (2, 1, 0), (1, 1, 1)])
-async def test_only_a_full_pool_queues_without_a_match(
+async def test_only_full_pool_queues_without_match(
     stage: Stage, size: int, busy: int, queued: int
 ) -> None:
     """One has an idle slot, one can grow, and one is full."""
@@ -275,29 +249,24 @@ async def test_only_a_full_pool_queues_without_a_match(
         "number = 3, slot_name = 'pool-google-meet-003'",
     ],
 )
-async def test_a_slot_that_is_not_wanted_is_not_freed_without_a_match(
-    stage: Stage, unwanted: str
-) -> None:
+async def test_unwanted_slot_is_freed_only_with_match(stage: Stage, unwanted: str) -> None:
     replica = await stage.replica(pool(2))
     bot = (await stage.run_bot(replica)).bot.id
     await stage.end(replica, bot)
+    lease = lease_slots(backends=["process"], limit=1, owner="test", lease_s=20)
+    (slot,) = await replica.database.query(lease)
     stage.rows(f"UPDATE bot_pool_slots SET {unwanted}, version = version + 1")
-    (slot,) = stage.slots()
-    freed = {
-        "pool_name": MEET,
-        "slot_ids": [slot["id"]],
-        "assignment_ids": [slot["assignment_id"]],
-        "versions": [slot["version"]],
-        "statuses": ["idle"],
-        "error_messages": [None],
-        "containers_gone": [False],
-        "reasons": ["test"],
-    }
-    assert await replica.database.fetch("free_slots", {**freed, "match_follows": False}) == []
-    assert len(await replica.database.fetch("free_slots", {**freed, "match_follows": True})) == 1
+    slot = replace(slot, version=slot.version + 1)
+    release = SlotRelease(
+        slot=slot, container_gone=False, status=SlotStatus.IDLE, failure=None, reason="test"
+    )
+    without_match = free_slots(MEET, [release], match_follows=False)
+    assert await replica.database.query(without_match) == []
+    with_match = free_slots(MEET, [release], match_follows=True)
+    assert len(await replica.database.query(with_match)) == 1
 
 
-async def test_a_match_that_fails_is_not_the_fault_of_those_freed_before_it(
+async def test_failed_match_does_not_fail_slots_freed_before_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replica = await stage.replica(pool(2))
@@ -308,14 +277,14 @@ async def test_a_match_that_fails_is_not_the_fault_of_those_freed_before_it(
     )
     lease = lease_slots(backends=["process"], limit=2, owner="test", lease_s=20)
     slots = sorted(await replica.database.query(lease), key=lambda slot: slot.slot_name)
-    atomically = Database.atomically
+    commit = Database.commit
 
-    async def failing(database: Database, *calls: Call) -> Any:
-        if any(name == "shrink_pool" for name, _ in calls):
+    async def failing(database: Database, pipeline: Pipeline) -> None:
+        if any(each.name == "shrink_pool" for each in pipeline.statements):
             raise psycopg.errors.InternalError_("test")
-        return await atomically(database, *calls)
+        await commit(database, pipeline)
 
-    monkeypatch.setattr(Database, "atomically", failing)
+    monkeypatch.setattr(Database, "commit", failing)
     handover = replica.releaser.handover
     first, second = await asyncio.gather(
         *(handover.free(slot, container_gone=False) for slot in slots), return_exceptions=True
@@ -325,7 +294,7 @@ async def test_a_match_that_fails_is_not_the_fault_of_those_freed_before_it(
     assert isinstance(second, psycopg.errors.InternalError_)
 
 
-async def test_a_slot_that_moved_on_does_not_hold_up_the_others(stage: Stage) -> None:
+async def test_fenced_slot_in_a_batch_does_not_fail_the_others(stage: Stage) -> None:
     replica = await stage.replica(pool(3))
     bots = [(await stage.run_bot(replica)).bot.id for _ in range(3)]
     for bot in bots:
@@ -341,7 +310,7 @@ async def test_a_slot_that_moved_on_does_not_hold_up_the_others(stage: Stage) ->
     assert [slot["status"] for slot in stage.slots()] == ["idle"] * 3
 
 
-async def test_far_back_in_a_queue_the_position_is_nearly_right(stage: Stage) -> None:
+async def test_position_beyond_counted_ones_is_nearly_exact(stage: Stage) -> None:
     replica = await stage.replica(pool(0))
     with_many = (
         "WITH bot AS (INSERT INTO bots (pool_name, status, meeting_url, bot_display_name, bot_data,"

@@ -12,8 +12,8 @@ from botpool.domain.errors import DatabaseUnavailable, ShuttingDown
 from botpool.domain.records import Change
 from botpool.engine.stream.changes import ChangeStream
 from botpool.engine.stream.subscriptions import (
-    MOST_MISSED,
-    MOST_WAITING,
+    MAX_MISSED,
+    MAX_WAITING,
     Batch,
     Reset,
     Subscription,
@@ -85,9 +85,7 @@ async def reset_of(subscription: Subscription) -> Reset:
     return news
 
 
-async def test_a_transaction_that_commits_late_is_not_lost(
-    stage: Stage, changes: ChangeStream
-) -> None:
+async def test_late_commit_is_not_lost(stage: Stage, changes: ChangeStream) -> None:
     subscription = await changes.subscribe(None)
     with open_transaction(stage.url) as late:
         write(late, "the earlier id")
@@ -97,7 +95,7 @@ async def test_a_transaction_that_commits_late_is_not_lost(
     assert await told(subscription, "the later id") == ["the earlier id", "the later id"]
 
 
-async def test_the_order_is_that_of_what_happened(stage: Stage, changes: ChangeStream) -> None:
+async def test_changes_arrive_in_their_order(stage: Stage, changes: ChangeStream) -> None:
     """A transaction that began first may have waited for the one that began after it."""
     subscription = await changes.subscribe(None)
     with open_transaction(stage.url) as first:
@@ -110,9 +108,7 @@ async def test_the_order_is_that_of_what_happened(stage: Stage, changes: ChangeS
     ]
 
 
-async def test_a_stream_goes_on_after_any_of_its_events(
-    stage: Stage, changes: ChangeStream
-) -> None:
+async def test_stream_resumes_after_any_event(stage: Stage, changes: ChangeStream) -> None:
     subscription = await changes.subscribe(None)
     with open_transaction(stage.url) as late:
         write(late, "1")
@@ -128,7 +124,7 @@ async def test_a_stream_goes_on_after_any_of_its_events(
         resumed.close()
 
 
-async def test_another_replica_goes_on_with_it(stage: Stage) -> None:
+async def test_stream_resumes_at_another_replica(stage: Stage) -> None:
     async with reader(stage) as here, reader(stage, interval_s=2) as there:
         # There the reader runs already, and has read less than the cursor says.
         running = await there.subscribe(None)
@@ -141,7 +137,7 @@ async def test_another_replica_goes_on_with_it(stage: Stage) -> None:
         assert await told(running, "2") == ["1", "2"]
 
 
-async def test_what_is_open_while_a_stream_begins_comes_into_it(
+async def test_transaction_open_at_subscription_is_streamed(
     stage: Stage, changes: ChangeStream
 ) -> None:
     with open_transaction(stage.url) as late:
@@ -152,7 +148,9 @@ async def test_what_is_open_while_a_stream_begins_comes_into_it(
     assert await told(subscription, "after") == await told(resumed, "after") == ["open", "after"]
 
 
-async def test_a_place_is_told_only_when_nothing_waits(stage: Stage, changes: ChangeStream) -> None:
+async def test_position_is_known_only_when_no_item_waits(
+    stage: Stage, changes: ChangeStream
+) -> None:
     """Whoever is cut off before it was told what waits must not go on behind it."""
     subscription = await changes.subscribe(None)
     begin = subscription.position
@@ -165,7 +163,7 @@ async def test_a_place_is_told_only_when_nothing_waits(stage: Stage, changes: Ch
     await nothing_for_now(again)
 
 
-async def test_what_was_undone_is_not_told(stage: Stage, changes: ChangeStream) -> None:
+async def test_rolled_back_change_is_not_streamed(stage: Stage, changes: ChangeStream) -> None:
     subscription = await changes.subscribe(None)
     with open_transaction(stage.url) as undone:
         write(undone, "undone")
@@ -174,7 +172,7 @@ async def test_what_was_undone_is_not_told(stage: Stage, changes: ChangeStream) 
     assert await told(subscription, "done") == ["done"]
 
 
-async def test_streams_share_what_is_read(stage: Stage, changes: ChangeStream) -> None:
+async def test_streams_share_one_reader(stage: Stage, changes: ChangeStream) -> None:
     subscriptions = [await changes.subscribe(None) for _ in range(10)]
     happen(stage, "one")
     taken = [await each.take(within_s=PATIENCE_S) for each in subscriptions]
@@ -183,7 +181,7 @@ async def test_streams_share_what_is_read(stage: Stage, changes: ChangeStream) -
     assert changes.streams == 10
 
 
-async def test_nobody_listens_nobody_reads(stage: Stage, changes: ChangeStream) -> None:
+async def test_reader_stops_without_streams(stage: Stage, changes: ChangeStream) -> None:
     for subscription in [await changes.subscribe(None) for _ in range(3)]:
         subscription.close()
     async with asyncio.timeout(PATIENCE_S):
@@ -195,7 +193,7 @@ async def test_nobody_listens_nobody_reads(stage: Stage, changes: ChangeStream) 
     assert await told(again, "again") == ["again"]
 
 
-async def test_an_unknown_cursor_is_reset(stage: Stage, changes: ChangeStream) -> None:
+async def test_unknown_cursor_resets_stream(stage: Stage, changes: ChangeStream) -> None:
     happen(stage, "before")
     for unknown in ("", "7", "x-y-z", "5-4-0", "1-9000000000000000000-1", "1-1-1 ", "٣-٣-٣"):
         subscription = await changes.subscribe(unknown)
@@ -208,7 +206,7 @@ async def test_an_unknown_cursor_is_reset(stage: Stage, changes: ChangeStream) -
     assert await told(resumed, "after") == ["after"]
 
 
-async def test_a_cursor_whose_sequel_is_forgotten_is_reset(
+async def test_cursor_before_pruned_history_resets_stream(
     stage: Stage, changes: ChangeStream
 ) -> None:
     subscription = await changes.subscribe(None)
@@ -218,25 +216,25 @@ async def test_a_cursor_whose_sequel_is_forgotten_is_reset(
     happen(stage, "3")
     stage.rows("DELETE FROM history WHERE reason IN ('1', '2')")
     resumed = await changes.subscribe(event_id)
-    assert "forgotten" in (await reset_of(resumed)).reason
+    assert "pruned" in (await reset_of(resumed)).reason
 
 
-async def test_one_that_is_too_far_behind_is_reset(stage: Stage, changes: ChangeStream) -> None:
+async def test_cursor_too_far_behind_resets_stream(stage: Stage, changes: ChangeStream) -> None:
     subscription = await changes.subscribe(None)
     begin = str(Cursor.at(subscription.horizon))
-    happen(stage, "many", MOST_MISSED - 1)
+    happen(stage, "many", MAX_MISSED - 1)
     happen(stage, "last")
     resumed = await changes.subscribe(begin)
-    assert len(await told(resumed, "last")) == MOST_MISSED
+    assert len(await told(resumed, "last")) == MAX_MISSED
     happen(stage, "one more")
     late = await changes.subscribe(begin)
     assert "More than" in (await reset_of(late)).reason
 
 
-async def test_a_stream_that_is_not_read_is_dropped(stage: Stage, changes: ChangeStream) -> None:
+async def test_slow_stream_is_dropped(stage: Stage, changes: ChangeStream) -> None:
     slow, quick = await changes.subscribe(None), await changes.subscribe(None)
     for n in range(2):
-        happen(stage, "many", MOST_WAITING // 2)
+        happen(stage, "many", MAX_WAITING // 2)
         happen(stage, f"round {n}")
         await told(quick, f"round {n}")
     reset = await reset_of(slow)
@@ -248,15 +246,15 @@ async def test_a_stream_that_is_not_read_is_dropped(stage: Stage, changes: Chang
     assert (await told(resumed, "after"))[-1] == "after"
 
 
-async def test_more_at_once_than_anybody_may_keep(stage: Stage, changes: ChangeStream) -> None:
+async def test_too_many_changes_at_once_reset_streams(stage: Stage, changes: ChangeStream) -> None:
     subscription = await changes.subscribe(None)
-    happen(stage, "too many", MOST_WAITING + 1)
+    happen(stage, "too many", MAX_WAITING + 1)
     assert "at once" in (await reset_of(subscription)).reason
     happen(stage, "after")
     assert await told(subscription, "after") == ["after"]
 
 
-async def test_changes_that_wait_for_somebody_are_confessed(
+async def test_long_transaction_resets_streams(
     stage: Stage, changes: ChangeStream, clock: Clock
 ) -> None:
     subscription = await changes.subscribe(None)
@@ -264,11 +262,11 @@ async def test_changes_that_wait_for_somebody_are_confessed(
         somebody.execute("SELECT pg_current_xact_id()")
         happen(stage, "held")
         clock.move(6)
-        assert "open for long" in (await reset_of(subscription)).reason
+        assert "long transaction" in (await reset_of(subscription)).reason
     assert await told(subscription, "held") == ["held"]
 
 
-async def test_the_end_of_the_server_ends_the_streams(changes: ChangeStream) -> None:
+async def test_closing_ends_all_streams(changes: ChangeStream) -> None:
     subscription = await changes.subscribe(None)
     waiting = asyncio.create_task(subscription.take(within_s=PATIENCE_S))
     await asyncio.sleep(0)
@@ -279,7 +277,7 @@ async def test_the_end_of_the_server_ends_the_streams(changes: ChangeStream) -> 
         await changes.subscribe(None)
 
 
-async def test_a_silent_database_ends_the_streams(stage: Stage, changes: ChangeStream) -> None:
+async def test_unavailable_database_ends_all_streams(stage: Stage, changes: ChangeStream) -> None:
     """Else they would say that nothing happens."""
     subscription = await changes.subscribe(None)
     database = stage.replicas[0].database
@@ -291,7 +289,7 @@ async def test_a_silent_database_ends_the_streams(stage: Stage, changes: ChangeS
         await changes.subscribe(None)
 
 
-async def test_a_change_says_all_of_it(stage: Stage) -> None:
+async def test_change_has_all_fields(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     subscription = await replica.changes.subscribe(None)
     secret = "https://meet.google.com/abc-defg-hij?pwd=hunter2"

@@ -29,6 +29,7 @@ from botpool.engine.runtime.leases import timed
 from botpool.store.database import Database
 from tests.support.replicas import MEET, TEAMS, Stage, bot_request, key, pool
 from tests.support.scripted_backend import ScriptedBackend
+from tests.support.statement_log import record_statements
 
 
 def value(source: Replica | Metrics, name: str, **labels: str) -> float:
@@ -74,16 +75,9 @@ async def test_warm_admission_is_one_statement(
     first = await stage.run_bot(replica)
     await stage.end(replica, first.bot.id)
     await stage.settle(replica)
-    sent: list[str] = []
-    fetch = Database.fetch
-
-    async def recorded(database: Database, name: str, parameters: Any) -> Any:
-        sent.append(name)
-        return await fetch(database, name, parameters)
-
-    monkeypatch.setattr(Database, "fetch", recorded)
+    statements = record_statements(monkeypatch)
     await replica.admission.admit(bot_request())
-    assert sent == ["admit_to_idle_slots"]
+    assert statements.single == ["admit_to_idle_slots"]
 
 
 async def test_time_to_running_is_measured_by_phase(stage: Stage) -> None:
@@ -320,22 +314,15 @@ async def test_scrapes_read_the_database_once_in_five_seconds(
 ) -> None:
     replica = await stage.replica(pool(1))
     export = MetricsExport(replica.database, replica.metrics, monotonic=monotonic)
-    reads: list[str] = []
-    fetch = Database.fetch
-
-    async def recorded(database: Database, name: str, parameters: Any) -> Any:
-        reads.append(name)
-        return await fetch(database, name, parameters)
-
-    monkeypatch.setattr(Database, "fetch", recorded)
+    statements = record_statements(monkeypatch)
     for _ in range(10):
         await export.text()
     monotonic.now += 4.9
     await export.text()
-    assert reads == ["measure_pools"]
+    assert statements.single == ["measure_pools"]
     monotonic.now += 0.1
     await export.text()
-    assert reads == ["measure_pools"] * 2
+    assert statements.single == ["measure_pools"] * 2
 
 
 async def test_pool_metrics_are_absent_without_database(
@@ -348,7 +335,7 @@ async def test_pool_metrics_are_absent_without_database(
     async def down(*_: Any) -> Any:
         raise DatabaseUnavailable("down")
 
-    monkeypatch.setattr(Database, "fetch", down)
+    monkeypatch.setattr(Database, "commit", down)
     monotonic.now += 5
     text = await export.text()
     assert b"botpool_database_reachable 0.0" in text

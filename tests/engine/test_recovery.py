@@ -19,6 +19,7 @@ from tests.engine.recovery_cases import (
     write_heartbeat,
 )
 from tests.support.replicas import Stage, bot_request, pool
+from tests.support.statement_log import record_statements
 
 
 async def test_slow_deployment_with_heartbeats_is_never_reset(stage: Stage) -> None:
@@ -216,22 +217,17 @@ async def test_heartbeat_during_the_observation_prevents_failure(stage: Stage) -
     assert stage.statuses(bot) == ["JOINING_CALL"]
 
 
-async def test_concurrent_heartbeats_share_statements(stage: Stage) -> None:
+async def test_concurrent_heartbeats_share_statements(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     replica = await stage.replica(pool(3))
     bots = [await run_bot(stage, replica) for _ in range(3)]
-    asked: list[str] = []
-    fetch = replica.database.fetch
-
-    async def counting(name: str, parameters: object) -> object:
-        asked.append(name)
-        return await fetch(name, parameters)  # type: ignore[arg-type]
-
-    replica.database.fetch = counting  # type: ignore[method-assign, assignment]
+    statements = record_statements(monkeypatch)
     assignments = [stage.slot_of(bot)["assignment_id"] for bot in bots]
     beats = [replica.agents.heartbeat(assignments[n % 3], bots[n % 3]) for n in range(300)]
     orders = await asyncio.gather(*beats)
     assert not any(each.should_exit or each.should_leave for each in orders)
-    assert asked.count("record_heartbeats") <= 3
+    assert statements.single.count("record_heartbeats") <= 3
 
 
 async def test_recovery_pass_makes_one_list_call(stage: Stage) -> None:

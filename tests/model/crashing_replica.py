@@ -6,12 +6,13 @@ a time, and only the test advances the clock, so the same operations give the sa
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from botpool.domain.policy import Policy
 from botpool.engine.replica import Identity, Replica
-from botpool.store.database import Call, Database, Rows, Transaction
+from botpool.store.database import Database, Transaction
+from botpool.store.statement import Pipeline
 from tests.model.recording_backend import RecordingBackend
 
 T = TypeVar("T")
@@ -53,14 +54,11 @@ class CrashingDatabase(Database):
         self._crash_plan = crash_plan
         self._turn = turn
 
-    async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
-        return await self._take_turn(lambda: self._shared.fetch(name, parameters))
-
     async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         return await self._take_turn(lambda: self._shared.transact(work))
 
-    async def atomically(self, *calls: Call) -> list[Rows]:
-        return await self._take_turn(lambda: self._shared.atomically(*calls))
+    async def commit(self, pipeline: Pipeline) -> None:
+        await self._take_turn(lambda: self._shared.commit(pipeline))
 
     async def _take_turn(self, step: Callable[[], Awaitable[T]]) -> T:
         async with self._turn:

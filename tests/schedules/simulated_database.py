@@ -8,7 +8,7 @@ pipelines and transactions are those of `botpool.store`.
 
 import asyncio
 import select
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -17,7 +17,8 @@ from psycopg import waiting
 from psycopg.rows import dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.store.database import Call, Connection, Database, Rows, Transaction
+from botpool.store.database import Connection, Database, Transaction
+from botpool.store.statement import Pipeline
 from botpool.store.statement_connection import StatementConnection
 from tests.schedules.turn_scheduler import TurnScheduler
 from tests.support.clock import Clock
@@ -217,33 +218,28 @@ class SimulatedDatabase(Database):
         """Wait for ever: notifications of other replicas arrive through `notify`."""
         return await asyncio.get_running_loop().create_future()
 
-    async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
-        if name == "notify_replicas":
-            self.notify()
-            return []
-        if name in _IGNORED_STATEMENTS:
-            return []
-
-        async def work(transaction: Transaction) -> Rows:
-            (rows,) = await transaction.send((name, parameters))
-            return rows
-
-        rows = await self._run_in_turn(name, super().fetch(name, parameters), work)
-        if name in _UNORDERED:
-            # The order on disk differs between runs, so the seed decides the order.
-            rows.sort(key=lambda row: row["slot_id"])
-            self._scheduler.rng.shuffle(rows)
-        return rows
-
     async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         return await self._run_in_turn("transaction", super().transact(work), work)
 
-    async def atomically(self, *calls: Call) -> list[Rows]:
-        async def work(transaction: Transaction) -> list[Rows]:
-            return await transaction.send(*calls)
-
-        names = "+".join(name for name, _ in calls)
-        return await self._run_in_turn(names, super().atomically(*calls), work)
+    async def commit(self, pipeline: Pipeline) -> None:
+        names = [statement.name for statement in pipeline.statements]
+        if names == ["notify_replicas"]:
+            self.notify()
+            pipeline.fill([[]])
+            return
+        if names[0] in _IGNORED_STATEMENTS:
+            pipeline.fill([[]])
+            return
+        await self._run_in_turn(
+            "+".join(names),
+            super().commit(pipeline),
+            lambda transaction: transaction.run(pipeline),
+        )
+        if names[0] in _UNORDERED:
+            # The order on disk differs between runs, so the seed decides the order.
+            rows = pipeline.results[0].rows
+            rows.sort(key=lambda row: row.slot_id)
+            self._scheduler.rng.shuffle(rows)
 
     async def _run_in_turn(
         self,

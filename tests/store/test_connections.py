@@ -7,6 +7,8 @@ import pytest
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.database import Database
+from botpool.store.maintenance import list_migrations
+from botpool.store.statement import Statement, no_rows
 from tests.support.planting import planted
 
 _CONNECTIONS = 4
@@ -22,7 +24,7 @@ async def test_dead_idle_connections_are_replaced_after_one_failure(database_url
     with psycopg.connect(database_url, autocommit=True) as server:
         server.execute(f"SELECT pg_terminate_backend(pid, 10000) {_OTHER_CONNECTIONS}")
         with pytest.raises(DatabaseUnavailable):
-            await database.fetch("list_migrations", {})
+            await database.query(list_migrations())
         async with asyncio.timeout(30):
             while len(server.execute(f"SELECT {_OTHER_CONNECTIONS}").fetchall()) < _CONNECTIONS:
                 await asyncio.sleep(0.05)
@@ -36,14 +38,14 @@ async def test_database_is_idle_without_statements_in_progress(database_url: str
     statements = {"sleep": "SELECT pg_sleep(60)", "fail": "SELECT 1 / 0"}
     with planted(**statements):
         assert database.is_idle()
-        sleeping = asyncio.create_task(database.fetch("sleep", {}))
+        sleeping = asyncio.create_task(database.query(Statement("sleep", {}, no_rows)))
         await asyncio.sleep(0.1)
         assert not database.is_idle()
         sleeping.cancel()
         await asyncio.wait([sleeping])
         assert database.is_idle()
         with pytest.raises(psycopg.errors.DivisionByZero):
-            await database.atomically(("fail", {}))
+            await database.query(Statement("fail", {}, no_rows))
         assert database.is_idle()
     await database.close()
 

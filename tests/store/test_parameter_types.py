@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from botpool.domain.states import BotStatus
 from botpool.store.database import Database
 from botpool.store.parameter_types import UntypedArray, register_dumpers
+from botpool.store.statement import Statement
 from tests.support.planting import planted
 from tests.support.postgres import TestPostgres
 
@@ -114,7 +115,7 @@ async def test_text_arrives_unchanged_in_a_database_of_another_encoding(
     await database.open()
     try:
         with planted(echo=query):
-            rows = await database.fetch("echo", {"names": ["Jörg"], "name": "Zoë"})
+            rows = await database.query(Statement("echo", {"names": ["Jörg"], "name": "Zoë"}, dict))
         assert rows == [{"names": ["Jörg"], "letters": 4, "name": "Zoë"}]
     finally:
         await database.close()

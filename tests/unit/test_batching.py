@@ -34,7 +34,7 @@ async def asked(batcher: Batcher[int, int], *items: int) -> "list[asyncio.Task[i
     return tasks
 
 
-async def test_who_waits_goes_together_in_the_order_of_arrival() -> None:
+async def test_waiting_items_share_a_batch_in_order_of_arrival() -> None:
     desk = Desk()
     batcher = Batcher("test", desk.work, max_batch=3)
     desk.go_on.clear()
@@ -47,7 +47,7 @@ async def test_who_waits_goes_together_in_the_order_of_arrival() -> None:
     assert not batcher.is_busy
 
 
-async def test_one_who_asks_as_the_last_is_answered_is_served() -> None:
+async def test_item_submitted_as_last_result_arrives_is_handled() -> None:
     """The end of one round and the beginning of the next leave no gap between them."""
     desk = Desk()
     batcher = Batcher("test", desk.work, max_batch=10)
@@ -57,7 +57,7 @@ async def test_one_who_asks_as_the_last_is_answered_is_served() -> None:
             await asyncio.gather(*(batcher.submit(number) for _ in range(3)))
 
 
-async def test_one_bad_item_fails_alone() -> None:
+async def test_failing_item_fails_alone() -> None:
     desk = Desk()
     batcher = Batcher("test", desk.work, max_batch=10)
     desk.go_on.clear()
@@ -69,7 +69,7 @@ async def test_one_bad_item_fails_alone() -> None:
     assert [str(answers[2]), str(answers[3])] == ["13", "refused"]
 
 
-async def test_an_outage_fails_all_and_is_not_tried_again() -> None:
+async def test_unavailable_database_fails_batch_without_retry() -> None:
     desk = Desk()
     batcher = Batcher("test", desk.work, max_batch=10)
     desk.go_on.clear()
@@ -82,7 +82,7 @@ async def test_an_outage_fails_all_and_is_not_tried_again() -> None:
     assert await batcher.submit(3) == 6
 
 
-async def test_a_caller_that_has_gone_is_not_served_and_disturbs_nobody() -> None:
+async def test_item_of_cancelled_caller_is_dropped() -> None:
     desk = Desk()
     batcher = Batcher("test", desk.work, max_batch=10)
     desk.go_on.clear()
@@ -96,7 +96,7 @@ async def test_a_caller_that_has_gone_is_not_served_and_disturbs_nobody() -> Non
     assert desk.batches == [[1], [3]]
 
 
-async def test_items_kept_apart_never_travel_together() -> None:
+async def test_items_with_same_key_never_share_a_batch() -> None:
     desk = Desk()
     batcher = Batcher("test", desk.work, max_batch=10, distinct_by=lambda item: item % 10)
     desk.go_on.clear()
@@ -107,7 +107,7 @@ async def test_items_kept_apart_never_travel_together() -> None:
     assert desk.batches == [[1], [2, 3], [12]]
 
 
-async def test_two_lanes_serve_side_by_side() -> None:
+async def test_two_batches_run_concurrently() -> None:
     desk = Desk()
     batcher = Batcher("test", desk.work, max_batch=10, max_in_flight=2)
     desk.go_on.clear()
@@ -139,7 +139,7 @@ class Counter:
             await asyncio.sleep(0)
 
 
-async def test_a_second_statement_begins_with_as_many_as_the_first() -> None:
+async def test_second_batch_starts_at_size_of_first() -> None:
     counter = Counter()
     batcher = Batcher("test", counter.work, max_batch=40, max_in_flight=2)
     tasks = await asked(batcher, 1, 2, 3)
@@ -157,7 +157,7 @@ async def test_a_second_statement_begins_with_as_many_as_the_first() -> None:
     assert not batcher.is_busy
 
 
-async def test_a_quarter_of_a_statement_is_enough_to_begin_beside_a_large_one() -> None:
+async def test_quarter_of_maximum_starts_second_batch() -> None:
     counter = Counter()
     batcher = Batcher("test", counter.work, max_batch=8, max_in_flight=2)
     tasks = await asked(batcher, *range(8))
@@ -170,7 +170,7 @@ async def test_a_quarter_of_a_statement_is_enough_to_begin_beside_a_large_one() 
     assert all(task.done() for task in tasks)
 
 
-async def test_a_few_do_not_wait_for_what_hangs() -> None:
+async def test_small_batch_starts_after_delay_beside_hanging_one() -> None:
     counter = Counter()
     batcher = Batcher("test", counter.work, max_batch=40, max_in_flight=2)
     tasks = await asked(batcher, 1, 2, 3)
@@ -188,7 +188,7 @@ async def test_a_few_do_not_wait_for_what_hangs() -> None:
     assert not batcher.is_busy
 
 
-async def test_more_than_one_statement_takes_go_side_by_side_at_once() -> None:
+async def test_more_items_than_one_batch_start_second_at_once() -> None:
     counter = Counter()
     batcher = Batcher("test", counter.work, max_batch=4, max_in_flight=2)
     tasks = await asked(batcher, *range(6))
@@ -210,7 +210,7 @@ async def test_more_than_one_statement_takes_go_side_by_side_at_once() -> None:
     ],
     ids=["shared", "odd", "busy server", "too few", "a full one"],
 )
-async def test_a_burst_at_an_idle_server_is_shared_among_the_lanes(
+async def test_burst_at_idle_database_is_split_between_workers(
     items: int, is_idle: bool, batches: list[list[int]]
 ) -> None:
     counter = Counter()
@@ -230,7 +230,7 @@ async def test_a_burst_at_an_idle_server_is_shared_among_the_lanes(
     assert not batcher.is_busy
 
 
-async def test_where_nobody_is_in_a_hurry_those_who_come_soon_after_go_together() -> None:
+async def test_minimum_interval_collects_items_into_one_batch() -> None:
     desk = Desk()
     batcher = Batcher("test", desk.work, max_batch=10, min_interval_s=0.5)
     assert await batcher.submit(1) == 2
@@ -245,7 +245,7 @@ async def test_where_nobody_is_in_a_hurry_those_who_come_soon_after_go_together(
     assert await late == 8
 
 
-async def test_nobody_waits_for_a_service_that_was_ended() -> None:
+async def test_cancelled_worker_cancels_its_callers() -> None:
     desk = Desk()
     batcher = Batcher("test", desk.work, max_batch=10)
     desk.go_on.clear()

@@ -55,7 +55,9 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_many_ask_and_one_look_answers(counted: Counted, estimates: Estimates) -> None:
+async def test_concurrent_callers_share_one_measurement(
+    counted: Counted, estimates: Estimates
+) -> None:
     counted.answers.clear()
     asked = [asyncio.create_task(position(estimates)) for _ in range(10)]
     await settle()
@@ -66,7 +68,7 @@ async def test_many_ask_and_one_look_answers(counted: Counted, estimates: Estima
     assert counted.looks == 1
 
 
-async def test_nobody_waits_while_the_last_measure_will_do(
+async def test_usable_measurement_is_returned_at_once(
     counted: Counted, estimates: Estimates
 ) -> None:
     await position(estimates)
@@ -80,13 +82,13 @@ async def test_nobody_waits_while_the_last_measure_will_do(
     assert await position(estimates) == 3000
 
 
-async def test_an_old_measure_is_told_to_nobody(counted: Counted, estimates: Estimates) -> None:
+async def test_old_measurement_is_not_returned(counted: Counted, estimates: Estimates) -> None:
     await position(estimates)
     counted.now_s += 1.1
     assert await position(estimates) == 3000
 
 
-async def test_a_look_that_failed_is_made_again(counted: Counted, estimates: Estimates) -> None:
+async def test_failed_measurement_is_repeated(counted: Counted, estimates: Estimates) -> None:
     counted.broken = True
     with pytest.raises(DatabaseUnavailable):
         await position(estimates)

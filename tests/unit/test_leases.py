@@ -19,14 +19,14 @@ async def answer(timeout_s: float) -> str:
     return "answer"
 
 
-async def test_a_call_that_must_end_in_time_is_sent() -> None:
+async def test_call_with_timeout_before_lease_end_is_sent() -> None:
     time = Time()
     lease = Lease(taken_at=100.0, lease_s=20, call_timeout_s=8, monotonic=time)
     time.now = 111.9
     assert await lease.call(answer) == "answer"
 
 
-async def test_a_call_that_could_outlast_the_lease_is_not_sent() -> None:
+async def test_call_that_could_outlast_lease_is_not_sent() -> None:
     time = Time()
     lease = Lease(taken_at=100.0, lease_s=20, call_timeout_s=8, monotonic=time)
     time.now = 112.0
@@ -36,7 +36,7 @@ async def test_a_call_that_could_outlast_the_lease_is_not_sent() -> None:
     assert await lease.call(answer) == "answer"
 
 
-async def test_no_answer_in_time_is_no_evidence() -> None:
+async def test_timeout_is_reported_as_unavailable_backend() -> None:
     async def never(timeout_s: float) -> None:
         await asyncio.Event().wait()
 

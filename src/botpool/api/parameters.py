@@ -8,6 +8,7 @@ from pydantic import BeforeValidator
 
 from botpool.api.correlation import HEADER, MAX_LENGTH
 from botpool.api.patterns import PLATFORM, VISIBLE
+from botpool.domain.ids import PoolName
 
 _MAX_ID = 2**63 - 1
 
@@ -27,7 +28,7 @@ SlotPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
 KeyPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
 PoolPath = Annotated[str, Path(alias="platform", pattern=PLATFORM)]
 PlatformQuery = Annotated[
-    str | None, Query(pattern=PLATFORM, description="Only this pool, by its name.")
+    PoolName | None, Query(pattern=PLATFORM, description="Only this pool, by its name.")
 ]
 CorrelationHeader = Annotated[
     str | None, Header(alias=HEADER, max_length=MAX_LENGTH, pattern=VISIBLE)

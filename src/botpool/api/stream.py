@@ -20,7 +20,7 @@ from botpool.api.auth import Operator, Service, session_end
 from botpool.api.problems import error_responses
 from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.engine.stream.subscriptions import Batch, News, Subscription
+from botpool.engine.stream.subscriptions import Batch, StreamItem, Subscription
 
 _KEEP_ALIVE_S = 5.0
 _RETRY_MS = 1000
@@ -106,9 +106,9 @@ async def _events(
     yield f"retry: {_RETRY_MS}\n{_id_line(subscription)}\n".encode()
     checked_at = time.monotonic()
     while True:
-        news = await subscription.take(within_s=_KEEP_ALIVE_S)
-        if news is not None:
-            yield _serialize(news)
+        item = await subscription.take(within_s=_KEEP_ALIVE_S)
+        if item is not None:
+            yield _serialize(item)
         elif subscription.over:
             return
         if time.monotonic() - checked_at >= _KEEP_ALIVE_S:
@@ -119,7 +119,7 @@ async def _events(
                     return
             except DatabaseUnavailable:
                 return
-        if news is None:
+        if item is None:
             yield f": alive\n{_id_line(subscription)}\n".encode()
 
 
@@ -128,14 +128,14 @@ def _id_line(subscription: Subscription) -> str:
 
 
 @lru_cache(maxsize=8)
-def _serialize(news: News) -> bytes:
+def _serialize(item: StreamItem) -> bytes:
     """Serialize events. Streams share batches, so the cache serializes each batch once."""
-    if isinstance(news, Batch):
+    if isinstance(item, Batch):
         return b"".join(
-            _event("change", schemas.Change.model_validate(each), news.cursor(each))
-            for each in news.changes
+            _event("change", schemas.Change.model_validate(each), item.cursor(each))
+            for each in item.changes
         )
-    return _event("reset", schemas.Notice(reason=news.reason), news.cursor)
+    return _event("reset", schemas.Notice(reason=item.reason), item.cursor)
 
 
 def _event(kind: str, body: BaseModel, cursor: Cursor | None = None) -> bytes:

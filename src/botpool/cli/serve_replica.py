@@ -5,7 +5,7 @@ import socket
 from rich.console import Console
 
 from botpool.api.server import HttpServer
-from botpool.app import http_app, public_url_of, replica_running
+from botpool.app import http_app, public_url_of, running_replica
 from botpool.cli.progress import bar
 from botpool.domain.tokens import new_api_key
 from botpool.engine.replica import Replica
@@ -19,7 +19,7 @@ async def serve(
 ) -> None:
     """Serve until a signal. With a console (`botpool up`), greet there and stop all bots."""
     public_url = public_url_of(settings, listener)
-    async with replica_running(settings, installed, public_url=public_url) as replica:
+    async with running_replica(settings, installed, public_url=public_url) as replica:
         server = HttpServer(
             http_app(replica, settings),
             listener,

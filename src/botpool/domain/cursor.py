@@ -1,10 +1,10 @@
-"""How far a stream of changes was read, safe against transactions that commit late.
+"""The cursor of a stream of changes: how far a client has read.
 
-Ids are given out before a commit, so a smaller one may appear after a larger one was read: a
-cursor that is an id alone loses it. A stream is therefore read in ranges of transactions, each up
-to a horizon below which all of them are over. Two that wrote the same row overlap, so they are
-always in one range; within it the ids give the order in which things happened. A place in the
-stream is a range and the last id of it that was read.
+Ids are drawn before the commit, so a smaller id may become visible after a larger one was read. A
+cursor that held only an id would lose that change. The stream is therefore read in ranges of
+transactions, each up to a horizon below which all transactions have ended. Two transactions that
+write the same row overlap, so they are always in one range; within a range, the ids give the order
+of the changes. A cursor is a range and the last id of it that was read.
 """
 
 import re
@@ -16,27 +16,30 @@ _FORM = re.compile(r"([0-9]{1,19})-([0-9]{1,19})-([0-9]{1,18})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
+    """A position in the stream of changes."""
+
     since: int
-    """Every change of a transaction before this one was read."""
+    """All changes of transactions below this one were read."""
     until: int
-    """Of the transactions from `since` to before this one, those up to `seen` were read."""
-    seen: int
+    """Of the transactions from `since` to below this one, changes up to `last_id` were read."""
+    last_id: int
 
     @classmethod
     def at(cls, horizon: int) -> Self:
-        """Everything below the horizon was read."""
-        return cls(since=horizon, until=horizon, seen=0)
+        """Return the cursor of a client that read everything below the horizon."""
+        return cls(since=horizon, until=horizon, last_id=0)
 
     @classmethod
-    def read_from(cls, text: str) -> Self | None:
-        """A cursor as we wrote it; None for anything else."""
+    def parse(cls, text: str) -> Self | None:
+        """Parse the text form of a cursor; None for any other text."""
         if (found := _FORM.fullmatch(text)) is None:
             return None
-        since, until, seen = (int(part) for part in found.groups())
-        return cls(since=since, until=until, seen=seen) if since <= until else None
+        since, until, last_id = (int(part) for part in found.groups())
+        return cls(since=since, until=until, last_id=last_id) if since <= until else None
 
     def has_read(self, *, transaction: int, change_id: int) -> bool:
-        return transaction < self.since or (transaction < self.until and change_id <= self.seen)
+        """Whether the client has read this change."""
+        return transaction < self.since or (transaction < self.until and change_id <= self.last_id)
 
     def __str__(self) -> str:
-        return f"{self.since}-{self.until}-{self.seen}"
+        return f"{self.since}-{self.until}-{self.last_id}"

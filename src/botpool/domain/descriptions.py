@@ -1,11 +1,11 @@
-"""What a backend's own page shows of a slot, in the words of the seeds."""
+"""The description of a slot that Botpool writes to the backend."""
 
 from datetime import UTC, datetime
 
 from botpool.domain.ids import BotId
 from botpool.domain.states import SlotStatus
 
-_LONGEST = 255
+_MAX_LENGTH = 255
 
 
 def description_of(
@@ -16,12 +16,12 @@ def description_of(
     last_used_at: datetime,
     problem: str | None,
 ) -> str:
-    """One line, never longer than platforms keep; a long problem is cut, its time is not."""
+    """Return one line within the length that backends store; a long problem is cut."""
     match status:
         case SlotStatus.DEPLOYING | SlotStatus.BUSY:
             return f"[{status.upper()}] Bot #{bot_id} - {_time(at)}"
         case SlotStatus.ERROR:
-            room = _LONGEST - len(f"[ERROR]  - {_time(at)}")
+            room = _MAX_LENGTH - len(f"[ERROR]  - {_time(at)}")
             return f"[ERROR] {(problem or 'unknown')[:room]} - {_time(at)}"
         case _:
             return f"[IDLE] Available - Last used: {_time(last_used_at)}"

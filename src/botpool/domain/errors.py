@@ -1,7 +1,6 @@
 """Errors with fields instead of formatted strings.
 
-`api/problems.py` and `cli/errors.py` each hold one table that maps these to an HTTP status or an
-exit code; nothing else translates errors.
+One table in `api/problems.py` maps them to HTTP statuses, and one in `cli/errors.py` to exit codes.
 """
 
 from dataclasses import dataclass
@@ -96,7 +95,7 @@ class SettingError(BotpoolError):
 
 @dataclass(eq=False)
 class DatabaseUnavailable(BotpoolError):
-    """PostgreSQL does not answer. Whether the last write happened may be unknown."""
+    """PostgreSQL does not answer. The outcome of the last write may be unknown."""
 
     detail: str
 
@@ -118,9 +117,9 @@ class AlreadyRunning(BotpoolError):
     pid: int | None
 
     def __str__(self) -> str:
-        who = f" (process {self.pid})" if self.pid else ""
+        process = f" (process {self.pid})" if self.pid else ""
         return (
-            f"Botpool already runs on the data directory {self.data_dir}{who}. "
+            f"Botpool already runs on the data directory {self.data_dir}{process}. "
             "Use it, stop it first, or choose another directory with --data-dir."
         )
 

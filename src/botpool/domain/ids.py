@@ -1,19 +1,19 @@
-"""Names for the numbers and strings that must not be mixed up."""
+"""Types of ids and names, so that mypy keeps them apart."""
 
 from typing import NewType
 
 BotId = NewType("BotId", int)
-"""A bot. Ids are handed out in the order of arrival, so this is also its arrival number."""
+"""The id of a bot. Ids follow the order of arrival."""
 
 SlotId = NewType("SlotId", int)
 AssignmentId = NewType("AssignmentId", int)
-"""One bot in one slot, once. Ids only grow: a later assignment has a larger one."""
+"""The id of an assignment. A later assignment has a larger id."""
 
 PoolName = NewType("PoolName", str)
 """The name of a pool: `google-meet`, `teams`, `zoom` or any configured one."""
 
 ContainerId = NewType("ContainerId", str)
-"""The backend's stable handle of a slot's place."""
+"""The backend's stable handle for a slot's container."""
 
 DeploymentId = NewType("DeploymentId", str)
-"""The backend's handle of one start, where it has one."""
+"""The backend's handle for one start, where the backend has deployments."""

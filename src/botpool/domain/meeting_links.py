@@ -1,4 +1,4 @@
-"""Which pool_name a meeting link belongs to."""
+"""The pool name of a meeting link."""
 
 from urllib.parse import urlsplit
 
@@ -13,17 +13,17 @@ _HOSTS = {
 
 
 def host_of(url: str) -> str | None:
-    """The host of an http(s) link; None when it is not one."""
+    """Return the host of an http(s) link; None for any other text."""
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port  # a port that cannot be raises
+        host, _ = parts.hostname, parts.port  # an invalid port raises
     except ValueError:
         return None
     return host if host and parts.scheme.lower() in ("http", "https") else None
 
 
 def pool_name_of(url: str) -> str | None:
-    """The backend of a link by its host, or by a parent domain: `us02web.zoom.us` is Zoom."""
+    """Return the pool name of a link by its host or a parent domain: `us02web.zoom.us` is Zoom."""
     labels = (host_of(url) or "").rstrip(".").lower().split(".")
     for start in range(len(labels) - 1):
         if (pool_name := _HOSTS.get(".".join(labels[start:]))) is not None:

@@ -1,4 +1,4 @@
-"""What a backend shows of a container, in words that all backends share."""
+"""Observations of containers, in states that all backends share."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,15 +10,15 @@ class ContainerState(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     EXITED = "exited"
-    """Ran and ended, or (where a backend cannot tell) has not run yet."""
+    """The container ran and ended; on some backends also: it has not run yet."""
     STOPPED = "stopped"
-    """Was stopped, or was never started since it was made."""
+    """The container was stopped, or never started since its creation."""
     ERROR = "error"
     DEGRADED = "degraded"
     GONE = "gone"
-    """The backend says that it does not exist."""
+    """The backend answered that the container does not exist."""
     UNKNOWN = "unknown"
-    """The backend answered, but its answer is no evidence (server unreachable, odd status)."""
+    """The answer of the backend is no evidence: server unreachable, unknown status."""
 
 
 class DeploymentState(StrEnum):
@@ -36,17 +36,17 @@ ENDED_STATES = frozenset({ContainerState.EXITED, ContainerState.STOPPED, Contain
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """One look at one container."""
+    """One observation of one container."""
 
     container_id: ContainerId
     state: ContainerState
     assignment_id: AssignmentId | None = None
-    """Whose run this is, where the backend can tell. An older one is the state of the past."""
+    """The assignment of the run, where the backend knows it. An older one is no evidence."""
     deployment_id: DeploymentId | None = None
     deployment: DeploymentState | None = None
     """State of the deployment of this assignment's start, where the backend has deployments."""
     status_unreliable: bool = False
-    """The backend cannot see its own server: nothing that it shows of any container counts."""
+    """The backend does not reach its server, so none of its statuses is evidence."""
     exit_code: int | None = None
     detail: str = ""
-    """The backend's own words, for people."""
+    """The backend's own text, for people."""

@@ -7,6 +7,8 @@ from botpool.domain.recovery import RecoveryLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
+    """The times and limits of the engine."""
+
     queue_poll_s: float = 1.0
     deploy_timeout_s: float = 1500.0
     deploy_grace_s: float = 180.0
@@ -33,7 +35,7 @@ class Policy:
     """The timeout of one call to a backend."""
     lease_s: float = 20.0
     """The duration of a lease. A call is sent only if its timeout ends before the lease."""
-    stop_patience_s: float = 120.0
+    stop_timeout_s: float = 120.0
     """How long a stop may stay unconfirmed, beyond the status lag, before the deletion."""
     describe_interval_s: float = 2.0
     describe_hold_s: float = 30.0

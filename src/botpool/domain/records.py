@@ -50,7 +50,7 @@ class AdmissionRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bot:
-    """A bot as its user sees it."""
+    """A bot, as users see it."""
 
     id: BotId
     correlation_id: str
@@ -74,7 +74,7 @@ class Bot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmittedBot:
-    """The answer to a request: the bot and, while it is queued, where it stands."""
+    """An admitted bot, with its position and estimated wait while it is queued."""
 
     bot: Bot
     position: int | None = None
@@ -84,7 +84,7 @@ class AdmittedBot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """A slot as its operator sees it."""
+    """A slot, as operators see it."""
 
     id: SlotId
     name: str
@@ -165,6 +165,8 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueEntry:
+    """A queued bot."""
+
     bot_id: BotId
     pool_name: PoolName
     priority: int
@@ -175,6 +177,8 @@ class QueueEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRow:
+    """One change in the history of a bot or a slot."""
+
     at: datetime
     kind: str
     from_state: str | None

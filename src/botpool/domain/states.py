@@ -1,7 +1,6 @@
 """The state machines of bots and slots, each declared in one table.
 
-Code, tests, the drawn state machine and the database's triggers all agree with these tables:
-`tests/store/test_schema.py` compares every pair of states with what PostgreSQL allows.
+`tests/store/test_schema.py` checks that the triggers of the database allow the same transitions.
 """
 
 from collections.abc import Mapping
@@ -101,6 +100,7 @@ SLOT_TRANSITIONS: Mapping[SlotStatus, frozenset[SlotStatus]] = {
 
 
 def can_transition(current: BotStatus, wanted: BotStatus) -> bool:
+    """Whether a bot may change from one status to another."""
     return wanted in BOT_TRANSITIONS[current]
 
 

@@ -1,4 +1,4 @@
-"""A bot's life as bars: what it was doing, from when to when. Derived from its history alone."""
+"""The timeline of a bot: bars of its phases, derived from its history."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,13 +21,15 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
+    """One phase of a bot, from when to when."""
+
     phase: Phase
     began_at: datetime
     ended_at: datetime | None
-    """None while it lasts."""
+    """None while the phase lasts."""
 
 
-_BEGUN_BY_BOT: Mapping[str, Phase] = {
+_PHASE_OF_BOT_STATUS: Mapping[str, Phase] = {
     BotStatus.PENDING: Phase.WAITING,
     BotStatus.QUEUED: Phase.WAITING,
     BotStatus.DEPLOYING: Phase.CREATING,
@@ -36,9 +38,9 @@ _BEGUN_BY_BOT: Mapping[str, Phase] = {
     BotStatus.IN_CALL: Phase.IN_CALL,
     BotStatus.CALL_ENDED: Phase.RELEASING,
 }
-"""LEAVING is missing: who was asked to leave still joins, or still is in the call."""
+"""Without LEAVING: a bot that was asked to leave stays in its phase until it leaves."""
 
-_BEGUN_BY_PHASE: Mapping[str, Phase] = {
+_PHASE_OF_SLOT_PHASE: Mapping[str, Phase] = {
     SlotPhase.CREATING: Phase.CREATING,
     SlotPhase.WAITING_FOR_IMAGE: Phase.IMAGE,
     SlotPhase.WAITING_FOR_START: Phase.STARTING,
@@ -49,32 +51,32 @@ _FREED = frozenset({SlotStatus.IDLE, SlotStatus.ERROR})
 
 
 def timeline(history: Iterable[HistoryRow]) -> list[Bar]:
-    """The bars of a history, oldest first; each try has its own. What took no time has no bar."""
+    """Return the bars of a history, oldest first. A retry gets bars of its own."""
     bars: list[Bar] = []
     current: Bar | None = None
     for row in history:
-        following = _following(row, current.phase if current else None)
-        if current is not None and following is not current.phase:
+        next_phase = _next_phase(row, current.phase if current else None)
+        if current is not None and next_phase is not current.phase:
             if row.at > current.began_at:
                 bars.append(Bar(phase=current.phase, began_at=current.began_at, ended_at=row.at))
             current = None
-        if current is None and following is not None:
-            current = Bar(phase=following, began_at=row.at, ended_at=None)
+        if current is None and next_phase is not None:
+            current = Bar(phase=next_phase, began_at=row.at, ended_at=None)
     return [*bars, current] if current else bars
 
 
-def _following(row: HistoryRow, current: Phase | None) -> Phase | None:
-    """The phase after this row; None: nothing more happens to the bot for now."""
+def _next_phase(row: HistoryRow, current: Phase | None) -> Phase | None:
+    """Return the phase after this row; None if the bot is in no phase."""
     if row.to_state is None:
         return current
     match row.kind:
         case "bot.status" if row.to_state in FINAL:
-            # A slot that is being released goes on with that, whatever its bot has become.
+            # The release of the slot continues after the end of its bot.
             return current if current is Phase.RELEASING else None
         case "bot.status":
-            return _BEGUN_BY_BOT.get(row.to_state, current)
+            return _PHASE_OF_BOT_STATUS.get(row.to_state, current)
         case "slot.phase":
-            return _BEGUN_BY_PHASE.get(row.to_state, current)
+            return _PHASE_OF_SLOT_PHASE.get(row.to_state, current)
         case "slot.status" if row.to_state == SlotStatus.RELEASING:
             return Phase.RELEASING
         case "slot.status" if row.to_state in _FREED:

@@ -1,8 +1,8 @@
-"""Tokens of agents and keys of users.
+"""Tokens of agents and API keys.
 
-An agent's token is its assignment's id and an HMAC over it with the installation's secret: nothing
-is stored, any replica can write it again, and it says by itself whose it is. API keys are random
-and kept as hashes only.
+An agent's token holds its assignment's id and an HMAC of it with the installation's secret, so no
+replica stores it and each replica can create and check it. API keys are random; only their hashes
+are stored.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ def agent_token(assignment_id: AssignmentId, secret: bytes) -> str:
 
 
 def assignment_of(token: str, secret: bytes) -> AssignmentId | None:
-    """The assignment that a token speaks for; None when it is not one of ours."""
+    """Return the assignment of a token; None for an invalid token."""
     parts = token.split(".")
     if len(parts) != 3 or parts[0] != _AGENT_PREFIX:
         return None
@@ -45,10 +45,10 @@ def new_api_key() -> str:
 
 
 def hash_api_key(key: str) -> bytes:
-    """One round suffices: a key is 256 random bits, not a password."""
+    """Hash a key. One round suffices: a key has 256 random bits, unlike a password."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
 
 
 def shown_prefix(key: str) -> str:
-    """As much of a key as may be listed, so that people can tell their keys apart."""
+    """Return the start of a key, by which lists identify it."""
     return key[: len(_KEY_PREFIX) + 6]

@@ -1,4 +1,4 @@
-"""The reading side: what users and operators ask for. ChangeStream nothing."""
+"""Queries of users and operators. They change nothing."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,23 +10,27 @@ from botpool.domain.records import Assignment, Bot, HistoryRow, Pool, PoolSample
 from botpool.domain.states import BotStatus, SlotStatus
 from botpool.domain.timeline import Bar, timeline
 from botpool.engine.admission.estimates import Estimates
+from botpool.store.assignments import list_slot_assignments
+from botpool.store.bots import find_bot_bounds, find_bot_run, list_bots
 from botpool.store.database import Database
-from botpool.store.rows import to_assignment, to_bot, to_pool, to_slot
+from botpool.store.history import list_bot_history, list_slot_history
+from botpool.store.pools import list_pool_samples, list_pools
+from botpool.store.queue import list_queue
+from botpool.store.slots import list_slots
 
-_QUEUE_SHOWN = 1000
-_HISTORY_SHOWN = 500
-_ASSIGNMENTS_SHOWN = 200
-_SEARCHED = 100_000
-"""How many bots a search looks through before it answers: some 0.2 s."""
-_NO_ID = BotId(2**63 - 1)
-"""Above every bot's."""
+_MAX_QUEUE_ENTRIES = 1000
+_MAX_HISTORY_ROWS = 500
+_MAX_ASSIGNMENTS = 200
+_SEARCHED_IDS = 100_000
+"""How many bot ids one search covers before it returns a page."""
+_ABOVE_ALL_IDS = BotId(2**63 - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotPage:
-    """Bots, newest first. What is `before` follows; None: nothing does.
+    """Bots, newest first. `before` starts the next page; None on the last page.
 
-    A search may find less than a page in the part that it has looked through.
+    A page of a search may be short, because a search covers a limited range of ids.
     """
 
     bots: Sequence[Bot]
@@ -34,7 +38,19 @@ class BotPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _SearchRange:
+    """The ids that one search covers: from `since` to below `before`."""
+
+    before: BotId
+    since: BotId
+    rest: BotId | None
+    """`before` of the next range; None if this is the last one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Queries:
+    """Reads bots, slots, pools, the queue and history."""
+
     database: Database
     backends: Mapping[str, Backend]
     estimates: Estimates
@@ -43,115 +59,110 @@ class Queries:
         self,
         *,
         status: BotStatus | None,
-        pool_name: str | None,
+        pool_name: PoolName | None,
         search: str | None,
         before: BotId | None,
         limit: int,
     ) -> BotPage:
+        """Return a page of bots below the id `before`."""
         since, rest = BotId(0), None
         if search is not None:
-            before, since, rest = await self._to_search(before)
-        rows = await self.database.fetch(
-            "list_bots",
-            {
-                "statuses": [*BotStatus] if status is None else [status],
-                "pool_name": pool_name,
-                "search": search,
-                "before": _NO_ID if before is None else before,
-                "since": since,
-                "limit": limit + 1,
-            },
+            searched = await self._search_range(before)
+            before, since, rest = searched.before, searched.since, searched.rest
+        found = await self.database.query(
+            list_bots(
+                statuses=[*BotStatus] if status is None else [status],
+                pool_name=pool_name,
+                search=search,
+                before=_ABOVE_ALL_IDS if before is None else before,
+                since=since,
+                limit=limit + 1,
+            )
         )
-        bots = [to_bot(row) for row in rows[:limit]]
-        return BotPage(bots=bots, before=bots[-1].id if len(rows) > limit else rest)
+        bots = found[:limit]
+        return BotPage(bots=bots, before=bots[-1].id if len(found) > limit else rest)
 
-    async def _to_search(self, before: BotId | None) -> tuple[BotId, BotId, BotId | None]:
-        """The part to look through, as `before` and `since`, and where the next one begins."""
-        bounds = await self.database.fetch_one("find_bot_bounds", {})
-        assert bounds is not None, "an aggregate has always a row"
-        oldest, newest = bounds["oldest"] or 0, bounds["newest"] or 0
+    async def _search_range(self, before: BotId | None) -> _SearchRange:
+        bounds = await self.database.query_one(find_bot_bounds())
+        assert bounds is not None, "the statement always returns a row"
+        oldest, newest = bounds.oldest or 0, bounds.newest or 0
         end = newest + 1 if before is None else min(before, newest + 1)
-        begin = end - _SEARCHED
-        return BotId(end), BotId(begin), BotId(begin) if begin > oldest else None
+        begin = end - _SEARCHED_IDS
+        return _SearchRange(
+            before=BotId(end), since=BotId(begin), rest=BotId(begin) if begin > oldest else None
+        )
 
     async def bot_history(self, bot_id: BotId) -> list[HistoryRow]:
-        rows = await self.database.fetch("list_bot_history", {"bot_id": bot_id})
+        """Return a bot's history, oldest first."""
+        rows = await self.database.query(list_bot_history(bot_id))
         if not rows:
             raise NotFound("bot", bot_id)
-        return [HistoryRow(**row) for row in rows]
+        return rows
 
     async def bot_timeline(self, bot_id: BotId) -> list[Bar]:
+        """Return a bot's history as bars."""
         return timeline(await self.bot_history(bot_id))
 
     async def bot_logs(
         self, bot_id: BotId, *, tail: int | None, follow: bool
     ) -> AsyncIterator[bytes]:
-        """Output of the bot's last run; nothing while it has not run."""
-        run = await self.database.fetch_one("find_bot_run", {"bot_id": bot_id})
+        """Return the output of the bot's last run; empty before the first run."""
+        run = await self.database.query_one(find_bot_run(bot_id))
         if run is None:
             raise NotFound("bot", bot_id)
-        backend = self.backends.get(run["backend"])
-        if backend is None or run["container_id"] is None:
-            return _nothing()
-        return backend.logs(run["container_id"], run["assignment_id"], tail=tail, follow=follow)
+        backend = self.backends.get(run.backend)
+        if backend is None or run.container_id is None or run.assignment_id is None:
+            return _no_output()
+        return backend.logs(run.container_id, run.assignment_id, tail=tail, follow=follow)
 
-    async def queue(self, pool_name: str | None) -> list[tuple[QueueEntry, int | None]]:
-        """Who waits, each with its estimate."""
-        rows = await self.database.fetch(
-            "list_queue", {"pool_name": pool_name, "limit": _QUEUE_SHOWN}
+    async def queue(self, pool_name: PoolName | None) -> list[tuple[QueueEntry, int | None]]:
+        """Return the queued bots, each with its estimated wait in milliseconds."""
+        entries = await self.database.query(
+            list_queue(pool_name=pool_name, limit=_MAX_QUEUE_ENTRIES)
         )
-        entries = [QueueEntry(**row) for row in rows]
         return [
             (entry, await self.estimates.wait_ms(entry.pool_name, entry.position))
             for entry in entries
         ]
 
-    async def slots(self, *, pool_name: str | None, status: SlotStatus | None) -> list[Slot]:
-        rows = await self.database.fetch(
-            "list_slots", {"pool_name": pool_name, "status": status, "slot_id": None}
-        )
-        return [to_slot(row) for row in rows]
+    async def slots(self, *, pool_name: PoolName | None, status: SlotStatus | None) -> list[Slot]:
+        return await self.database.query(list_slots(pool_name=pool_name, status=status))
 
     async def slot(self, slot_id: SlotId) -> Slot:
-        rows = await self.database.fetch(
-            "list_slots", {"pool_name": None, "status": None, "slot_id": slot_id}
-        )
-        if not rows:
+        slot = await self.database.query_one(list_slots(slot_id=slot_id))
+        if slot is None:
             raise NotFound("slot", slot_id)
-        return to_slot(rows[0])
+        return slot
 
     async def slot_history(self, slot_id: SlotId) -> list[HistoryRow]:
-        rows = await self.database.fetch(
-            "list_slot_history", {"slot_id": slot_id, "limit": _HISTORY_SHOWN}
-        )
+        """Return a slot's history, newest first."""
+        rows = await self.database.query(list_slot_history(slot_id, limit=_MAX_HISTORY_ROWS))
         if not rows:
             raise NotFound("slot", slot_id)
-        return [HistoryRow(**row) for row in rows]
+        return rows
 
     async def slot_assignments(self, slot_id: SlotId) -> list[Assignment]:
-        rows = await self.database.fetch(
-            "list_slot_assignments", {"slot_id": slot_id, "limit": _ASSIGNMENTS_SHOWN}
-        )
-        if not rows:
+        """Return a slot's assignments, newest first."""
+        found = await self.database.query(list_slot_assignments(slot_id, limit=_MAX_ASSIGNMENTS))
+        if not found:
             await self.slot(slot_id)
-        return [to_assignment(row) for row in rows]
+        return found
 
     async def pool_samples(self, pool_name: PoolName, minutes: int) -> list[PoolSample]:
-        """The last minutes, oldest first; the present one as it stands so far."""
-        rows = await self.database.fetch(
-            "list_pool_samples", {"pool_name": pool_name, "minutes": minutes}
-        )
-        if not rows:
+        """Return the samples of the last minutes, oldest first, the current minute included."""
+        samples = await self.database.query(list_pool_samples(pool_name, minutes=minutes))
+        if not samples:
             raise NotFound("pool", pool_name)
-        return [PoolSample(**row) for row in rows]
+        return samples
 
     async def pools(self, pool_name: PoolName | None = None) -> list[Pool]:
-        rows = await self.database.fetch("list_pools", {"pool_name": pool_name})
-        if pool_name is not None and not rows:
+        """Return one pool, or all of them, with their figures."""
+        pools = await self.database.query(list_pools(pool_name))
+        if pool_name is not None and not pools:
             raise NotFound("pool", pool_name)
-        return [to_pool(row) for row in rows]
+        return pools
 
 
-async def _nothing() -> AsyncIterator[bytes]:
+async def _no_output() -> AsyncIterator[bytes]:
     return
     yield b""

@@ -3,7 +3,7 @@
 The command line imports this package inside the commands that need it: pydantic imports slowly.
 """
 
-from botpool.settings.backends import CoolifySettings, DockerSettings
+from botpool.settings.backends import CoolifySettings, DockerSettings, ProcessSettings
 from botpool.settings.catalog import describe_sections
 from botpool.settings.effective import EffectiveSetting, effective_settings
 from botpool.settings.load import load_settings
@@ -13,6 +13,7 @@ __all__ = [
     "CoolifySettings",
     "DockerSettings",
     "EffectiveSetting",
+    "ProcessSettings",
     "Settings",
     "describe_sections",
     "effective_settings",

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from botpool.domain.ids import AssignmentId, SlotId
-from botpool.domain.records import AgentView, Assignment
+from botpool.domain.records import AgentView, Assignment, Bot
 from botpool.domain.states import SlotStatus
-from botpool.store.bots import bot_in
 from botpool.store.statement import Statement, record_of
 
 
@@ -29,5 +28,5 @@ def _agent_view(row: Mapping[str, Any]) -> AgentView:
         slot_status=SlotStatus(slot_status) if slot_status else None,
         bot_data=row["bot_data"],
         leave_by=row["leave_by"],
-        bot=bot_in(row),
+        bot=record_of(Bot)(row),
     )

@@ -1,8 +1,7 @@
 """Statements about bots: reading them and the reports of their agents."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from botpool.domain import reasons
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName
@@ -44,22 +43,12 @@ class BotRun:
     backend: str
 
 
-_BOT_COLUMNS = tuple(field.name for field in fields(Bot))
-_TO_BOT = record_of(Bot)
-
-
-def bot_in(row: Mapping[str, Any]) -> Bot:
-    """Return the bot of a row that has further columns."""
-    bot: Bot = _TO_BOT({name: row[name] for name in _BOT_COLUMNS})
-    return bot
-
-
 def get_bot(bot_id: BotId) -> Statement[BotWithPosition]:
     """One bot, with its position while it waits."""
     return Statement(
         "get_bot",
         {"bot_id": bot_id},
-        lambda row: BotWithPosition(bot=bot_in(row), position=row["position"]),
+        lambda row: BotWithPosition(bot=record_of(Bot)(row), position=row["position"]),
     )
 
 

@@ -1,14 +1,13 @@
 """Connections, transactions and the translation of their failures.
 
-Callers name statements by their SQL file; tests simulate a crash before or after a named
-statement. `fetch` commits its one statement. `atomically` and `transact` run several statements
-in one transaction. Each statement has its own snapshot (READ COMMITTED), so a count that follows
-a lock sees the rows that were committed before the lock was granted.
+`query` commits one statement, `commit` and `transact` run several in one transaction. Each
+statement has its own snapshot (READ COMMITTED), so a count that follows a lock sees the rows that
+were committed before the lock was granted.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias, TypeVar
 
 import psycopg
 import psycopg_pool
@@ -17,11 +16,10 @@ from psycopg.rows import DictRow, dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.maintenance import list_migrations
+from botpool.store.notifications import listen
 from botpool.store.statement import Pipeline, Statement
-from botpool.store.statement_connection import Call, Rows, StatementConnection
+from botpool.store.statement_connection import Call, StatementConnection
 from botpool.store.statements import sent_text
-
-__all__ = ["Call", "Connection", "Database", "Rows", "Transaction"]
 
 Connection: TypeAlias = psycopg.AsyncConnection[DictRow]
 T = TypeVar("T")
@@ -43,14 +41,9 @@ class Transaction:
     def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
-    async def send(self, *calls: Call) -> list[Rows]:
-        """Run the calls in order, in one round trip, and return the rows of each."""
-        return await self._connection.run(*calls)
-
     async def run(self, pipeline: Pipeline) -> None:
         """Run a pipeline in one round trip and fill its results; the transaction stays open."""
-        calls = [(each.name, each.parameters) for each in pipeline.statements]
-        pipeline.fill(await self.send(*calls))
+        pipeline.fill(await self._connection.run(*_calls(pipeline)))
 
 
 class Database:
@@ -116,15 +109,6 @@ class Database:
         except psycopg.errors.UndefinedTable:
             return None
 
-    async def fetch(self, name: str, parameters: Mapping[str, Any]) -> Rows:
-        """Run and commit one statement and return its rows."""
-        (rows,) = await self._run(lambda connection: connection.run((name, parameters)))
-        return rows
-
-    async def fetch_one(self, name: str, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
-        rows = await self.fetch(name, parameters)
-        return rows[0] if rows else None
-
     async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Call `work` in one transaction and roll back when it raises.
 
@@ -137,18 +121,12 @@ class Database:
 
         return await self._run(work_in_transaction)
 
-    async def atomically(self, *calls: Call) -> list[Rows]:
-        """Run the calls in one transaction and one round trip, commit included.
-
-        `transact` needs one more round trip for the commit and holds the locks of the statements
-        that much longer.
-        """
-        return await self._run(lambda connection: connection.run_in_transaction(*calls))
-
     async def query(self, statement: Statement[R]) -> list[R]:
-        """Run one statement, committed on its own, and return its records."""
-        rows = await self.fetch(statement.name, statement.parameters)
-        return [statement.record(row) for row in rows]
+        """Run and commit one statement and return its records."""
+        pipeline = Pipeline()
+        result = pipeline.add(statement)
+        await self.commit(pipeline)
+        return result.rows
 
     async def query_one(self, statement: Statement[R]) -> R | None:
         """Run one statement and return its first record, or None."""
@@ -156,9 +134,13 @@ class Database:
         return records[0] if records else None
 
     async def commit(self, pipeline: Pipeline) -> None:
-        """Run a pipeline in one transaction and one round trip, and fill its results."""
-        calls = [(each.name, each.parameters) for each in pipeline.statements]
-        pipeline.fill(await self.atomically(*calls))
+        """Run a pipeline in one transaction and one round trip, commit included.
+
+        `transact` needs one more round trip for the commit and holds the locks of the statements
+        that much longer.
+        """
+        calls = _calls(pipeline)
+        pipeline.fill(await self._run(lambda connection: connection.run_in_transaction(*calls)))
 
     async def listener(self) -> Connection:
         """Open a separate connection that receives notifications. The caller closes it."""
@@ -166,7 +148,7 @@ class Database:
             connection = await psycopg.AsyncConnection[DictRow].connect(
                 self.url, autocommit=True, row_factory=dict_row, connect_timeout=5
             )
-            await connection.execute(sent_text("listen"))
+            await connection.execute(sent_text(listen().name))
         except _UNAVAILABLE as error:
             raise DatabaseUnavailable(_first_line(error)) from error
         return connection
@@ -209,6 +191,10 @@ class Database:
             self._connection_check = asyncio.create_task(
                 self._pool.check(), name="check idle connections"
             )
+
+
+def _calls(pipeline: Pipeline) -> Sequence[Call]:
+    return [(each.name, each.parameters) for each in pipeline.statements]
 
 
 def _first_line(error: BaseException) -> str:

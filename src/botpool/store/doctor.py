@@ -91,3 +91,8 @@ def list_paused_backends() -> Statement[PausedBackend]:
 def notify_doctor(*, payload: str) -> Statement[None]:
     """Notify the doctor's other connection."""
     return Statement("notify_doctor", {"payload": payload}, no_rows)
+
+
+def listen_for_doctor() -> Statement[None]:
+    """Receive the notification of notify_doctor."""
+    return Statement("listen_for_doctor", {}, no_rows)

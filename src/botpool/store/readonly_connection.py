@@ -15,10 +15,12 @@ import psycopg
 from psycopg.rows import DictRow, dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.store.database import Connection, Rows
-from botpool.store.doctor import notify_doctor
+from botpool.store.database import Connection
+from botpool.store.doctor import listen_for_doctor, notify_doctor
 from botpool.store.maintenance import list_migrations
+from botpool.store.sessions import prepare_session
 from botpool.store.statement import Statement
+from botpool.store.statement_connection import Rows
 from botpool.store.statements import statement
 
 _CHECKS = files("botpool.store") / "sql" / "checks"
@@ -76,7 +78,7 @@ class ReadonlyConnection:
         """Check that a NOTIFY reaches the other connection; a pooler may swallow it."""
         payload = secrets.token_hex(8)
         try:
-            await self._listening.execute(statement("listen_for_doctor"))
+            await self._listening.execute(statement(listen_for_doctor().name))
             await self._listening.commit()
             await self.query(notify_doctor(payload=payload))
             async for notification in self._listening.notifies(timeout=within_s):
@@ -104,7 +106,7 @@ async def _connect(url: str) -> Connection:
             connect_timeout=_CONNECT_TIMEOUT_S,
         )
         await connection.set_read_only(True)
-        await connection.execute(statement("prepare_session"))
+        await connection.execute(statement(prepare_session().name))
         await connection.commit()
     except psycopg.Error as error:
         raise DatabaseUnavailable(_first_line(error)) from error

@@ -6,7 +6,7 @@ one transaction and one round trip.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from types import NoneType
@@ -61,6 +61,10 @@ class Pipeline:
     def statements(self) -> Sequence[Statement[Any]]:
         return [statement for statement, _ in self._entries]
 
+    @property
+    def results(self) -> Sequence[Result[Any]]:
+        return [result for _, result in self._entries]
+
     def fill(self, results: Sequence[Sequence[Mapping[str, Any]]]) -> None:
         """Store the rows of all statements, in their order."""
         for (_, result), rows in zip(self._entries, results, strict=True):
@@ -80,22 +84,36 @@ def column(name: str, kind: Callable[[Any], T]) -> Callable[[Mapping[str, Any]],
 def record_of(record: type[T]) -> Callable[[Mapping[str, Any]], T]:
     """Return a converter of rows to a dataclass whose fields are named as the columns.
 
-    Text becomes the `StrEnum` that the field declares; null stays None.
+    Text becomes the `StrEnum` that the field declares; null stays None. A field with a default may
+    lack a column. The converter sets the slots of the dataclass directly: the generated `__init__`
+    of a frozen dataclass takes several times as long, on every row of the hot path.
     """
     assert is_dataclass(record)
+    assert not hasattr(record, "__post_init__"), "the converter does not call __init__"
     hints = get_type_hints(record)
-    enums = {
-        field.name: kind
-        for field in fields(record)
-        if (kind := _enum_in(hints[field.name])) is not None
-    }
+    required: list[tuple[str, Callable[[T, Any], None]]] = []
+    optional: list[tuple[str, Callable[[T, Any], None], Any]] = []
+    enums: list[tuple[str, Callable[[T, Any], None], Mapping[Any, Any]]] = []
+    for field in fields(record):
+        set_field = getattr(record, field.name).__set__
+        if (kind := _enum_in(hints[field.name])) is not None:
+            enums.append(
+                (field.name, set_field, {None: None, **{each.value: each for each in kind}})
+            )
+        elif field.default is MISSING:
+            required.append((field.name, set_field))
+        else:
+            optional.append((field.name, set_field, field.default))
 
     def convert(row: Mapping[str, Any]) -> T:
-        values = dict(row)
-        for name, kind in enums.items():
-            if values[name] is not None:
-                values[name] = kind(values[name])
-        return record(**values)
+        created = object.__new__(record)
+        for name, set_field in required:
+            set_field(created, row[name])
+        for name, set_field, default in optional:
+            set_field(created, row.get(name, default))
+        for name, set_field, members in enums:
+            set_field(created, members[row[name]])
+        return created
 
     return convert
 

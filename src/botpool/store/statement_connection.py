@@ -13,6 +13,7 @@ import psycopg
 from psycopg import AsyncRawCursor
 from psycopg.rows import DictRow
 
+from botpool.store import sessions
 from botpool.store.parameter_types import register_dumpers
 from botpool.store.statements import positional, sent_text
 
@@ -20,6 +21,8 @@ Call: TypeAlias = tuple[str, Mapping[str, Any]]
 """The name of an SQL file and its parameters."""
 Rows: TypeAlias = list[dict[str, Any]]
 
+_BEGIN: Call = (sessions.begin().name, {})
+_COMMIT: Call = (sessions.commit().name, {})
 _MAX_KEPT_ROWS = 100
 """A cursor keeps its last result; after a larger one, the connection drops the cursor."""
 
@@ -35,7 +38,7 @@ class StatementConnection(psycopg.AsyncConnection[DictRow]):
         self.prepare_threshold = 0
         self.prepared_max = None
         register_dumpers(self)
-        await self.run(("prepare_session", {}))
+        await self.run((sessions.prepare_session().name, {}))
 
     async def run(self, *calls: Call) -> list[Rows]:
         """Run the calls in order, in one round trip, and return the rows of each.
@@ -64,7 +67,7 @@ class StatementConnection(psycopg.AsyncConnection[DictRow]):
         if len(calls) == 1:
             return await self.run(*calls)
         try:
-            _, *answers, _ = await self.run(("begin", {}), *calls, ("commit", {}))
+            _, *answers, _ = await self.run(_BEGIN, *calls, _COMMIT)
         except BaseException:
             with suppress(psycopg.Error):
                 await self.rollback()

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from botpool.domain.cursor import Cursor
 
 
-def test_it_is_read_as_it_was_written() -> None:
-    cursor = Cursor(since=7312, until=7318, seen=40127)
+def test_cursor_round_trips_through_text() -> None:
+    cursor = Cursor(since=7312, until=7318, last_id=40127)
     assert str(cursor) == "7312-7318-40127"
-    assert Cursor.read_from(str(cursor)) == cursor
+    assert Cursor.parse(str(cursor)) == cursor
     for text in (
         "",
         "1",
@@ -21,7 +21,7 @@ def test_it_is_read_as_it_was_written() -> None:
         " 1-2-3",
         "9" * 60 + "-1-1",
     ):
-        assert Cursor.read_from(text) is None
+        assert Cursor.parse(text) is None
 
 
 @given(
@@ -29,7 +29,7 @@ def test_it_is_read_as_it_was_written() -> None:
     horizons=st.lists(st.integers(1, 21), min_size=1).map(sorted),
     stopped_at=st.integers(0, 60),
 )
-def test_whoever_goes_on_reads_the_rest_and_nothing_twice(
+def test_resumed_reader_gets_each_change_once(
     written: list[tuple[int, int]], horizons: list[int], stopped_at: int
 ) -> None:
     """Changes as (transaction, id); a stream reads range by range, stops, and goes on elsewhere."""
@@ -39,7 +39,7 @@ def test_whoever_goes_on_reads_the_rest_and_nothing_twice(
         for change_id in sorted(id_ for xid, id_ in written if since <= xid < until):
             if len(read) < stopped_at:
                 read.append(change_id)
-                cursor = Cursor(since=since, until=until, seen=change_id)
+                cursor = Cursor(since=since, until=until, last_id=change_id)
     unread = [id_ for xid, id_ in written if not cursor.has_read(transaction=xid, change_id=id_)]
     if read:
         assert sorted(read + unread) == sorted(id_ for _, id_ in written)

@@ -24,11 +24,11 @@ from botpool.domain.meeting_links import host_of, pool_name_of
         ("https://zoom.us:99999/j/1", None),
     ],
 )
-def test_platform_of(url: str, pool_name: str | None) -> None:
+def test_pool_name_of_link(url: str, pool_name: str | None) -> None:
     assert pool_name_of(url) == pool_name
 
 
 @given(st.text())
-def test_any_text_can_be_asked(text: str) -> None:
+def test_any_text_has_pool_name_or_none(text: str) -> None:
     host_of(text)
     pool_name_of(text)

@@ -18,30 +18,32 @@ bots = st.sampled_from(BotStatus)
 
 
 @given(bots, bots)
-def test_sources_are_the_moves_read_backwards(current: BotStatus, wanted: BotStatus) -> None:
+def test_statuses_before_is_the_inverse_of_transitions(
+    current: BotStatus, wanted: BotStatus
+) -> None:
     assert (current in statuses_before(wanted)) == can_transition(current, wanted)
 
 
 @given(bots)
-def test_final_means_final(wanted: BotStatus) -> None:
+def test_final_statuses_have_no_transitions(wanted: BotStatus) -> None:
     assert not any(can_transition(final, wanted) for final in FINAL)
 
 
 @given(bots)
-def test_every_bot_can_end(current: BotStatus) -> None:
+def test_final_status_is_reachable_from_every_status(current: BotStatus) -> None:
     """FAILED and CANCELLED from anywhere that is not final already."""
     for end in (BotStatus.FAILED, BotStatus.CANCELLED):
         assert can_transition(current, end) == (current not in FINAL)
 
 
 @given(bots, bots)
-def test_only_a_bot_that_runs_can_be_done(current: BotStatus, wanted: BotStatus) -> None:
+def test_only_running_bot_can_be_done(current: BotStatus, wanted: BotStatus) -> None:
     if can_transition(current, BotStatus.DONE):
         assert current in RUNNING
 
 
 @given(st.lists(bots, max_size=12))
-def test_no_walk_returns_to_where_it_was_except_by_a_retry(walk: list[BotStatus]) -> None:
+def test_only_a_retry_returns_to_an_earlier_status(walk: list[BotStatus]) -> None:
     """Forward moves only: the one cycle is QUEUED and DEPLOYING, a deployment tried again."""
     current, seen = BotStatus.PENDING, {BotStatus.PENDING}
     for wanted in walk:
@@ -52,12 +54,12 @@ def test_no_walk_returns_to_where_it_was_except_by_a_retry(walk: list[BotStatus]
             seen.add(current)
 
 
-def test_every_status_has_its_row() -> None:
+def test_transition_table_covers_every_status() -> None:
     assert set(BOT_TRANSITIONS) == set(BotStatus)
     assert set(SLOT_TRANSITIONS) == set(SlotStatus)
 
 
-def test_nothing_is_handed_on_before_it_was_released() -> None:
+def test_slot_is_released_before_next_bot() -> None:
     """A slot reaches its next bot through `idle` only, and `idle` not from a running state."""
     assert [
         slot for slot, targets in SLOT_TRANSITIONS.items() if SlotStatus.DEPLOYING in targets

@@ -46,7 +46,7 @@ def taken(second: float) -> list[tuple[float, str, str | None]]:
     return [bot(second, "DEPLOYING"), slot(second, "deploying")]
 
 
-def test_a_whole_life() -> None:
+def test_timeline_of_a_complete_bot() -> None:
     assert bars(
         bot(0, "PENDING"),
         bot(1, "QUEUED"),
@@ -75,7 +75,7 @@ def test_a_whole_life() -> None:
     ]
 
 
-def test_what_took_no_time_has_no_bar_and_what_lasts_has_no_end() -> None:
+def test_instant_phase_has_no_bar_and_current_phase_no_end() -> None:
     assert bars(bot(0, "PENDING"), *taken(0), phase(1, "starting")) == [
         ("creating", 0, 1),
         ("starting", 1, None),
@@ -84,7 +84,7 @@ def test_what_took_no_time_has_no_bar_and_what_lasts_has_no_end() -> None:
     assert bars(bot(0, "PENDING")) == [("waiting", 0, None)]
 
 
-def test_every_try_has_its_own_bars() -> None:
+def test_each_attempt_has_its_own_bars() -> None:
     failed = [slot(8, "releasing"), slot(9, "error"), bot(9, "QUEUED")]
     assert bars(bot(0, "PENDING"), *taken(0), phase(2, "starting"), *failed, *taken(12)) == [
         ("creating", 0, 2),
@@ -95,7 +95,7 @@ def test_every_try_has_its_own_bars() -> None:
     ]
 
 
-def test_ends() -> None:
+def test_timeline_ends_with_release() -> None:
     queued = [bot(0, "PENDING"), bot(0, "QUEUED")]
     assert bars(*queued, bot(7, "FAILED")) == [("waiting", 0, 7)]
     # Cancelled while it deploys: its slot is released from the same moment on.
@@ -115,7 +115,7 @@ def test_ends() -> None:
     ]
 
 
-def test_whoever_is_asked_to_leave_goes_on_with_what_it_does() -> None:
+def test_request_to_leave_does_not_end_the_phase() -> None:
     assert bars(bot(0, "JOINING_CALL"), bot(1, "LEAVING"), slot(4, "releasing")) == [
         ("joining", 0, 4),
         ("releasing", 4, None),

@@ -1,13 +1,12 @@
-"""The stream of changes: one reader for all streams of this replica.
+"""The stream of changes: one reader per replica for all of its streams.
 
-While somebody listens, one statement five times a second asks for everything new, and every stream
-gets the same batch; while nobody does, nothing is asked. A poll instead of a notification for each
-change: a NOTIFY takes a lock that is global to the server, and would be on every path there is.
+While streams are open, the reader queries all new changes five times a second and gives each stream
+the same batch. Without streams it does not query. The reader polls, because a NOTIFY per change
+would take a global lock in every transaction.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import structlog
 
@@ -16,22 +15,25 @@ from botpool.domain.errors import DatabaseUnavailable, ShuttingDown
 from botpool.domain.records import Change
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.stream.subscriptions import (
-    MOST_MISSED,
-    MOST_WAITING,
-    News,
+    MAX_MISSED,
+    MAX_WAITING,
     Reset,
+    StreamItem,
     Subscription,
     batches,
 )
-from botpool.store.database import Database, Rows
+from botpool.store.database import Database
+from botpool.store.history import ChangeRow, find_oldest_change, read_changes
 
 _log = structlog.get_logger()
 _INTERVAL_S = 0.2
 _HELD_S = 5.0
-"""How long changes may wait for somebody's open transaction before the streams say so."""
+"""How long an open transaction may delay changes before the streams get a reset."""
 
 
 class ChangeStream:
+    """Reads changes and gives them to the subscriptions."""
+
     def __init__(
         self,
         database: Database,
@@ -47,18 +49,19 @@ class ChangeStream:
         self._reading = asyncio.Lock()
         self._reader: asyncio.Task[None] | None = None
         self._closed = False
-        self._held_told_at: float | None = None
+        self._held_reported_at: float | None = None
 
     @property
     def streams(self) -> int:
+        """The number of open streams."""
         return len(self._subscriptions)
 
     async def subscribe(self, last_event_id: str | None) -> Subscription:
-        """From now on; with the id of an event, from that one on."""
+        """Open a subscription from now on, or from the event with this id on."""
         async with self._reading:
             if self._closed:
                 raise ShuttingDown
-            # Also where the reader runs: a cursor that another replica gave may be ahead of it.
+            # Read also while the reader runs: a cursor of another replica may be ahead of it.
             horizon = await self._read()
             subscription = Subscription(horizon, self._leave)
             self._subscriptions.add(subscription)
@@ -73,7 +76,7 @@ class ChangeStream:
         return subscription
 
     async def close(self) -> None:
-        """End all streams: their readers turn to another replica, or come again."""
+        """End all streams; their clients reconnect to another replica."""
         self._closed = True
         reader, self._reader = self._reader, None
         if reader is not None:
@@ -91,68 +94,71 @@ class ChangeStream:
         self._horizon = None
 
     async def _read_on(self) -> None:
+        """Read until no stream is open."""
         while True:
             await asyncio.sleep(self._interval_s)
             async with self._reading:
                 if self._subscriptions:
-                    try:
-                        await self._read()
-                    except DatabaseUnavailable as error:
-                        # Nobody may believe that nothing happens. They come again, and are told.
-                        _log.warning("stream.database_unavailable", problem=error.detail)
-                        self._end_all()
-                    except Exception:
-                        _log.exception("stream.failed")
-                        self._end_all()
+                    await self._read_or_end_all()
                 if not self._subscriptions:
                     self._reader = self._horizon = None
                     return
 
+    async def _read_or_end_all(self) -> None:
+        """Read once. A failure ends all streams, because silence would mean "no changes"."""
+        try:
+            await self._read()
+        except DatabaseUnavailable as error:
+            _log.warning("stream.database_unavailable", problem=error.detail)
+            self._end_all()
+        except Exception:
+            _log.exception("stream.failed")
+            self._end_all()
+
     async def _read(self) -> int:
-        """Read on from the horizon, tell it to all streams, and give the new horizon."""
+        """Give all streams the changes since the last read and return the new horizon."""
         since = self._horizon
         rows = await self._rows(since, None)
-        horizon = int(rows[0]["horizon"])
+        horizon = rows[0].horizon
         self._horizon = horizon
-        changes = _changes(rows)
         if since is not None:
-            for news in _news(since, horizon, changes):
-                self._tell(news, horizon)
-        self._tell_held(rows[0]["held_s"], horizon)
+            for item in _items(since, horizon, _changes(rows)):
+                self._put(item, horizon)
+        self._report_held(rows[0].held_s, horizon)
         for subscription in self._subscriptions:
             subscription.horizon = horizon
         return horizon
 
-    def _tell(self, news: News, horizon: int) -> None:
+    def _put(self, item: StreamItem, horizon: int) -> None:
         for subscription in [*self._subscriptions]:
-            subscription.put(news, horizon=horizon)
+            subscription.put(item, horizon=horizon)
             if subscription.over:
                 self._leave(subscription)
 
-    def _tell_held(self, held_s: float | None, horizon: int) -> None:
-        """Somebody's transaction stays open, and what others commit cannot be told in its order."""
+    def _report_held(self, held_s: float | None, horizon: int) -> None:
+        """Send a reset while a long transaction keeps committed changes above the horizon."""
         if held_s is None or held_s < _HELD_S:
-            self._held_told_at = None
+            self._held_reported_at = None
             return
         now = self._monotonic()
-        if self._held_told_at is None or now - self._held_told_at >= _HELD_S:
-            self._held_told_at = now
+        if self._held_reported_at is None or now - self._held_reported_at >= _HELD_S:
+            self._held_reported_at = now
             _log.warning("stream.held", held_s=round(held_s, 1))
-            reason = "A transaction in the database is open for long, and changes wait for it."
-            self._tell(Reset(cursor=Cursor.at(horizon), reason=reason), horizon)
+            reason = "A long transaction in the database delays the changes of others."
+            self._put(_reset(horizon, reason), horizon)
 
-    async def _missed(self, last_event_id: str, horizon: int) -> Sequence[News]:
-        """What happened between an event and the horizon."""
-        cursor = Cursor.read_from(last_event_id)
+    async def _missed(self, last_event_id: str, horizon: int) -> Sequence[StreamItem]:
+        """Return the changes between an event and the horizon, or a reset."""
+        cursor = Cursor.parse(last_event_id)
         if cursor is None or cursor.until > horizon:
             return [_reset(horizon, "This Last-Event-ID is not one of this installation.")]
-        oldest = await self._database.fetch_one("find_oldest_change", {})
-        # The first id of all is 1: while it is there, nothing was ever forgotten.
-        if oldest is not None and oldest["id"] > 1 and int(oldest["xid"]) > cursor.since:
-            return [_reset(horizon, "What followed this Last-Event-ID may be forgotten by now.")]
+        oldest = await self._database.query_one(find_oldest_change())
+        # The first id is 1: while that row exists, no row was ever pruned.
+        if oldest is not None and oldest.id > 1 and oldest.transaction > cursor.since:
+            return [_reset(horizon, "Changes after this Last-Event-ID may have been pruned.")]
         changes = _changes(await self._rows(cursor.since, horizon))
-        if len(changes) > MOST_MISSED:
-            return [_reset(horizon, f"More than {MOST_MISSED} changes followed since.")]
+        if len(changes) > MAX_MISSED:
+            return [_reset(horizon, f"More than {MAX_MISSED} changes followed since.")]
         unread = [
             each
             for each in changes
@@ -165,20 +171,15 @@ class ChangeStream:
             *batches(cursor.until, horizon, later),
         ]
 
-    async def _rows(self, since: int | None, until: int | None) -> Rows:
-        return await self._database.fetch(
-            "read_changes",
-            {
-                "since": None if since is None else str(since),
-                "until": None if until is None else str(until),
-                "limit": MOST_WAITING + 1,
-            },
+    async def _rows(self, since: int | None, until: int | None) -> Sequence[ChangeRow]:
+        return await self._database.query(
+            read_changes(since=since, until=until, limit=MAX_WAITING + 1)
         )
 
 
-def _news(since: int, until: int, changes: Sequence[Change]) -> Sequence[News]:
-    if len(changes) > MOST_WAITING:
-        return [_reset(until, f"More than {MOST_WAITING} changes happened at once.")]
+def _items(since: int, until: int, changes: Sequence[Change]) -> Sequence[StreamItem]:
+    if len(changes) > MAX_WAITING:
+        return [_reset(until, f"More than {MAX_WAITING} changes happened at once.")]
     return batches(since, until, changes)
 
 
@@ -186,23 +187,5 @@ def _reset(horizon: int, reason: str) -> Reset:
     return Reset(cursor=Cursor.at(horizon), reason=reason)
 
 
-def _changes(rows: Rows) -> list[Change]:
-    return [_change(row) for row in rows if row["id"] is not None]
-
-
-def _change(row: dict[str, Any]) -> Change:
-    return Change(
-        id=row["id"],
-        transaction=int(row["xid"]),
-        at=row["at"],
-        kind=row["kind"],
-        pool_name=row["pool_name"],
-        bot_id=row["bot_id"],
-        slot_id=row["slot_id"],
-        slot_name=row["slot_name"],
-        from_state=row["from_state"],
-        to_state=row["to_state"],
-        reason=row["reason"],
-        correlation_id=row["correlation_id"],
-        data=row["data"],
-    )
+def _changes(rows: Sequence[ChangeRow]) -> list[Change]:
+    return [row.change for row in rows if row.change is not None]

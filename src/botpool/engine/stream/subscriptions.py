@@ -1,7 +1,7 @@
-"""What one stream has still to be told, and how much of it may wait.
+"""Subscriptions: the changes that wait to be sent on one stream, with a limit.
 
-The reader puts in, the stream takes out. A stream that does not take in time loses what waits for
-it instead of keeping it: whoever reads it must load the present state again anyway.
+The reader of changes puts items in, and the stream takes them out. A stream that does not take its
+items in time loses them and ends with a reset: its client has to load the current state again.
 """
 
 import asyncio
@@ -14,19 +14,20 @@ from typing import TypeAlias
 from botpool.domain.cursor import Cursor
 from botpool.domain.records import Change
 
-MOST_WAITING = 10_000
-"""Changes that may wait for a stream."""
-MOST_MISSED = 5_000
-"""Of these, how many may have happened before it went on: the rest is room for what follows."""
-_MOST_IN_BATCH = 200
-"""What is written at once is in memory once more, until it is sent."""
+MAX_WAITING = 10_000
+"""How many changes may wait for one stream."""
+MAX_MISSED = 5_000
+"""How many of them may be from before a resumed stream; the rest is for changes that follow."""
+_MAX_BATCH = 200
+"""A batch is held in memory a second time, serialized, until it is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Batch:
-    """Changes of one range of transactions, in the order in which they happened.
+    """Changes of one range of transactions, in order.
 
-    All streams share it, so that what is made of it need be made once: equal means the same.
+    All streams share one batch, so that its serialized form can be cached: batches compare by
+    identity.
     """
 
     since: int
@@ -34,91 +35,93 @@ class Batch:
     changes: tuple[Change, ...]
 
     def cursor(self, change: Change) -> Cursor:
-        """Where a stream stands once it has told this change."""
-        return Cursor(since=self.since, until=self.until, seen=change.id)
+        """Return the cursor of a stream that has sent this change."""
+        return Cursor(since=self.since, until=self.until, last_id=change.id)
 
 
 def batches(since: int, until: int, changes: Sequence[Change]) -> list["Batch"]:
-    """The changes of a range, in pieces that can be sent."""
+    """Divide the changes of a range into batches."""
     return [
-        Batch(since=since, until=until, changes=tuple(changes[n : n + _MOST_IN_BATCH]))
-        for n in range(0, len(changes), _MOST_IN_BATCH)
+        Batch(since=since, until=until, changes=tuple(changes[n : n + _MAX_BATCH]))
+        for n in range(0, len(changes), _MAX_BATCH)
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reset:
-    """What follows does not continue what came before: load the present state again."""
+    """Tells the client that changes are missing: it has to load the current state again."""
 
     cursor: Cursor
     reason: str
 
 
-News: TypeAlias = Batch | Reset
+StreamItem: TypeAlias = Batch | Reset
 
 
 class Subscription:
-    """The news for one stream, in order. It is over when it was closed and all is taken."""
+    """The items of one stream, in order."""
 
     def __init__(self, horizon: int, leave: Callable[["Subscription"], None]) -> None:
         self.horizon = horizon
-        """What lies below has been put in."""
+        """All changes below the horizon have been put in."""
         self.over = False
+        """No item follows those that wait."""
         self._leave = leave
-        self._news: deque[News] = deque()
+        self._items: deque[StreamItem] = deque()
         self._waiting = 0
         self._changed = asyncio.Event()
 
     @property
     def position(self) -> Cursor | None:
-        """Where a stream stands that was told all there is; None while something waits for it."""
-        return None if self._news else Cursor.at(self.horizon)
+        """The cursor of a stream that has sent everything; None while items wait."""
+        return None if self._items else Cursor.at(self.horizon)
 
-    def begin_with(self, missed: Sequence[News]) -> None:
-        """What happened before the horizon, which was read after the first news came in."""
-        self._news.extendleft(reversed(missed))
-        self._waiting += sum(_size(news) for news in missed)
+    def begin_with(self, missed: Sequence[StreamItem]) -> None:
+        """Put items from before the horizon in front of the items that wait already."""
+        self._items.extendleft(reversed(missed))
+        self._waiting += sum(_size(item) for item in missed)
         self._changed.set()
 
-    def put(self, news: News, *, horizon: int) -> None:
+    def put(self, item: StreamItem, *, horizon: int) -> None:
+        """Append an item; above the limit, replace all waiting items by a reset and end."""
         if self.over:
             return
         self.horizon = horizon
-        self._waiting += _size(news)
-        if self._waiting > MOST_WAITING:
-            self._news.clear()
-            news = Reset(
+        self._waiting += _size(item)
+        if self._waiting > MAX_WAITING:
+            self._items.clear()
+            item = Reset(
                 cursor=Cursor.at(horizon),
-                reason=f"This stream was not read, and {MOST_WAITING} changes waited for it.",
+                reason=f"This stream was not read in time: more than {MAX_WAITING} changes waited.",
             )
             self.over = True
-        self._news.append(news)
+        self._items.append(item)
         self._changed.set()
 
     def end(self) -> None:
-        """Nothing more will come."""
+        """Announce that no further item follows."""
         self.over = True
         self._changed.set()
 
     def close(self) -> None:
-        """Nobody reads any more."""
+        """Drop all items, because the client is gone."""
         self.over = True
-        self._news.clear()
+        self._items.clear()
         self._leave(self)
 
-    async def take(self, *, within_s: float) -> News | None:
-        """The next news, as soon as there is some; None after that time, and at the end."""
+    async def take(self, *, within_s: float) -> StreamItem | None:
+        """Return the next item; None after `within_s`, and at the end."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                while not self._news and not self.over:
+                while not self._items and not self.over:
                     self._changed.clear()
                     await self._changed.wait()
-        if not self._news:
+        if not self._items:
             return None
-        news = self._news.popleft()
-        self._waiting -= _size(news)
-        return news
+        item = self._items.popleft()
+        self._waiting -= _size(item)
+        return item
 
 
-def _size(news: News) -> int:
-    return len(news.changes) if isinstance(news, Batch) else 0
+def _size(item: StreamItem) -> int:
+    return len(item.changes) if isinstance(item, Batch) else 0
