@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.addressed import reached
 from tests.support.coolify_installation import IMAGE, Coolify, CoolifyInstallation, installed_on
+from tests.support.fixed_port_installation import reached
 from tests.support.invariants import assert_settled
 from tests.support.server import get
 

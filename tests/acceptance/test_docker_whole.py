@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.addressed import reached
 from tests.support.docker_installation import installed_on, pool, published
 from tests.support.dockerd import Dockerd
+from tests.support.fixed_port_installation import reached
 from tests.support.invariants import assert_settled
 from tests.support.registry import Registry
 

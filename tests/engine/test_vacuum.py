@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from tests.support.planting import planted
+from tests.support.replaced_statements import replaced_statements
 from tests.support.replicas import Stage, pool
 
 SLOTS = 600
@@ -94,7 +94,7 @@ async def test_failed_vacuum_is_not_repeated_at_once(stage: Stage) -> None:
     vacuum = (await stage.replica(pool(SLOTS))).vacuum
     with many_slots(stage.url) as slots:
         slots.write(WRITES)
-        with planted(vacuum_tables="SELECT 1 / 0"):
+        with replaced_statements(vacuum_tables="SELECT 1 / 0"):
             with pytest.raises(psycopg.errors.DivisionByZero):
                 await vacuum.vacuum_if_due()
             await vacuum.vacuum_if_due()

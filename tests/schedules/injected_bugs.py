@@ -7,7 +7,7 @@ from unittest import mock
 
 from botpool.domain.observation import ContainerState
 from botpool.engine.lifecycle.release import Releaser
-from tests.support.planting import changed
+from tests.support.replaced_statements import changed
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.database import Database
 from botpool.store.maintenance import list_migrations
 from botpool.store.statement import Statement, no_rows
-from tests.support.planting import planted
+from tests.support.replaced_statements import replaced_statements
 
 _CONNECTIONS = 4
 _OTHER_CONNECTIONS = (
@@ -36,7 +36,7 @@ async def test_database_is_idle_without_statements_in_progress(database_url: str
     database = Database(database_url)
     await database.open()
     statements = {"sleep": "SELECT pg_sleep(60)", "fail": "SELECT 1 / 0"}
-    with planted(**statements):
+    with replaced_statements(**statements):
         assert database.is_idle()
         sleeping = asyncio.create_task(database.query(Statement("sleep", {}, no_rows)))
         await asyncio.sleep(0.1)

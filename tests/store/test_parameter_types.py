@@ -13,8 +13,8 @@ from botpool.domain.states import BotStatus
 from botpool.store.database import Database
 from botpool.store.parameter_types import UntypedArray, register_dumpers
 from botpool.store.statement import Statement
-from tests.support.planting import planted
 from tests.support.postgres import TestPostgres
+from tests.support.replaced_statements import replaced_statements
 
 _KINDS: dict[str, st.SearchStrategy[Any]] = {
     "text": st.text(st.characters(codec="utf-8", exclude_characters="\0")),
@@ -114,7 +114,7 @@ async def test_text_arrives_unchanged_in_a_database_of_another_encoding(
     database = Database(url)
     await database.open()
     try:
-        with planted(echo=query):
+        with replaced_statements(echo=query):
             rows = await database.query(Statement("echo", {"names": ["Jörg"], "name": "Zoë"}, dict))
         assert rows == [{"names": ["Jörg"], "letters": 4, "name": "Zoë"}]
     finally:

@@ -15,7 +15,7 @@ from psycopg.rows import dict_row
 
 from botpool.store import statement_connection
 from botpool.store.statement_connection import StatementConnection
-from tests.support.planting import planted
+from tests.support.replaced_statements import replaced_statements
 
 _STATEMENTS = 9
 _MEGABYTES = 4
@@ -42,7 +42,7 @@ async def connection(database_url: str) -> AsyncIterator[StatementConnection]:
         "insert": "INSERT INTO made VALUES (%(n)s)",
         "count": "SELECT count(*) AS rows FROM made",
     }
-    with planted(**statements):
+    with replaced_statements(**statements):
         async with connection:
             yield connection
 
@@ -208,7 +208,7 @@ async def test_garbled_answers_close_the_connection(database_url: str, calls: in
     async with _garbling(database_url) as (url, garble):
         connection = await _connect(url)
         async with connection:
-            with planted(number="SELECT %(n)s::integer AS n"):
+            with replaced_statements(number="SELECT %(n)s::integer AS n"):
                 await connection.run(*[("number", {"n": 1})] * 2)
                 garble.set()
                 with pytest.raises(psycopg.Error):

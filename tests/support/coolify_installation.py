@@ -16,7 +16,12 @@ from typing import Any, Self
 
 import psutil
 
-from tests.support.addressed import AddressedInstallation, Body, reached, reserved_port
+from tests.support.fixed_port_installation import (
+    Body,
+    FixedPortInstallation,
+    reached,
+    reserved_port,
+)
 from tests.support.server import COMMAND, READY_S, client
 
 TOKEN = "1|emulated"
@@ -102,7 +107,7 @@ class Coolify:
 
 
 @dataclass(slots=True, kw_only=True)
-class CoolifyInstallation(AddressedInstallation):
+class CoolifyInstallation(FixedPortInstallation):
     coolify: Coolify
 
 

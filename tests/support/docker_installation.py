@@ -7,17 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.addressed import AddressedInstallation, Body, reached, reserved_port
 from tests.support.bot_image import PYTHON, archive
 from tests.support.docker_host import publish
 from tests.support.dockerd import Dockerd
+from tests.support.fixed_port_installation import (
+    Body,
+    FixedPortInstallation,
+    reached,
+    reserved_port,
+)
 from tests.support.registry import Registry
 
 BOT = Path(__file__).with_name("docker_bot.py")
 
 
 @dataclass(slots=True, kw_only=True)
-class DockerInstallation(AddressedInstallation):
+class DockerInstallation(FixedPortInstallation):
     dockerd: Dockerd
     installation_id: str
 

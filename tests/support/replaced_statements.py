@@ -1,4 +1,4 @@
-"""Bugs put in by hand: a test that looks for bugs must find those that are there."""
+"""SQL statements that a test adds or replaces, for example to inject a bug."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -8,8 +8,8 @@ from botpool.store import statement_connection
 
 
 @contextmanager
-def planted(**statements: str) -> Iterator[None]:
-    """Statements by these names, beside the product's or instead of them."""
+def replaced_statements(**statements: str) -> Iterator[None]:
+    """Use these texts for the statements of these names."""
     unchanged = statement_connection.sent_text
 
     def read(name: str) -> str:
@@ -21,10 +21,10 @@ def planted(**statements: str) -> Iterator[None]:
 
 @contextmanager
 def changed(name: str, changes: Mapping[str, str]) -> Iterator[None]:
-    """One statement, with some of its words replaced."""
+    """Replace parts of the text of one statement."""
     text = statement_connection.sent_text(name)
-    for words, others in changes.items():
-        assert words in text, f"{name}.sql does not say {words!r} any more"
-        text = text.replace(words, others)
-    with planted(**{name: text}):
+    for old, new in changes.items():
+        assert old in text, f"{name}.sql does not contain {old!r}"
+        text = text.replace(old, new)
+    with replaced_statements(**{name: text}):
         yield

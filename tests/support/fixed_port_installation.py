@@ -25,7 +25,7 @@ def reserved_port() -> int:
 
 
 @dataclass(slots=True, kw_only=True)
-class AddressedInstallation(Installation):
+class FixedPortInstallation(Installation):
     """Replicas one after the other at one address, which the containers know."""
 
     port: int
