@@ -23,7 +23,7 @@ from tests.support.postgres import TestPostgres
 BOTPOOL = str(Path(sys.executable).with_name("botpool"))
 MEETING = "https://meet.google.com/abc-defg-hij"
 ADDRESS = re.compile(r"^(http://\S+)/#key=(\S+)$", re.MULTILINE)
-READY_S = 60.0
+READY_S = 150.0
 SETTINGS = """
 [pools.google-meet]
 [pools.zoom]
@@ -252,7 +252,8 @@ def run_demo(*options: str) -> Ran:
 
 
 def test_demo_succeeds_and_leaves_nothing() -> None:
-    assert re.search(r"First start in a slot +[3-9]\.\d s", run_demo().out)
+    first_start = re.search(r"First start in a slot +(\d+\.\d) s", run_demo().out)
+    assert first_start is not None and float(first_start[1]) >= 3.0
 
 
 def test_demo_on_coolify_pulls_once_and_keeps_its_request_budget() -> None:

@@ -40,7 +40,7 @@ def key(server: Server) -> str:
 
 def post(server: Server, key: str, content: bytes | Iterator[bytes]) -> httpx.Response:
     headers = bearer(key) | {"Content-Type": "application/json"}
-    return httpx.post(f"{server.url}/v1/bots", content=content, headers=headers)
+    return httpx.post(f"{server.url}/v1/bots", content=content, headers=headers, timeout=60)
 
 
 def pieces(total: int) -> Iterator[bytes]:
@@ -57,7 +57,7 @@ def send_raw(server: Server, *sent: bytes) -> httpx.Response:
     """
     received = b""
     with (
-        socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection,
+        socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection,
         contextlib.suppress(ConnectionResetError, BrokenPipeError),
     ):
         for piece in sent:
@@ -96,7 +96,7 @@ def test_large_body_for_a_route_without_body_gets_the_routes_error(
     server: Server, key: str
 ) -> None:
     with unchanged(server.database_url):
-        answer = httpx.post(f"{server.url}/v1/session", content=pieces(TEN_MB))
+        answer = httpx.post(f"{server.url}/v1/session", content=pieces(TEN_MB), timeout=60)
         assert_problem(answer, 401)
 
 
@@ -146,14 +146,16 @@ def test_head_in_pieces_is_read(server: Server, key: str) -> None:
 
 def test_body_does_not_count_towards_the_head_limit(server: Server, key: str) -> None:
     fields = {"meetingUrl": LINK, "botData": {"a": "x" * 300_000}}
-    with httpx.Client(base_url=server.url, headers=bearer(key)) as client:
+    with httpx.Client(base_url=server.url, headers=bearer(key), timeout=60) as client:
         for _ in range(3):
             assert_problem(client.post("/v1/bots", json=fields), 422, "botData: should be at most")
 
 
 def test_upgrade_request_is_answered_without_upgrade(server: Server) -> None:
     upgrade = {"Connection": "upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "eA=="}
-    assert httpx.get(f"{server.url}/healthz", headers=upgrade).json() == {"status": "ok"}
+    assert httpx.get(f"{server.url}/healthz", headers=upgrade, timeout=60).json() == {
+        "status": "ok"
+    }
 
 
 def test_idle_connection_stays_open_longer_than_clients_keep_theirs(server: Server) -> None:

@@ -106,7 +106,7 @@ class DockerHarness:
         )
         labels = draft.labels(self.installation())
         body = {"Image": PLACEHOLDER_IMAGE, "Cmd": ["x"], "Labels": dict(labels)}
-        self.dockerd.ask("POST", "/containers/create", body, name=name)
+        self.dockerd.call("POST", "/containers/create", body, name=name)
         return ContainerId(name)
 
     async def crash_during_start(self, request: StartRequest) -> None:

@@ -62,7 +62,7 @@ async def test_end_of_container_yields_hint(
     backend = await docker_harness.open_backend()
     container_id = await start_and_wait(docker_harness, backend, FIRST)
     hints.clear()
-    docker_harness.dockerd.ask(method, path.format(container_id))
+    docker_harness.dockerd.call(method, path.format(container_id))
     await eventually(lambda: container_id in hints)
     assert (await observe(backend, container_id)).state is state
 
@@ -89,7 +89,7 @@ async def test_lost_connection_yields_hints_for_all_slots(
         hints.clear()
     await eventually(lambda: container_id in hints)
     hints.clear()
-    docker_harness.dockerd.ask("DELETE", f"/containers/{container_id}")
+    docker_harness.dockerd.call("DELETE", f"/containers/{container_id}")
     await eventually(lambda: container_id in hints)
 
 
@@ -103,5 +103,5 @@ async def test_silently_dead_connection_is_renewed(
     container_id = await start_and_wait(docker_harness, backend, FIRST)
     docker_harness.socket.hang()
     hints.clear()
-    docker_harness.dockerd.ask("POST", f"/containers/{container_id}/kill")
+    docker_harness.dockerd.call("POST", f"/containers/{container_id}/kill")
     await eventually(lambda: container_id in hints, within_s=60)

@@ -26,7 +26,7 @@ PROGRAM = Path(__file__).with_name("container_program.py")
 
 
 def inspected(harness: DockerHarness, container_id: ContainerId) -> Any:
-    return harness.dockerd.ask("GET", f"/containers/{container_id}/json")
+    return harness.dockerd.call("GET", f"/containers/{container_id}/json")
 
 
 async def test_container_has_limits_and_name_of_slot(
@@ -57,20 +57,20 @@ async def test_next_bot_gets_changed_limit(
 
 async def test_volumes_are_removed_with_their_container(docker_harness: DockerHarness) -> None:
     dockerd, backend = docker_harness.dockerd, await docker_harness.open_backend()
-    created = dockerd.ask("POST", "/containers/create", {"Image": SPEC.image})["Id"]
+    created = dockerd.call("POST", "/containers/create", {"Image": SPEC.image})["Id"]
     committed = {"container": created, "repo": "bot", "tag": "volume", "changes": "VOLUME /kept"}
-    dockerd.ask("POST", "/commit", **committed)
-    dockerd.ask("DELETE", f"/containers/{created}")
-    before = dockerd.ask("GET", "/volumes")["Volumes"] or []
+    dockerd.call("POST", "/commit", **committed)
+    dockerd.call("DELETE", f"/containers/{created}")
+    before = dockerd.call("GET", "/volumes")["Volumes"] or []
     with_volume = replace(SPEC, image="bot:volume")
     container_id = await backend.ensure(with_volume, timeout_s=TIMEOUT_S)
     for number in (FIRST, SECOND):
         request = start_request(docker_harness, container_id, number, "exit 0")
         await backend.start(request, timeout_s=TIMEOUT_S)
         await wait_until_down(backend, container_id)
-    assert len(dockerd.ask("GET", "/volumes")["Volumes"]) == len(before) + 1
+    assert len(dockerd.call("GET", "/volumes")["Volumes"]) == len(before) + 1
     await backend.delete(container_id, timeout_s=TIMEOUT_S)
-    assert (dockerd.ask("GET", "/volumes")["Volumes"] or []) == before
+    assert (dockerd.call("GET", "/volumes")["Volumes"] or []) == before
 
 
 async def test_stopped_bot_gets_sigterm(
@@ -130,7 +130,7 @@ async def test_foreign_container_with_the_name_is_left_alone(
 ) -> None:
     backend = await docker_harness.open_backend()
     name = f"{docker_harness.installation()}.{SPEC.name}"
-    foreign = docker_harness.dockerd.ask(
+    foreign = docker_harness.dockerd.call(
         "POST", "/containers/create", {"Image": SPEC.image}, name=name
     )["Id"]
     try:
@@ -138,7 +138,7 @@ async def test_foreign_container_with_the_name_is_left_alone(
             await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
         assert inspected(docker_harness, ContainerId(name))["Id"] == foreign
     finally:
-        docker_harness.dockerd.ask("DELETE", f"/containers/{foreign}")
+        docker_harness.dockerd.call("DELETE", f"/containers/{foreign}")
 
 
 async def test_ensure_removes_duplicates_after_a_crash(

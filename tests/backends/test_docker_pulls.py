@@ -59,7 +59,7 @@ async def test_image_removed_before_create_is_pulled(
 
     monkeypatch.setattr(Daemon, "has_image", has_image_at_first)
     await started(backend, docker_harness, container_id)
-    assert registry.asked_for(image.rpartition(":")[2]) == 1
+    assert registry.pulls_started(image.rpartition(":")[2]) == 1
 
 
 async def test_replica_killed_during_pull_causes_no_second_pull(
@@ -84,8 +84,8 @@ async def test_replica_killed_during_pull_causes_no_second_pull(
     registry.gate.release()
     await started(backend, docker_harness, container_id)
     assert len(docker_harness.runs(FIRST)) == 1
-    assert registry.asked_for(image.rpartition(":")[2]) == 1
-    assert set(registry.fetched().values()) == {1}, registry.fetched()
+    assert registry.pulls_started(image.rpartition(":")[2]) == 1
+    assert set(registry.fetch_counts().values()) == {1}, registry.fetch_counts()
 
 
 async def test_second_puller_waits_for_the_first(

@@ -53,7 +53,7 @@ def fail_removal(harness: DockerHarness, kind: ContainerKind, number: int, name:
         "Labels": dict(draft.labels(harness.installation())),
     }
     for _ in range(ATTEMPTS):
-        docker_id = dockerd.ask("POST", "/containers/create", body, name=name)["Id"]
+        docker_id = dockerd.call("POST", "/containers/create", body, name=name)["Id"]
         with files_recreated(dockerd.directory / "data" / "containers" / docker_id):
             status, _said = dockerd.request("DELETE", f"/containers/{docker_id}")
         if status == 500:

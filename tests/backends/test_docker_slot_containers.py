@@ -46,7 +46,7 @@ def create_leftover(
         "Labels": dict(draft.labels(harness.installation())),
     }
     name = f"{container_id}.left.{kind}.{number}"
-    harness.dockerd.ask("POST", "/containers/create", body, name=name)
+    harness.dockerd.call("POST", "/containers/create", body, name=name)
 
 
 def container_kinds(harness: DockerHarness) -> list[tuple[str, str]]:
@@ -147,13 +147,13 @@ async def test_duplicate_bot_container_never_runs(
 async def test_paused_container_counts_as_running(docker_harness: DockerHarness) -> None:
     backend = await docker_harness.open_backend()
     container_id = await start_and_wait(docker_harness, backend, FIRST)
-    docker_harness.dockerd.ask("POST", f"/containers/{container_id}/pause")
+    docker_harness.dockerd.call("POST", f"/containers/{container_id}/pause")
     assert (await observe(backend, container_id)).state is ContainerState.RUNNING
     with pytest.raises(StartSuperseded, match="assignment 11 still runs"):
         await backend.start(
             start_request(docker_harness, container_id, SECOND), timeout_s=TIMEOUT_S
         )
-    docker_harness.dockerd.ask("POST", f"/containers/{container_id}/unpause")
+    docker_harness.dockerd.call("POST", f"/containers/{container_id}/unpause")
 
 
 async def test_ensure_raises_while_container_keeps_running(docker_harness: DockerHarness) -> None:

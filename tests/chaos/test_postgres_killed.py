@@ -103,7 +103,7 @@ async def outage(postgres: TestPostgres, server: Server) -> None:
     )
     assert (await get(f"{server.url}/healthz")).status_code == 200
     await asyncio.to_thread(postgres.restart)
-    await server.is_ready()
+    await server.wait_until_ready()
 
 
 async def wait_for_done(user: httpx.AsyncClient, count: int) -> None:

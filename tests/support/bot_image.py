@@ -1,7 +1,7 @@
-"""An image of this machine's own Python, so that tests need no registry on the net.
+"""Builds an image from this machine's own Python, so that tests need no registry on the internet.
 
-It holds the interpreter, the libraries that it is linked with, exactly the modules that the given
-programs import, and the programs. It is an archive as `docker save` writes it.
+The image holds the interpreter, the libraries that it links, the modules that the given programs
+import, and the programs. The result is an archive in the format of `docker save`.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ _IMPORTS = (
     "encodings.idna, encodings.ascii, botpool.agent, botpool.agent.demo"
 )
 PYTHON = "/bot/python"
-_DEBIANS = Path("/usr/bin/python3")
+_DEBIAN_PYTHON = Path("/usr/bin/python3")
 _SOURCES = Path(botpool.__file__).parents[1]
 
 
 def archive(names: Sequence[str], command: Sequence[str], files: Mapping[str, bytes]) -> bytes:
-    """An image with these names, which runs `command`; it has `files` over the interpreter."""
+    """Build an image with these names that runs `command` and holds `files`."""
     layers = [_interpreter(), _packed(files, directories=["tmp"])]
     config = {
         "architecture": "amd64",
@@ -60,19 +60,19 @@ def archive(names: Sequence[str], command: Sequence[str], files: Mapping[str, by
 
 @functools.cache
 def _executable() -> Path:
-    """Debian's Python where it is new enough: others come with tens of megabytes of symbols."""
+    """Return Debian's Python if it is new enough, because it is smaller than other builds."""
     with contextlib.suppress(OSError, subprocess.CalledProcessError):
-        _said_by(_DEBIANS, f"import {_IMPORTS}")
-        return _DEBIANS.resolve()
+        _output_of(_DEBIAN_PYTHON, f"import {_IMPORTS}")
+        return _DEBIAN_PYTHON.resolve()
     return Path(sys.executable).resolve()
 
 
 @functools.cache
 def _home() -> str:
-    return _said_by(_executable(), "import sys; print(sys.base_prefix)").strip()
+    return _output_of(_executable(), "import sys; print(sys.base_prefix)").strip()
 
 
-def _said_by(interpreter: Path, program: str) -> str:
+def _output_of(interpreter: Path, program: str) -> str:
     return subprocess.run(
         [interpreter, "-c", program],
         check=True,
@@ -84,7 +84,7 @@ def _said_by(interpreter: Path, program: str) -> str:
 
 @functools.cache
 def _interpreter() -> bytes:
-    """The layer that all images of a run share."""
+    """Build the layer that all images of a test run share."""
     interpreter = _executable()
     modules = _modules()
     paths = {*_linked(str(interpreter), modules), *modules}
@@ -93,7 +93,7 @@ def _interpreter() -> bytes:
         for inside, outside in [(PYTHON, interpreter), *((path, Path(path)) for path in paths)]:
             member = tarfile.TarInfo(inside.lstrip("/"))
             found = outside.stat()
-            # The same time: Python compares it with that in the compiled file.
+            # Python compares the modification time with the one in the compiled file.
             member.mtime, member.mode = int(found.st_mtime), found.st_mode & 0o777
             member.size = found.st_size
             with outside.open("rb") as content:
@@ -102,7 +102,7 @@ def _interpreter() -> bytes:
 
 
 def _modules() -> Sequence[str]:
-    """The files of all modules that the programs load, found by loading them."""
+    """Return the files of all modules that the programs import."""
     show = (
         f"import {_IMPORTS}, sys\n"
         "for module in list(sys.modules.values()):\n"
@@ -110,17 +110,17 @@ def _modules() -> Sequence[str]:
         "    for path in (getattr(spec, 'origin', None), getattr(spec, 'cached', None)):\n"
         "        print(path)\n"
     )
-    said = _said_by(_executable(), show)
-    return [path for path in said.splitlines() if path.startswith("/") and Path(path).is_file()]
+    output = _output_of(_executable(), show)
+    return [path for path in output.splitlines() if path.startswith("/") and Path(path).is_file()]
 
 
 def _linked(interpreter: str, modules: Sequence[str]) -> Sequence[str]:
-    """Shared libraries of the interpreter and of its extension modules."""
+    """Return the shared libraries of the interpreter and of its extension modules."""
     extensions = [path for path in modules if path.endswith(".so")]
-    said = subprocess.run(
+    output = subprocess.run(
         ["ldd", interpreter, *extensions], check=True, capture_output=True, text=True
     ).stdout
-    return sorted(set(re.findall(r"(/\S+) \(0x", said)))
+    return sorted(set(re.findall(r"(/\S+) \(0x", output)))
 
 
 def _packed(files: Mapping[str, bytes], directories: Sequence[str] = ()) -> bytes:

@@ -1,7 +1,7 @@
-"""A whole installation on an emulated Coolify: the emulator, `botpool serve` and the bots.
+"""An installation on an emulated Coolify: the emulator, `botpool serve` and the bots.
 
-All of them are processes of their own. Coolify's minutes pass in seconds, and every setting of
-Botpool that is about Coolify's time is shortened alike; the bots live in ours.
+Each is a process of its own. The emulator's minutes pass in seconds, and the settings that depend
+on Coolify's speed are scaled alike; bots run in real time.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ import psutil
 from tests.support.fixed_port_installation import (
     Body,
     FixedPortInstallation,
-    reached,
     reserved_port,
+    wait_for,
 )
 from tests.support.server import COMMAND, READY_S, client
 
@@ -47,11 +47,11 @@ class Coolify:
         )
         assert process.stdout is not None
         try:
-            said = ""
-            while not (found := ANSWERS_AT.search(said)):
+            output = ""
+            while not (found := ANSWERS_AT.search(output)):
                 line = await asyncio.to_thread(process.stdout.readline)
                 assert line, "the emulator ended"
-                said += line
+                output += line
             yield cls(process=process, url=found[1], scale=scale)
         finally:
             process.send_signal(signal.SIGTERM)
@@ -59,51 +59,51 @@ class Coolify:
             process.stdout.close()
 
     async def state(self) -> Body:
-        state: Body = await self._ask("GET", "/_emulator/state")
+        state: Body = await self._call("GET", "/_emulator/state")
         return state
 
     async def fail(self, **faults: Any) -> None:
-        await self._ask("POST", "/_emulator/faults", json=faults)
+        await self._call("POST", "/_emulator/faults", json=faults)
 
     @asynccontextmanager
-    async def descriptions_seen(self) -> AsyncIterator[Mapping[str, list[str]]]:
-        """All that Coolify's own page shows meanwhile, by application's name, in their order."""
-        seen: dict[str, list[str]] = {}
+    async def recorded_descriptions(self) -> AsyncIterator[Mapping[str, list[str]]]:
+        """Record every description that Coolify shows, in order, by the application's name."""
+        recorded: dict[str, list[str]] = {}
 
         async def watch() -> None:
             while True:
-                for each in await self._ask("GET", "/api/v1/applications"):
-                    texts = seen.setdefault(each["name"], [])
+                for each in await self._call("GET", "/api/v1/applications"):
+                    texts = recorded.setdefault(each["name"], [])
                     if texts[-1:] != [each["description"]]:
                         texts.append(each["description"])
                 await asyncio.sleep(0.1)
 
         watching = asyncio.create_task(watch())
         try:
-            yield seen
+            yield recorded
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
 
     async def delete(self, uuid: str) -> None:
-        """As somebody does on Coolify's own page, and until it is gone."""
-        await self._ask("DELETE", f"/api/v1/applications/{uuid}")
+        """Delete an application as a user of Coolify does, and wait until it is gone."""
+        await self._call("DELETE", f"/api/v1/applications/{uuid}")
 
         async def gone() -> bool:
             return uuid not in {each["uuid"] for each in (await self.state())["applications"]}
 
-        await reached("the end of the application", gone)
+        await wait_for("the deletion of the application", gone)
 
     def containers(self) -> list[psutil.Process]:
-        """What runs in containers, by the kernel's word."""
+        """Return the processes that run in containers."""
         found: list[psutil.Process] = psutil.Process(self.process.pid).children(recursive=True)
         return found
 
-    async def _ask(self, method: str, path: str, **more: Any) -> Any:
-        async with client(self.url, TOKEN) as somebody:
-            answer = await somebody.request(method, path, **more)
-        assert answer.is_success, answer.text
-        return answer.json()
+    async def _call(self, method: str, path: str, **more: Any) -> Any:
+        async with client(self.url, TOKEN) as user:
+            response = await user.request(method, path, **more)
+        assert response.is_success, response.text
+        return response.json()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,25 +112,25 @@ class CoolifyInstallation(FixedPortInstallation):
 
 
 @asynccontextmanager
-async def installed_on(
+async def coolify_installation(
     coolify: Coolify, database_url: str, data_dir: Path, **changes: str
 ) -> AsyncIterator[CoolifyInstallation]:
-    """Not served yet. `changes` are settings of `backends.coolify`."""
+    """Create an installation without replicas. `changes` are settings of `backends.coolify`."""
     port = reserved_port()
     settings = scaled_settings(coolify) | {"server.public_url": f"http://127.0.0.1:{port}"}
     settings |= {f"backends.coolify.{name}": value for name, value in changes.items()}
-    made = CoolifyInstallation(
+    installed = CoolifyInstallation(
         database_url=database_url, data_dir=data_dir, settings=settings, coolify=coolify, port=port
     )
-    made.adopt_key()
+    installed.insert_api_key()
     try:
-        yield made
+        yield installed
     finally:
-        await made.clear()
+        await installed.clear()
 
 
 def scaled_settings(coolify: Coolify) -> dict[str, str]:
-    """Timeouts stay as they are: a busy machine must not be taken for a platform that hangs."""
+    """Return settings with scaled intervals. Timeouts are not scaled: the machine may be slow."""
     scale = coolify.scale
     return {
         "pools.google-meet.backend": "coolify",

@@ -1,4 +1,4 @@
-"""The demo bot, and with `{"hungry": true}` in its `botData` one that eats all memory."""
+"""The demo bot. With `{"useAllMemory": true}` in its `botData` it allocates memory without end."""
 
 import json
 import os
@@ -6,15 +6,15 @@ import runpy
 import threading
 import time
 
-eaten = []
+allocated = []
 
 
-def eat() -> None:
+def allocate() -> None:
     time.sleep(1)
     while True:
-        eaten.append(bytearray(os.urandom(1024 * 1024)))
+        allocated.append(bytearray(os.urandom(1024 * 1024)))
 
 
-if json.loads(os.environ["BOT_DATA"])["botData"].get("hungry"):
-    threading.Thread(target=eat, daemon=True).start()
+if json.loads(os.environ["BOT_DATA"])["botData"].get("useAllMemory"):
+    threading.Thread(target=allocate, daemon=True).start()
 runpy.run_module("botpool.agent.demo", run_name="__main__")

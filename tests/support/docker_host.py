@@ -1,4 +1,4 @@
-"""A daemon with images on it, in which a container was seen to run."""
+"""A Docker daemon that has the test image and can run containers."""
 
 import os
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ COMPONENT = "a Docker daemon"
 
 @contextmanager
 def docker_host(*options: str) -> Iterator[Dockerd]:
-    """Where none can run, the test that wants it ends, and the last lines of the run say why."""
+    """Start a daemon. Report a missing component if this machine cannot run one."""
     with ExitStack() as stack:
         try:
             daemon = stack.enter_context(Dockerd(*options))
@@ -31,14 +31,16 @@ def prepare(daemon: Dockerd) -> None:
     program = (TESTS / "backends" / "container_program.py").read_bytes()
     daemon.load(archive([BOT], [PYTHON, "/bot/program.py"], {"/bot/program.py": program}))
     body = {"Image": BOT, "Cmd": [PYTHON, "-c", ""], "HostConfig": {"NetworkMode": "host"}}
-    probe = daemon.ask("POST", "/containers/create", body)["Id"]
-    status, said = daemon.request("POST", f"/containers/{probe}/start")
+    probe = daemon.call("POST", "/containers/create", body)["Id"]
+    status, response = daemon.request("POST", f"/containers/{probe}/start")
     if status >= 400:
-        raise CannotRun(f"it cannot run a container: {said.decode(errors='replace')[:300]}")
-    ended = daemon.ask("POST", f"/containers/{probe}/wait")
+        raise CannotRun(
+            f"the daemon cannot run a container: {response.decode(errors='replace')[:300]}"
+        )
+    ended = daemon.call("POST", f"/containers/{probe}/wait")
     if ended["StatusCode"] != 0:
-        raise CannotRun(f"Python does not run in its containers: {ended}")
-    daemon.ask("DELETE", f"/containers/{probe}")
+        raise CannotRun(f"Python does not run in a container: {ended}")
+    daemon.call("DELETE", f"/containers/{probe}")
 
 
 def publish(
@@ -50,10 +52,10 @@ def publish(
     mb: int = 4,
     is_hollow: bool = False,
 ) -> str:
-    """Put an image of that program, so many megabytes large, into the registry and nowhere else.
+    """Push an image of that program to the registry and remove it from the daemon.
 
-    All tags share the interpreter's layer, which the daemon keeps; the rest must be pulled. A
-    hollow one needs room on a disk, and hardly any on the way.
+    All tags share the interpreter's layer, which the daemon keeps, so a pull fetches the rest: `mb`
+    megabytes. The data of a hollow image compress well: it needs disk space but little bandwidth.
     """
     image = f"{registry.address}/bot:{tag}"
     size = mb * 1024 * 1024
@@ -61,5 +63,5 @@ def publish(
     files = {"/bot/bot.py": program.read_bytes(), "/bot/ballast": ballast}
     daemon.load(archive([image], [PYTHON, "/bot/bot.py"], files))
     daemon.push(image, registry.credentials)
-    daemon.forget_image(image)
+    daemon.remove_image(image)
     return image

@@ -1,4 +1,4 @@
-"""A whole installation on a real Docker daemon: `botpool serve`, containers, agents, a registry."""
+"""An installation on a real Docker daemon: `botpool serve`, containers, agents, a registry."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -13,8 +13,8 @@ from tests.support.dockerd import Dockerd
 from tests.support.fixed_port_installation import (
     Body,
     FixedPortInstallation,
-    reached,
     reserved_port,
+    wait_for,
 )
 from tests.support.registry import Registry
 
@@ -27,35 +27,38 @@ class DockerInstallation(FixedPortInstallation):
     installation_id: str
 
     def containers(self) -> list[dict[str, Any]]:
-        """All that stands at the daemon for our slots."""
+        """Return all containers of this installation."""
         return self.dockerd.containers(installation=self.installation_id)
 
     def running(self) -> set[str]:
         found = [each for each in self.containers() if each["State"] == "running"]
         return {name.lstrip("/") for each in found for name in each["Names"]}
 
-    async def in_call(self, *bots: Body) -> None:
+    async def wait_for_in_call(self, *bots: Body) -> None:
         async def all_in_call() -> bool:
-            seen = [await self.bot(bot["id"]) for bot in bots]
-            return all(bot["status"] == "IN_CALL" for bot in seen)
+            current = [await self.bot(bot["id"]) for bot in bots]
+            return all(bot["status"] == "IN_CALL" for bot in current)
 
-        await reached("bots in their calls", all_in_call, within_s=150)
+        await wait_for("bots in their calls", all_in_call, within_s=150)
 
     async def clear(self) -> None:
         for server in self.servers:
             server.kill()
-        if self.dockerd.answers():
+        if self.dockerd.is_ready():
             self.dockerd.remove_containers(installation=self.installation_id)
 
 
 @asynccontextmanager
-async def installed_on(
+async def docker_installation(
     dockerd: Dockerd, database_url: str, data_dir: Path, **settings: str
 ) -> AsyncIterator[DockerInstallation]:
-    """Not served yet. Looks come as rarely as they do for users: events must do."""
+    """Create an installation without replicas.
+
+    The interval of observations is the default, so tests rely on the daemon's events.
+    """
     port = reserved_port()
-    installation_id = f"whole-{secrets.token_hex(4)}"
-    made = DockerInstallation(
+    installation_id = f"docker-{secrets.token_hex(4)}"
+    installed = DockerInstallation(
         database_url=database_url,
         data_dir=data_dir,
         port=port,
@@ -71,26 +74,26 @@ async def installed_on(
             **settings,
         },
     )
-    made.adopt_key()
+    installed.insert_api_key()
     try:
-        yield made
+        yield installed
     finally:
-        await made.clear()
+        await installed.clear()
 
 
-def pool(platform: str, image: str, max_size: int, **more: object) -> dict[str, str]:
-    """The settings of one pool."""
+def pool(pool_name: str, image: str, max_size: int, **more: object) -> dict[str, str]:
+    """Return the settings of one pool."""
     fields = {"backend": "docker", "image": image, "max_size": max_size, **more}
-    return {f"pools.{platform}.{name}": str(value) for name, value in fields.items()}
+    return {f"pools.{pool_name}.{name}": str(value) for name, value in fields.items()}
 
 
-def loaded(dockerd: Dockerd) -> str:
-    """A bot's image that the daemon has already."""
+def load_image(dockerd: Dockerd) -> str:
+    """Load a bot's image into the daemon and return its name."""
     files = {"/bot/bot.py": BOT.read_bytes()}
     dockerd.load(archive(["demo:1"], [PYTHON, "/bot/bot.py"], files))
     return "demo:1"
 
 
-def published(dockerd: Dockerd, registry: Registry, *, mb: int = 4) -> str:
-    """A bot's image that only the registry has."""
+def publish_image(dockerd: Dockerd, registry: Registry, *, mb: int = 4) -> str:
+    """Push a bot's image that only the registry has, and return its name."""
     return publish(dockerd, registry, secrets.token_hex(4), BOT, mb=mb)

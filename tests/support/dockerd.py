@@ -1,7 +1,7 @@
-"""A Docker daemon for tests: Debian's, in a temporary directory, safe to kill.
+"""A Docker daemon for tests, with its data in a temporary directory.
 
-It has no bridge and touches no firewall: containers use the machine's own network. Where it cannot
-run (no root, no cgroups, a container without rights) the tests that need it say so at the end.
+The daemon has no bridge and changes no firewall: containers use the network of the machine. Where
+it cannot run (no root, no cgroups, a container without privileges), the summary of the run says so.
 """
 
 import base64
@@ -27,19 +27,19 @@ PROGRAM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
 class CannotRun(Exception):
-    """Why there is no daemon here."""
+    """This machine cannot run a daemon; the message says why."""
 
 
 class Dockerd:
-    """One daemon; its socket and its data stay the same over `kill` and `start`."""
+    """One daemon, which keeps its socket and its data across `kill` and `start`."""
 
     def __init__(self, *options: str, data: Path | None = None) -> None:
-        """`options` are its own; `data` is a folder for its images and containers."""
+        """`options`: more command-line options; `data`: a directory for images and containers."""
         program = shutil.which("dockerd", path=PROGRAM_PATH)
         if program is None:
             raise CannotRun("install the package docker.io")
         if os.geteuid() != 0:
-            raise CannotRun("only root can start one")
+            raise CannotRun("only root can start a daemon")
         self.directory = Path(tempfile.mkdtemp(prefix="botpool-docker-"))
         self.host = f"unix://{self.directory}/d.sock"
         self._command = [
@@ -75,27 +75,27 @@ class Dockerd:
                 env={**os.environ, "PATH": PROGRAM_PATH, "DOCKER_RAMDISK": "true"},
             )
         give_up_at = time.monotonic() + READY_S
-        while not self.answers():
+        while not self.is_ready():
             if self._process.poll() is not None or time.monotonic() > give_up_at:
-                raise CannotRun(f"it does not start: {self.last_words()}")
+                raise CannotRun(f"the daemon does not start: {self.last_log_line()}")
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """The kernel ends its containerd with it; a daemon that finds it dying does not start."""
+        """Kill the daemon and wait for its containerd, which would block the next start."""
         assert self._process is not None
         helpers = psutil.Process(self._process.pid).children()
         self._process.kill()
         self._process.wait()
         psutil.wait_procs(helpers, timeout=READY_S)
 
-    def answers(self) -> bool:
+    def is_ready(self) -> bool:
         with contextlib.suppress(OSError, http.client.HTTPException):
             return self.request("GET", "/_ping")[0] == 200
         return False
 
-    def last_words(self) -> str:
+    def last_log_line(self) -> str:
         lines = (self.directory / "log").read_text(errors="replace").splitlines()
-        return lines[-1][-300:] if lines else "it said nothing"
+        return lines[-1][-300:] if lines else "its log is empty"
 
     def request(
         self,
@@ -109,40 +109,40 @@ class Dockerd:
         with contextlib.closing(connection):
             target = f"{path}?{urlencode(query)}" if query else path
             connection.request(method, target, body=body, headers=dict(headers or {}))
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+            response = connection.getresponse()
+            return response.status, response.read()
 
-    def ask(self, method: str, path: str, body: Any = None, **query: object) -> Any:
-        """As `request`, in JSON; what is refused fails the test."""
+    def call(self, method: str, path: str, body: Any = None, **query: object) -> Any:
+        """Send a JSON request and return the JSON response; an error status fails the test."""
         data = json.dumps(body).encode() if body is not None else None
-        status, said = self.request(
+        status, response = self.request(
             method, path, data, {"Content-Type": "application/json"}, **query
         )
-        assert status < 400, f"{method} {path}: {status} {said!r}"
-        return json.loads(said) if said else None
+        assert status < 400, f"{method} {path}: {status} {response!r}"
+        return json.loads(response) if response else None
 
     def load(self, archive: bytes) -> None:
-        status, said = self.request("POST", "/images/load", archive)
-        assert status == 200, said
-        assert b'"error"' not in said, said
+        status, response = self.request("POST", "/images/load", archive)
+        assert status == 200, response
+        assert b'"error"' not in response, response
 
     def push(self, image: str, credentials: Mapping[str, str] | None = None) -> None:
-        told = base64.urlsafe_b64encode(json.dumps(credentials or {}).encode()).decode()
-        headers = {"X-Registry-Auth": told}
-        status, said = self.request("POST", f"/images/{quote(image)}/push", headers=headers)
-        assert status == 200, said
-        assert b'"error"' not in said, said
+        encoded = base64.urlsafe_b64encode(json.dumps(credentials or {}).encode()).decode()
+        headers = {"X-Registry-Auth": encoded}
+        status, response = self.request("POST", f"/images/{quote(image)}/push", headers=headers)
+        assert status == 200, response
+        assert b'"error"' not in response, response
 
     def tag(self, image: str, name: str) -> None:
         repo, _, tag = name.rpartition(":")
-        self.ask("POST", f"/images/{image}/tag", repo=repo, tag=tag)
+        self.call("POST", f"/images/{image}/tag", repo=repo, tag=tag)
 
-    def forget_image(self, image: str) -> None:
+    def remove_image(self, image: str) -> None:
         self.request("DELETE", f"/images/{image}", force=1)
 
     def containers(self, **labels: str) -> list[dict[str, Any]]:
         filters = {"label": [f"botpool.{name}={value}" for name, value in labels.items()]}
-        found: list[dict[str, Any]] = self.ask(
+        found: list[dict[str, Any]] = self.call(
             "GET", "/containers/json", all=1, filters=json.dumps(filters)
         )
         return found
@@ -152,26 +152,26 @@ class Dockerd:
             self.request("DELETE", f"/containers/{each['Id']}", force=1, v=1)
 
     def close(self) -> None:
-        """End it with all that it has started: shims outlive a daemon that was killed."""
+        """Stop the daemon and every process that it started: shims survive a killed daemon."""
         if self._process is not None and self._process.poll() is None:
             with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
-                for each in self.ask("GET", "/containers/json", all=1):
+                for each in self.call("GET", "/containers/json", all=1):
                     self.request("DELETE", f"/containers/{each['Id']}", force=1, v=1)
             self._process.terminate()
             try:
-                self._process.wait(20)
+                self._process.wait(60)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        for process in self._left():
+        for process in self._remaining_processes():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)
         for mount in reversed(list(self._mounts())):
             subprocess.run(["umount", "-l", mount], check=False, capture_output=True)
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _left(self) -> list[psutil.Process]:
-        """Processes with our directory on their command line: containerd and shims."""
+    def _remaining_processes(self) -> list[psutil.Process]:
+        """Return the processes with our directory in their command line: containerd and shims."""
         own = str(self.directory)
         return [
             process

@@ -1,6 +1,6 @@
-"""An installation whose containers must know where to call: replicas come and go at one port.
+"""An installation whose replicas use one port, because its containers must know the address.
 
-What tests of the platforms ask of it over HTTP, in their words.
+The methods wrap the HTTP calls that tests of the backends need.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ Body = dict[str, Any]
 
 
 def reserved_port() -> int:
-    """Free now, and nobody's in a moment."""
+    """Return a port that is free now."""
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         port: int = free.getsockname()[1]
         return port
@@ -26,7 +26,7 @@ def reserved_port() -> int:
 
 @dataclass(slots=True, kw_only=True)
 class FixedPortInstallation(Installation):
-    """Replicas one after the other at one address, which the containers know."""
+    """Replicas run one after the other at one address, which the containers know."""
 
     port: int
 
@@ -37,41 +37,41 @@ class FixedPortInstallation(Installation):
     async def serve(self, port: int | None = None) -> Server:
         return await Installation.serve(self, port or self.port)
 
-    async def ask(self, method: str, path: str, **more: Any) -> Any:
+    async def call(self, method: str, path: str, **more: Any) -> Any:
         async with client(self.url, self.key) as user:
-            answer = await user.request(method, path, **more)
-        assert answer.is_success, answer.text
-        return answer.json()
+            response = await user.request(method, path, **more)
+        assert response.is_success, response.text
+        return response.json()
 
     async def send(
-        self, count: int, bot_data: Mapping[str, float], platform: str = "google-meet"
+        self, count: int, bot_data: Mapping[str, float], pool_name: str = "google-meet"
     ) -> list[Body]:
-        """So many bots at once, as the API answers them."""
+        """Request that many bots at once and return the bots of the responses."""
         body = {
             "meetingUrl": "https://meet.google.com/abc-defg-hij",
-            "platform": platform,
+            "platform": pool_name,
             "botData": bot_data,
         }
-        answers = await asyncio.gather(
-            *(self.ask("POST", "/v1/bots", json=body) for _ in range(count))
+        responses = await asyncio.gather(
+            *(self.call("POST", "/v1/bots", json=body) for _ in range(count))
         )
-        return [answer["bot"] for answer in answers]
+        return [response["bot"] for response in responses]
 
     async def bot(self, bot_id: int) -> Body:
-        bot: Body = (await self.ask("GET", f"/v1/bots/{bot_id}"))["bot"]
+        bot: Body = (await self.call("GET", f"/v1/bots/{bot_id}"))["bot"]
         return bot
 
     async def slots(self) -> list[Body]:
-        slots: list[Body] = (await self.ask("GET", "/v1/slots"))["slots"]
+        slots: list[Body] = (await self.call("GET", "/v1/slots"))["slots"]
         return slots
 
     async def events(self, bot_id: int) -> list[Body]:
-        events: list[Body] = (await self.ask("GET", f"/v1/bots/{bot_id}/events"))["events"]
+        events: list[Body] = (await self.call("GET", f"/v1/bots/{bot_id}/events"))["events"]
         return events
 
     async def leaders(self) -> list[int]:
-        """The bots whose slot led a pull, by their own histories, in the order of leading."""
-        bots = (await self.ask("GET", "/v1/bots"))["bots"]
+        """Return the bots whose slot led a pull, in the order of the history."""
+        bots = (await self.call("GET", "/v1/bots"))["bots"]
         led = [
             (event["at"], bot["id"])
             for bot in bots
@@ -83,36 +83,36 @@ class FixedPortInstallation(Installation):
     async def phases(self) -> list[str]:
         return sorted(slot["phase"] or slot["status"] for slot in await self.slots())
 
-    async def ended(self, within_s: float = 40) -> dict[int, str]:
-        """Wait until every bot is final and every slot idle; how each ended."""
+    async def wait_for_end(self, within_s: float = 150) -> dict[int, str]:
+        """Wait until every bot is final and every slot is idle; return the bots' statuses."""
 
-        async def going_on() -> list[str]:
-            bots = (await self.ask("GET", "/v1/bots"))["bots"]
+        async def unfinished() -> list[str]:
+            bots = (await self.call("GET", "/v1/bots"))["bots"]
             slots = [slot["status"] for slot in await self.slots()]
             return [bot["status"] for bot in bots if bot["status"] not in FINAL] + [
                 status for status in slots if status != "idle"
             ]
 
-        await none_left("bots and slots", going_on, within_s=within_s, every_s=0.2)
-        bots = (await self.ask("GET", "/v1/bots"))["bots"]
+        await none_left("bots and slots", unfinished, within_s=within_s, every_s=0.2)
+        bots = (await self.call("GET", "/v1/bots"))["bots"]
         return {bot["id"]: bot["status"] for bot in bots}
 
     def log_lines(self) -> list[Body]:
-        """What the replicas said, in their order."""
+        """Return the log lines of all replicas, in order."""
         logs = dict.fromkeys(server.log for server in self.servers)
         lines = [line for log in logs for line in log.read_text().splitlines()]
         return [json.loads(line) for line in lines if line.startswith("{")]
 
-    async def told_operator(self, *arguments: str) -> str:
-        """What the command says to an operator, on one line."""
+    async def command_output(self, *arguments: str) -> str:
+        """Return the output of a `botpool` command on one line."""
         command = [COMMAND, *arguments, "--url", self.url, "--key", self.key]
         ran = await asyncio.to_thread(
             subprocess.run, command, stdin=subprocess.DEVNULL, capture_output=True, check=True
         )
         return " ".join(ran.stdout.decode().split())
 
-    async def examined(self) -> str:
-        """What `botpool doctor` finds in order; what it does not fails the test."""
+    async def doctor_output(self) -> str:
+        """Return the output of `botpool doctor`; a failed check fails the test."""
         ran = await asyncio.to_thread(
             subprocess.run,
             [COMMAND, "doctor"],
@@ -121,19 +121,21 @@ class FixedPortInstallation(Installation):
             env=self._environment(),
             cwd=self.data_dir,
         )
-        said = " ".join(ran.stdout.decode().split())
-        assert ran.returncode == 0, f"{said}{ran.stderr.decode()}"
-        return said
+        output = " ".join(ran.stdout.decode().split())
+        assert ran.returncode == 0, f"{output}{ran.stderr.decode()}"
+        return output
 
-    async def read_log_of(self, bot_id: int) -> str:
+    async def bot_output(self, bot_id: int) -> str:
         async with client(self.url, self.key) as user:
             return (await user.get(f"/v1/bots/{bot_id}/logs")).text
 
 
-async def reached(what: str, found: Callable[[], Awaitable[bool]], *, within_s: float = 20) -> None:
-    """Ask again and again until it is so."""
+async def wait_for(
+    what: str, is_there: Callable[[], Awaitable[bool]], *, within_s: float = 120
+) -> None:
+    """Poll until the condition holds. The limit is generous, because the machine may be slow."""
 
-    async def lacking() -> list[str]:
-        return [] if await found() else [what]
+    async def missing() -> list[str]:
+        return [] if await is_there() else [what]
 
-    await none_left("things that should have come", lacking, within_s=within_s)
+    await none_left("conditions that do not hold", missing, within_s=within_s)

@@ -1,4 +1,4 @@
-"""Debian's Docker registry on this machine, whose log says what was pulled; it can be held up."""
+"""Debian's Docker registry on this machine; its log shows pulls, and a test can delay it."""
 
 import base64
 import contextlib
@@ -28,14 +28,14 @@ auth: {{htpasswd: {{realm: test, path: "{path}"}}}}
 """
 USER, PASSWORD = "bot", "sesame"
 _HASHED = "bot:$2b$05$abcdefghijklmnopqrstuuKcS.CYWVYVaLiiCKrrc0A5s3mGesJ9O"
-"""As `htpasswd -B` writes it."""
+"""The output of `htpasswd -B`."""
 
 
 class Registry:
-    """Reached through a gate that is open, unless a test shuts it."""
+    """A registry behind a `Gate`, which a test can hold."""
 
     def __init__(self, *, is_private: bool = False) -> None:
-        """A private one lets in nobody but `USER`."""
+        """`is_private`: only `USER` may pull and push."""
         self.credentials = {"username": USER, "password": PASSWORD} if is_private else None
         program = shutil.which("docker-registry")
         if program is None:
@@ -54,7 +54,7 @@ class Registry:
             self._process = subprocess.Popen(
                 [program, "serve", str(config)], stdout=log, stderr=log
             )
-        _await_port(port)
+        _wait_for_port(port)
         self.gate = Gate(port)
         self.address = f"127.0.0.1:{self.gate.port}"
 
@@ -67,19 +67,19 @@ class Registry:
         self._process.wait()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def fetched(self) -> Counter[str]:
-        """How often each part of any image was fetched: manifests by tag, blobs by digest."""
-        said = self._log.read_text(errors="replace")
-        return Counter(request["what"] for request in _REQUEST.finditer(said))
+    def fetch_counts(self) -> Counter[str]:
+        """Count the fetches of each part of an image: manifests by tag, blobs by digest."""
+        log = self._log.read_text(errors="replace")
+        return Counter(request["what"] for request in _REQUEST.finditer(log))
 
-    def asked_for(self, tag: str) -> int:
-        """How often anybody began to pull that image."""
-        said = self._log.read_text(errors="replace")
-        return len(re.findall(rf'"(?:HEAD|GET) /v2/\S+/manifests/{tag} HTTP', said))
+    def pulls_started(self, tag: str) -> int:
+        """Return the number of requests for the manifest of that tag."""
+        log = self._log.read_text(errors="replace")
+        return len(re.findall(rf'"(?:HEAD|GET) /v2/\S+/manifests/{tag} HTTP', log))
 
 
 class Gate:
-    """A port that leads to another. While it is held, answers stop after some bytes."""
+    """A TCP proxy. While a test holds it, responses stop after some bytes."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -88,14 +88,14 @@ class Gate:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.waiting = threading.Event()
-        """Set when somebody was held up."""
+        """Set when a response is held."""
         self._free_bytes = 0
         self.bytes_per_s: float | None = None
-        """How fast answers come; None as fast as they can."""
+        """The bandwidth of responses; None is unlimited."""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def hold(self, *, after_bytes: int = 65_536) -> None:
-        """Let so many bytes of each answer through, and no more before `release`."""
+        """Pass that many bytes of each response, and no more before `release`."""
         self._free_bytes = after_bytes
         self.waiting.clear()
         self._open.clear()
@@ -132,7 +132,7 @@ class Gate:
 
 
 def encoded(user: str, password: str) -> str:
-    """As `docker login` writes it down."""
+    """Encode credentials as `docker login` stores them."""
     return base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
@@ -142,10 +142,10 @@ def _free_port() -> int:
         return port
 
 
-def _await_port(port: int) -> None:
+def _wait_for_port(port: int) -> None:
     give_up_at = time.monotonic() + _READY_S
     while True:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
             return
-        assert time.monotonic() < give_up_at, "the registry does not answer"
+        assert time.monotonic() < give_up_at, "the registry does not respond"
         time.sleep(0.05)

@@ -1,7 +1,7 @@
-"""A real installation: `botpool serve` in processes of its own, as a supervisor would run it.
+"""A real installation: `botpool serve` in separate processes, as a supervisor runs it.
 
-Replicas share a database and a data directory; a test talks to them over HTTP, ends them as it
-likes, and counts what runs on the machine without asking them.
+Replicas share a database and a data directory. Tests call them over HTTP, stop them, and count the
+processes on the machine independently.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ T = TypeVar("T", bound=Sized)
 async def none_left(
     of_what: str, left: Callable[[], Awaitable[T]], *, within_s: float, every_s: float = 0.1
 ) -> None:
-    """Ask again and again what is left, until nothing is; fail with the last answer."""
+    """Poll until nothing is left; after the limit, fail with what remains."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s
     while remaining := await left():
@@ -47,7 +47,7 @@ async def none_left(
 
 @dataclass(slots=True, kw_only=True)
 class Server:
-    """One replica: its process, its address, and what it says."""
+    """One replica: its process, its address and its log."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -57,18 +57,18 @@ class Server:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    async def is_ready(self) -> None:
+    async def wait_until_ready(self) -> None:
         async def problems() -> list[str]:
             assert self.process.poll() is None, f"botpool ended:\n{self.log.read_text()}"
             with suppress(httpx.TransportError):
-                answer = await get(f"{self.url}/readyz")
-                return [] if answer.status_code == 200 else [answer.text]
-            return ["no answer"]
+                response = await get(f"{self.url}/readyz")
+                return [] if response.status_code == 200 else [response.text]
+            return ["no response"]
 
         await none_left("problems of a server that should be ready", problems, within_s=READY_S)
 
     async def stop(self) -> int:
-        """As a supervisor does; the exit code."""
+        """Send SIGTERM, wait for the end and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return await asyncio.to_thread(self.process.wait, READY_S)
 
@@ -79,19 +79,19 @@ class Server:
 
 @dataclass(slots=True, kw_only=True)
 class Installation:
-    """What replicas share: the database, the data directory, the secret; and an admin's key."""
+    """The database, the data directory and the secret that replicas share, and an admin's key."""
 
     database_url: str
     data_dir: Path
     settings: Mapping[str, str]
-    """By their dotted names."""
+    """Settings by their dotted names."""
     key: str = field(default_factory=new_api_key)
     secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     servers: list[Server] = field(default_factory=list)
     command: Sequence[str] = (COMMAND,)
 
     async def serve(self, port: int | None = None) -> Server:
-        """Start one more replica, where another was if need be, and wait until it is ready."""
+        """Start another replica, optionally on a given port, and wait until it is ready."""
         port = port or _free_port()
         log = self.data_dir / f"serve-{port}.log"
         with log.open("ab") as output:
@@ -105,35 +105,35 @@ class Installation:
             )
         server = Server(process=process, port=port, log=log)
         self.servers.append(server)
-        await server.is_ready()
+        await server.wait_until_ready()
         return server
 
     def client(self, server: Server, **options: Any) -> httpx.AsyncClient:
         return client(server.url, self.key, **options)
 
     def running(self) -> set[str]:
-        """The containers in which something runs, by the kernel's locks."""
-        found = self._containers.glob("[!.]*/run.lock")  # hidden: half made, and gone in a moment
+        """Return the containers with a held run lock."""
+        found = self._containers.glob("[!.]*/run.lock")  # Hidden: in creation or deletion.
         return {lock.parent.name for lock in found if run_lock.is_held(str(lock))}
 
     def running_programs(self) -> set[str]:
-        """The containers whose program runs beside its launcher, by the kernel's processes."""
+        """Return the containers in which a program runs beside its launcher."""
         counts = Counter(self._container_of(process) for process in psutil.process_iter())
         return {container for container, count in counts.items() if container and count > 1}
 
     def processes(self) -> list[psutil.Process]:
-        """Launchers and programs of our containers, by where they work."""
+        """Return the launchers and programs of our containers, found by their working directory."""
         return [process for process in psutil.process_iter() if self._container_of(process)]
 
     async def left_over(self) -> list[str]:
-        """What still runs in containers, for `none_left`."""
+        """Return what still runs in containers, for `none_left`."""
         return [str(process) for process in self.processes()]
 
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.database_url) as connection:
             return connection.execute(query, parameters).fetchall()
 
-    def adopt_key(self) -> None:
+    def insert_api_key(self) -> None:
         with psycopg.connect(self.database_url) as connection:
             connection.execute(
                 "INSERT INTO api_keys (name, scope, prefix, key_hash)"
@@ -142,7 +142,7 @@ class Installation:
             )
 
     async def clear(self) -> None:
-        """End whatever a failed test left: replicas first, so that none starts anything again."""
+        """Stop everything that a failed test left: replicas first, so that they start nothing."""
         for server in self.servers:
             server.kill()
         backend = ProcessBackend(self._containers, "acceptance", (), stop_grace_s=0)
@@ -173,11 +173,11 @@ class Installation:
         return kept | ours
 
     def _container_of(self, process: psutil.Process) -> str | None:
-        """A launcher works in its container, a program in a folder of it."""
+        """Return the container in whose directory, or below, the process runs."""
         with suppress(psutil.Error):
-            place = str(process.cwd())
-            if place.startswith(f"{self._containers}/"):
-                return place.removeprefix(f"{self._containers}/").split("/")[0]
+            directory = str(process.cwd())
+            if directory.startswith(f"{self._containers}/"):
+                return directory.removeprefix(f"{self._containers}/").split("/")[0]
         return None
 
 
@@ -185,26 +185,26 @@ class Installation:
 async def installation(
     database_url: str, data_dir: Path, settings: Mapping[str, str] | None = None
 ) -> AsyncIterator[Installation]:
-    """An installation on a migrated database; nothing of it runs afterwards."""
-    made = Installation(database_url=database_url, data_dir=data_dir, settings=settings or {})
-    made.adopt_key()
+    """Create an installation on a migrated database, and stop all of its processes at the end."""
+    installed = Installation(database_url=database_url, data_dir=data_dir, settings=settings or {})
+    installed.insert_api_key()
     try:
-        yield made
+        yield installed
     finally:
-        await made.clear()
+        await installed.clear()
 
 
 def client(url: str, key: str, **options: Any) -> httpx.AsyncClient:
-    """A user with that key; settings of this machine for proxies are not meant for us."""
+    """Return a client with that key, which ignores the proxy settings of this machine."""
     headers = {"Authorization": f"Bearer {key}"}
     return httpx.AsyncClient(
         base_url=url, headers=headers, trust_env=False, **{"timeout": 60.0, **options}
     )
 
 
-async def get(url: str, *, timeout_s: float = 10.0) -> httpx.Response:
-    async with httpx.AsyncClient(trust_env=False, timeout=timeout_s) as anybody:
-        return await anybody.get(url)
+async def get(url: str, *, timeout_s: float = 60.0) -> httpx.Response:
+    async with httpx.AsyncClient(trust_env=False, timeout=timeout_s) as user:
+        return await user.get(url)
 
 
 def _free_port() -> int:

@@ -1,4 +1,4 @@
-"""The whole way on Docker: API, image gate, daemon, registry, containers and agents, all real."""
+"""An installation on Docker: API, image gate, daemon, registry, containers and agents, all real."""
 
 import statistics
 from collections.abc import Mapping
@@ -8,25 +8,25 @@ from typing import Any
 
 import pytest
 
-from tests.support.docker_installation import installed_on, pool, published
+from tests.support.docker_installation import docker_installation, pool, publish_image
 from tests.support.dockerd import Dockerd
-from tests.support.fixed_port_installation import reached
+from tests.support.fixed_port_installation import wait_for
 from tests.support.invariants import assert_settled
 from tests.support.registry import Registry
 
-SHORT = {"joinSeconds": 0, "staySeconds": 0}
+SHORT_CALL = {"joinSeconds": 0, "staySeconds": 0}
 WAN_BYTES_PER_S = 2_000_000.0
 
 
-async def test_three_at_once_pull_once_and_output_is_kept(
+async def test_simultaneous_bots_pull_once_and_their_output_is_stored(
     dockerd: Dockerd, registry: Registry, database_url: str, tmp_path: Path
 ) -> None:
-    image = published(dockerd, registry)
+    image = publish_image(dockerd, registry)
     settings = pool("google-meet", image, 3)
-    async with installed_on(dockerd, database_url, tmp_path, **settings) as installed:
+    async with docker_installation(dockerd, database_url, tmp_path, **settings) as installed:
         await installed.serve()
         registry.gate.hold()
-        bots = await installed.send(3, SHORT)
+        bots = await installed.send(3, SHORT_CALL)
 
         async def one_leads() -> bool:
             phases = await installed.phases()
@@ -35,36 +35,38 @@ async def test_three_at_once_pull_once_and_output_is_kept(
                 *["waiting_for_image"] * 2,
             ]
 
-        await reached("a leader and two who wait", one_leads, within_s=60)
+        await wait_for("a leader and two waiting slots", one_leads)
         registry.gate.release()
-        assert await installed.ended(within_s=150) == {bot["id"]: "DONE" for bot in bots}
+        assert await installed.wait_for_end(within_s=150) == {bot["id"]: "DONE" for bot in bots}
         assert_pulled_once(registry)
         assert len(await installed.leaders()) == 1
-        assert "in call" in await installed.read_log_of(bots[0]["id"])
+        assert "in call" in await installed.bot_output(bots[0]["id"])
         assert_settled(database_url)
         assert installed.running() == set()
-        examined = await installed.examined()
-        assert "Docker" in examined
-        assert "docker: 3 containers" in examined
+        checks = await installed.doctor_output()
+        assert "Docker" in checks
+        assert "docker: 3 containers" in checks
 
 
-@pytest.mark.timeout(300)
-async def test_ten_at_once_pull_once_and_fifty_go_through_five_containers(
+@pytest.mark.timeout(600)
+async def test_ten_bots_pull_once_and_fifty_bots_share_five_containers(
     dockerd: Dockerd, registry: Registry, database_url: str, tmp_path: Path
 ) -> None:
-    image = published(dockerd, registry)
+    image = publish_image(dockerd, registry)
     registry.gate.bytes_per_s = WAN_BYTES_PER_S
     settings = pool("zoom", image, 10) | pool("google-meet", image, 5)
     try:
-        async with installed_on(dockerd, database_url, tmp_path, **settings) as installed:
+        async with docker_installation(dockerd, database_url, tmp_path, **settings) as installed:
             await installed.serve()
-            first = await installed.send(10, SHORT, "zoom")
-            assert await installed.ended(within_s=150) == {bot["id"]: "DONE" for bot in first}
+            first = await installed.send(10, SHORT_CALL, "zoom")
+            assert await installed.wait_for_end(within_s=150) == {
+                bot["id"]: "DONE" for bot in first
+            }
             assert_pulled_once(registry)
             (leader,) = await installed.leaders()
 
-            later = await installed.send(50, SHORT)
-            ended = await installed.ended(within_s=200)
+            later = await installed.send(50, SHORT_CALL)
+            ended = await installed.wait_for_end(within_s=300)
             assert [ended[bot["id"]] for bot in later] == ["DONE"] * 50
             names = {each["Names"][0] for each in installed.containers()}
             assert len(names) == len(installed.containers()) == 10 + 5
@@ -80,11 +82,11 @@ async def test_ten_at_once_pull_once_and_fifty_go_through_five_containers(
 
 
 def start_s(bot: Mapping[str, Any]) -> float:
-    """From its slot to its first sign of life."""
+    """Return the seconds from the assignment to the first evidence that the bot runs."""
     began, ended = (datetime.fromisoformat(bot[name]) for name in ("assignedAt", "startedAt"))
     return (ended - began).total_seconds()
 
 
 def assert_pulled_once(registry: Registry) -> None:
-    """No part of any image was ever fetched twice."""
-    assert set(registry.fetched().values()) == {1}, registry.fetched()
+    """Check that no part of an image was fetched twice."""
+    assert set(registry.fetch_counts().values()) == {1}, registry.fetch_counts()

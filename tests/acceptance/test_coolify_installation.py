@@ -1,6 +1,6 @@
-"""The whole way on Coolify: API, gate, platform, containers and agents, all of them real processes.
+"""An installation on Coolify from the API to the agents, all of them real processes.
 
-Only Coolify itself is emulated, with its minutes as seconds and its statuses as late as they are.
+Only Coolify is emulated; its minutes pass in seconds, and its statuses lag as they do in reality.
 """
 
 import asyncio
@@ -10,15 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.coolify_installation import IMAGE, Coolify, CoolifyInstallation, installed_on
-from tests.support.fixed_port_installation import reached
+from tests.support.coolify_installation import (
+    IMAGE,
+    Coolify,
+    CoolifyInstallation,
+    coolify_installation,
+)
+from tests.support.fixed_port_installation import wait_for
 from tests.support.invariants import assert_settled
 from tests.support.server import get
 
 pytestmark = pytest.mark.alone
 
-PLATFORM = "google-meet"
-STAYS = {"joinSeconds": 0.2, "staySeconds": 1}
+POOL_NAME = "google-meet"
+SHORT_CALL = {"joinSeconds": 0.2, "staySeconds": 1}
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 
@@ -32,8 +37,8 @@ async def coolify() -> AsyncIterator[Coolify]:
 async def installed(
     coolify: Coolify, database_url: str, tmp_path: Path
 ) -> AsyncIterator[CoolifyInstallation]:
-    """Served, on a cold Coolify; nothing of it runs in the end."""
-    async with installed_on(coolify, database_url, tmp_path) as installed:
+    """An installation with one replica on a cold Coolify; afterwards no container may run."""
+    async with coolify_installation(coolify, database_url, tmp_path) as installed:
         await installed.serve()
         yield installed
         assert_settled(database_url)
@@ -41,41 +46,45 @@ async def installed(
         assert coolify.containers() == []
 
 
-async def test_three_at_once_on_a_cold_server_pull_once_and_a_deleted_application_comes_back(
+async def test_simultaneous_bots_pull_once_and_a_deleted_application_is_recreated(
     installed: CoolifyInstallation,
 ) -> None:
     coolify = installed.coolify
-    async with coolify.descriptions_seen() as described:
-        bots = await installed.send(3, STAYS | {"staySeconds": 4})
+    # Long enough to observe the waiting slots on a busy machine.
+    await coolify.fail(pullSlow={"seconds": 1500, "times": 1})
+    async with coolify.recorded_descriptions() as described:
+        bots = await installed.send(3, SHORT_CALL | {"staySeconds": 4})
         assert [bot["status"] for bot in bots] == ["DEPLOYING"] * 3
 
         async def one_leads() -> bool:
             return await installed.phases() == ["starting", *["waiting_for_image"] * 2]
 
-        await reached("a leader and two who wait", one_leads)
+        await wait_for("a leader and two waiting slots", one_leads)
         (leader,) = await installed.leaders()
         (leading,) = [slot for slot in await installed.slots() if slot["phase"] == "starting"]
         assert leading["assignedBotId"] == leader
         assert coolify.containers() == []
 
-        await runs_in_step_with_its_container(installed, leader)
-        await shows_its_output_while_it_runs(installed, leader)
-        assert await installed.ended() == {bot["id"]: "DONE" for bot in bots}
-        await reached("the last descriptions", lambda: all_idle(described))
+        await assert_busy_only_while_container_runs(installed, leader)
+        await assert_output_is_readable_while_running(installed, leader)
+        assert await installed.wait_for_end() == {bot["id"]: "DONE" for bot in bots}
+        await wait_for("the last descriptions", lambda: all_idle(described))
 
     assert (await coolify.state())["pulls"] == {IMAGE: 1}
     assert await installed.leaders() == [leader]
     for bot in bots:
         assert_described_in_order(described[bot["slotName"]], bot["id"])
-        await followed_or_led(installed, bot["id"], leader=leader)
+        await assert_history_names_leader(installed, bot["id"], leader=leader)
 
-    await comes_back_when_deleted(installed)
+    await assert_deleted_application_is_recreated(installed)
     assert (await coolify.state())["pulls"] == {IMAGE: 1}
     assert max((await coolify.state())["requestsByMinute"]) <= 200
 
 
-async def runs_in_step_with_its_container(installed: CoolifyInstallation, leader: int) -> None:
-    """DEPLOYING and `deploying` until something runs on the machine, and `busy` from then on."""
+async def assert_busy_only_while_container_runs(
+    installed: CoolifyInstallation, leader: int
+) -> None:
+    """The bot is DEPLOYING and its slot `deploying` until a container runs; then `busy`."""
 
     async def in_call() -> bool:
         bot = await installed.bot(leader)
@@ -84,17 +93,19 @@ async def runs_in_step_with_its_container(installed: CoolifyInstallation, leader
         assert running or (bot["status"], slots[leader]) == ("DEPLOYING", "deploying")
         return (bot["status"], slots[leader]) == ("IN_CALL", "busy")
 
-    await reached("the leader's call", in_call)
+    await wait_for("the leader's call", in_call)
 
 
-async def shows_its_output_while_it_runs(installed: CoolifyInstallation, bot_id: int) -> None:
-    """Coolify gives it once its own status has followed."""
+async def assert_output_is_readable_while_running(
+    installed: CoolifyInstallation, bot_id: int
+) -> None:
+    """Coolify returns the output once its own status shows the container running."""
 
     async def shown() -> bool:
         assert (await installed.bot(bot_id))["status"] == "IN_CALL"
-        return "in call" in await installed.read_log_of(bot_id)
+        return "in call" in await installed.bot_output(bot_id)
 
-    await reached("its output", shown)
+    await wait_for("the bot's output", shown)
 
 
 async def all_idle(described: Mapping[str, list[str]]) -> bool:
@@ -102,9 +113,9 @@ async def all_idle(described: Mapping[str, list[str]]) -> bool:
 
 
 def assert_described_in_order(texts: list[str], bot_id: int) -> None:
-    """From the text that it was made with; a state that passed quickly may have been left out."""
+    """Check the order of the descriptions, from that of the creation; DEPLOYING may be skipped."""
     assert re.fullmatch(
-        rf"Slot of Botpool's pool {PLATFORM}\n"
+        rf"Slot of Botpool's pool {POOL_NAME}\n"
         rf"(\[DEPLOYING\] Bot #{bot_id} - {TIME}\n)?"
         rf"\[BUSY\] Bot #{bot_id} - {TIME}\n"
         rf"\[IDLE\] Available - Last used: {TIME}",
@@ -112,19 +123,21 @@ def assert_described_in_order(texts: list[str], bot_id: int) -> None:
     ), texts
 
 
-async def followed_or_led(installed: CoolifyInstallation, bot_id: int, *, leader: int) -> None:
-    """The history says who led and who waited."""
+async def assert_history_names_leader(
+    installed: CoolifyInstallation, bot_id: int, *, leader: int
+) -> None:
+    """Check that the history records which slot led and which slots waited."""
     reasons = [event["reason"] for event in await installed.events(bot_id)]
     assert ("leads the pull of its image" in reasons) is (bot_id == leader)
     assert ("the image is present" in reasons) is (bot_id != leader)
 
 
-async def comes_back_when_deleted(installed: CoolifyInstallation) -> None:
-    """All applications are deleted behind our back: the next bot's is made again, warm."""
+async def assert_deleted_application_is_recreated(installed: CoolifyInstallation) -> None:
+    """Delete all applications on Coolify: the next bot gets a new one without another pull."""
     before = {slot["name"]: slot["containerId"] for slot in await installed.slots()}
     await asyncio.gather(*map(installed.coolify.delete, before.values()))
-    (bot,) = await installed.send(1, STAYS)
-    assert (await installed.ended())[bot["id"]] == "DONE"
+    (bot,) = await installed.send(1, SHORT_CALL)
+    assert (await installed.wait_for_end())[bot["id"]] == "DONE"
     after = {slot["name"]: slot["containerId"] for slot in await installed.slots()}
     name = bot["slotName"]
     assert set(after) == set(before)
@@ -137,21 +150,21 @@ async def comes_back_when_deleted(installed: CoolifyInstallation) -> None:
     assert (line["old"], line["new"], line["name"]) == (before[name], after[name], name)
 
 
-async def test_a_control_plane_killed_in_the_middle_of_a_pull_carries_the_same_leader_on(
+async def test_restarted_replica_keeps_the_leader_of_a_pull(
     installed: CoolifyInstallation,
 ) -> None:
-    # Long enough for a start of the control plane on a busy machine.
-    await installed.coolify.fail(pullSlow={"seconds": 800, "times": 1})
-    bots = await installed.send(3, STAYS)
-    await reached("a pull", lambda: pulling(installed.coolify))
+    # Long enough for a start of a replica on a busy machine.
+    await installed.coolify.fail(pullSlow={"seconds": 2400, "times": 1})
+    bots = await installed.send(3, SHORT_CALL)
+    await wait_for("a pull", lambda: pulling(installed.coolify))
     (leader,) = await installed.leaders()
     installed.servers[0].kill()
     assert installed.coolify.containers() == []
     await installed.serve()
-    assert installed.coolify.containers() == [], "too late: the pull is over"
+    assert installed.coolify.containers() == [], "the pull ended before the restart"
     assert "waiting_for_image" in await installed.phases()
 
-    assert await installed.ended() == {bot["id"]: "DONE" for bot in bots}
+    assert await installed.wait_for_end() == {bot["id"]: "DONE" for bot in bots}
     assert await installed.leaders() == [leader]
     assert (await installed.coolify.state())["pulls"] == {IMAGE: 1}
     assert {bot["attempts"] for bot in [await installed.bot(each["id"]) for each in bots]} == {1}
@@ -162,17 +175,19 @@ async def pulling(coolify: Coolify) -> bool:
 
 
 @pytest.mark.long
-async def test_when_the_leader_is_cancelled_in_its_pull_the_next_one_leads(
+async def test_next_slot_leads_when_the_leader_is_cancelled_during_its_pull(
     installed: CoolifyInstallation,
 ) -> None:
-    bots = {bot["id"] for bot in await installed.send(3, STAYS)}
-    await reached("a pull", lambda: pulling(installed.coolify))
+    # Long enough to cancel the leader on a busy machine.
+    await installed.coolify.fail(pullSlow={"seconds": 2400, "times": 1})
+    bots = {bot["id"] for bot in await installed.send(3, SHORT_CALL)}
+    await wait_for("a pull", lambda: pulling(installed.coolify))
     (leader,) = await installed.leaders()
-    stopped = await installed.ask("DELETE", f"/v1/bots/{leader}")
+    stopped = await installed.call("DELETE", f"/v1/bots/{leader}")
     assert stopped["bot"]["status"] == "CANCELLED"
 
     expected = {bot: "CANCELLED" if bot == leader else "DONE" for bot in bots}
-    assert await installed.ended() == expected
+    assert await installed.wait_for_end() == expected
     first, second = await installed.leaders()
     assert first == leader and second in bots - {leader}
     assert (await installed.coolify.state())["pulls"] == {IMAGE: 2}
@@ -183,11 +198,11 @@ async def test_when_the_leader_is_cancelled_in_its_pull_the_next_one_leads(
     ("changes", "setting", "words"),
     [
         ({"token": "2|wrong-and-secret"}, "backends.coolify.token", "Unauthenticated"),
-        ({"project_uuid": "nowhere"}, "backends.coolify.project_uuid", "not found"),
+        ({"project_uuid": "unknown"}, "backends.coolify.project_uuid", "not found"),
     ],
     ids=["wrong token", "unknown project"],
 )
-async def test_a_refusal_is_told_with_its_setting_and_fails_the_bot(
+async def test_refused_call_names_its_setting_and_fails_the_bot(
     coolify: Coolify,
     database_url: str,
     tmp_path: Path,
@@ -195,55 +210,55 @@ async def test_a_refusal_is_told_with_its_setting_and_fails_the_bot(
     setting: str,
     words: str,
 ) -> None:
-    async with installed_on(coolify, database_url, tmp_path, **changes) as installed:
+    async with coolify_installation(coolify, database_url, tmp_path, **changes) as installed:
         await installed.serve()
-        (bot,) = await installed.send(1, STAYS)
+        (bot,) = await installed.send(1, SHORT_CALL)
 
         async def failed() -> bool:
             return bool((await installed.bot(bot["id"]))["endedAt"])
 
-        await reached("the end of the bot", failed)
+        await wait_for("the end of the bot", failed)
         ended = await installed.bot(bot["id"])
         assert (ended["status"], ended["failureCode"]) == ("FAILED", "deploy_failed")
         assert setting in ended["failureReason"] and words in ended["failureReason"]
-        await told_everywhere(installed, setting, words)
+        await assert_reported(installed, setting, words)
         assert "wrong-and-secret" not in str(await installed.events(bot["id"])) + str(ended)
         assert coolify.containers() == []
 
 
-async def test_a_missing_ability_is_told_and_bots_run_when_it_is_given(
+async def test_missing_ability_is_reported_and_bots_run_once_it_is_granted(
     installed: CoolifyInstallation,
 ) -> None:
-    """Without it nothing can be stopped either, but nothing was started: the bot does not hang."""
+    """Without the ability Botpool can neither start nor stop, and the bot still ends."""
     coolify = installed.coolify
     await coolify.fail(missingAbility={"ability": "deploy"})
-    (bot,) = await installed.send(1, STAYS)
+    (bot,) = await installed.send(1, SHORT_CALL)
 
     async def refused() -> bool:
         reasons = [event["reason"] for event in await installed.events(bot["id"])]
         return any("backends.coolify.token" in each and "deploy" in each for each in reasons)
 
-    await reached("a history that names the setting", refused)
-    await told_everywhere(installed, "backends.coolify.token", "Missing required permissions")
-    assert await installed.ended() == {bot["id"]: "FAILED"}
+    await wait_for("a history that names the setting", refused)
+    await assert_reported(installed, "backends.coolify.token", "Missing required permissions")
+    assert await installed.wait_for_end() == {bot["id"]: "FAILED"}
     assert coolify.containers() == []
 
     await coolify.fail(clear=True)
-    (later,) = await installed.send(1, STAYS)
-    assert (await installed.ended())[later["id"]] == "DONE"
+    (later,) = await installed.send(1, SHORT_CALL)
+    assert (await installed.wait_for_end())[later["id"]] == "DONE"
 
 
-async def told_everywhere(installed: CoolifyInstallation, setting: str, words: str) -> None:
-    """In readiness, on the command line, and once in the log; nowhere with the token."""
+async def assert_reported(installed: CoolifyInstallation, setting: str, words: str) -> None:
+    """Check readiness, the command line and the log; none of them shows the token."""
 
-    async def told() -> bool:
-        answer = await get(f"{installed.url}/readyz")
-        assert answer.status_code == 200
-        return not answer.json()["backends"]["coolify"]["ok"]
+    async def is_reported() -> bool:
+        response = await get(f"{installed.url}/readyz")
+        assert response.status_code == 200
+        return not response.json()["backends"]["coolify"]["ok"]
 
-    await reached("a readiness that tells of it", told)
+    await wait_for("a readiness report of the failure", is_reported)
     ready = (await get(f"{installed.url}/readyz")).text
-    pool = await installed.told_operator("pool", "show", PLATFORM)
+    pool = await installed.command_output("pool", "show", POOL_NAME)
     assert all(part in text for part in (setting, words) for text in (ready, pool))
     lines = [line for line in installed.log_lines() if line["event"] == "backend.health"]
     (line,) = [line for line in lines if not line["ok"]]
