@@ -49,7 +49,7 @@ async def test_bots_are_listed_newest_first_in_pages(api: Api) -> None:
         if page["nextCursor"] is None:
             break
         query["cursor"] = page["nextCursor"]
-        await api.create(platform="teams")  # a newcomer shifts nothing
+        await api.create(platform="teams")  # A new bot does not shift the pages.
     newest = created[::-1]
     assert loaded == [newest[0:2], newest[2:4], newest[4:5]]
 

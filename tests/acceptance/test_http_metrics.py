@@ -70,21 +70,21 @@ async def test_metrics_need_an_operator_key_by_default(api: Api) -> None:
 
 
 async def test_open_metrics_need_no_key(api: Api) -> None:
-    async with with_settings(api, metrics="open") as anybody:
-        assert (await anybody.get("/metrics")).status_code == 200
+    async with with_settings(api, metrics="open") as client:
+        assert (await client.get("/metrics")).status_code == 200
 
 
 async def test_metrics_can_be_switched_off(api: Api) -> None:
-    async with with_settings(api, metrics="off") as anybody:
-        assert_problem(await anybody.get("/metrics", headers=api.admin), 404)
-        assert "/metrics" not in (await anybody.get("/openapi.json")).json()["paths"]
+    async with with_settings(api, metrics="off") as client:
+        assert_problem(await client.get("/metrics", headers=api.admin), 404)
+        assert "/metrics" not in (await client.get("/openapi.json")).json()["paths"]
 
 
 async def test_docs_can_be_switched_off(api: Api) -> None:
     assert (await api.client.get("/openapi.json")).status_code == 200
-    async with with_settings(api, docs="off") as anybody:
+    async with with_settings(api, docs="off") as client:
         for path in ("/openapi.json", "/docs", "/redoc"):
-            assert_problem(await anybody.get(path), 404)
+            assert_problem(await client.get(path), 404)
 
 
 def test_default_settings_of_metrics_and_docs() -> None:
