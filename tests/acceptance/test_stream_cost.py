@@ -57,11 +57,11 @@ async def watched(installed: Installation) -> AsyncIterator[list[int]]:
     watching = [asyncio.create_task(watch(installed, ready)) for ready in begun]
     for ready in begun:
         await ready.wait()
-    told: list[int] = []
-    yield told
+    received: list[int] = []
+    yield received
     async with await psycopg.AsyncConnection.connect(installed.database_url) as connection:
         await change(connection, "the last")
-    told += await asyncio.gather(*watching)
+    received += await asyncio.gather(*watching)
 
 
 async def watch(installed: Installation, ready: asyncio.Event) -> int:
