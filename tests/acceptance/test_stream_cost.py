@@ -36,9 +36,9 @@ async def test_ten_dashboards_use_less_than_a_tenth_of_a_core(
         server = await installed.serve()
         process = psutil.Process(server.process.pid)
         alone = await share_of_a_core(installed, process)
-        async with watched(installed) as told:
+        async with watched(installed) as received:
             streams = await share_of_a_core(installed, process) - alone
-        async with watched(installed) as told_again, asking(installed):
+        async with watched(installed) as received_again, asking(installed):
             pages = await share_of_a_core(installed, process) - alone
     FIGURES.parent.mkdir(exist_ok=True)
     FIGURES.write_text(
@@ -46,7 +46,7 @@ async def test_ten_dashboards_use_less_than_a_tenth_of_a_core(
         f"{streams:.1%} more with {DASHBOARDS} streams, {pages:.1%} more with {DASHBOARDS} "
         f"dashboards (streams, and what pages ask for beside)\n"
     )
-    assert told == told_again == [WATCHED_S * CHANGES_A_SECOND + 1] * DASHBOARDS
+    assert received == received_again == [WATCHED_S * CHANGES_A_SECOND + 1] * DASHBOARDS
     assert pages < SHARE_OF_A_CORE, FIGURES.read_text()
 
 
