@@ -72,18 +72,18 @@ async def test_ten_streams_get_the_same_events_without_secrets(
         for ready in begun:
             await ready.wait()
         bot_id = await send(installed, server)
-    told = [stream.result() for stream in streams]
-    assert all(events == told[0] for events in told)
-    transitions = [(each["from"], each["to"]) for each in of_bot(told[0], bot_id)]
+    received = [stream.result() for stream in streams]
+    assert all(events == received[0] for events in received)
+    transitions = [(each["from"], each["to"]) for each in of_bot(received[0], bot_id)]
     assert transitions[0] == (None, "PENDING")
     assert ("deploying", "busy") in transitions
     assert transitions[-1] == ("releasing", "idle")
-    assert set(told[0][0].data) == {
+    assert set(received[0][0].data) == {
         "at", "kind", "platform", "botId", "slotId", "slotName", "from", "to", "reason",
         "correlationId", "data",
     }  # fmt: skip
-    assert "hunter2" not in repr(told)
-    assert installed.key not in repr(told)
+    assert "hunter2" not in repr(received)
+    assert installed.key not in repr(received)
 
 
 async def test_revoked_key_ends_its_stream(installed: Installation, server: Server) -> None:
@@ -121,10 +121,10 @@ async def test_client_that_does_not_read_is_disconnected(
             for n in range(4):
                 written = asyncio.to_thread(write_much, installed.database_url, f"round {n}")
                 await asyncio.gather(written, reading.until("change", kind=f"last of round {n}"))
-        told = await asyncio.to_thread(read_to_the_end, client)
-    assert told.count(b"event: reset") == 1
-    assert b"was not read" in told[-1000:]
-    assert 0 < told.count(b"event: change") < 4 * 4001
+        received = await asyncio.to_thread(read_to_the_end, client)
+    assert received.count(b"event: reset") == 1
+    assert b"was not read" in received[-1000:]
+    assert 0 < received.count(b"event: change") < 4 * 4001
 
 
 async def test_stream_resumes_after_a_restart(installed: Installation, server: Server) -> None:
@@ -166,7 +166,7 @@ def write_much(url: str, name: str) -> None:
 
 def read_to_the_end(client: socket.socket) -> bytes:
     client.settimeout(TIMEOUT_S)
-    told = bytearray()
-    while not told.endswith(b"\r\n0\r\n\r\n") and (part := client.recv(1 << 20)):
-        told += part
-    return bytes(told)
+    received = bytearray()
+    while not received.endswith(b"\r\n0\r\n\r\n") and (part := client.recv(1 << 20)):
+        received += part
+    return bytes(received)
