@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from fastapi import FastAPI
 
-from botpool.api.listener import bound_socket
+from botpool.api.listener import listening_socket
 from botpool.api.server import HttpServer
 
 
@@ -25,7 +25,7 @@ def collecting() -> Iterator[None]:
 @pytest.mark.usefixtures("collecting")
 async def test_ready_server_freezes_loaded_objects() -> None:
     loaded, before = len(gc.get_objects()), gc.get_threshold()
-    with bound_socket("127.0.0.1", 0) as listener:
+    with listening_socket("127.0.0.1", 0) as listener:
         serving = asyncio.create_task(HttpServer(FastAPI(), listener).serve())
         async with asyncio.timeout(10):
             while gc.get_freeze_count() == 0:

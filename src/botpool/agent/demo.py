@@ -33,22 +33,22 @@ class Plan:
     @classmethod
     def read(cls, bot_data: Mapping[str, Any]) -> Self:
         return cls(
-            join_seconds=_seconds(bot_data, "joinSeconds", 1.0),
-            stay_seconds=_seconds(bot_data, "staySeconds", 10.0),
-            crash=_flag(bot_data, "crash"),
-            silent=_flag(bot_data, "silent"),
-            reject=_flag(bot_data, "reject"),
+            join_seconds=_read_seconds(bot_data, "joinSeconds", 1.0),
+            stay_seconds=_read_seconds(bot_data, "staySeconds", 10.0),
+            crash=_read_flag(bot_data, "crash"),
+            silent=_read_flag(bot_data, "silent"),
+            reject=_read_flag(bot_data, "reject"),
         )
 
 
-def _seconds(bot_data: Mapping[str, Any], key: str, default: float) -> float:
+def _read_seconds(bot_data: Mapping[str, Any], key: str, default: float) -> float:
     value = bot_data.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
         raise ValueError(f"botData.{key} must be a number of seconds from 0, not {value!r}.")
     return float(value)
 
 
-def _flag(bot_data: Mapping[str, Any], key: str) -> bool:
+def _read_flag(bot_data: Mapping[str, Any], key: str) -> bool:
     value = bot_data.get(key, False)
     if not isinstance(value, bool):
         raise ValueError(f"botData.{key} must be true or false, not {value!r}.")

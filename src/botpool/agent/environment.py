@@ -24,7 +24,7 @@ class Environment:
             url=_required(environ, "BOTPOOL_URL"),
             container_id=container_id,
             token=_required(environ, "BOTPOOL_TOKEN"),
-            correlation_id=_correlation_id(environ.get("BOT_DATA", "")),
+            correlation_id=_correlation_id_in(environ.get("BOT_DATA", "")),
         )
 
 
@@ -34,7 +34,7 @@ def _required(environ: Mapping[str, str], variable: str) -> str:
     raise Misconfigured(variable, "is not set. Botpool sets it in the containers that it starts.")
 
 
-def _correlation_id(bot_data: str) -> str | None:
+def _correlation_id_in(bot_data: str) -> str | None:
     """Return the correlation id for the first call; BOT_DATA may be missing or foreign."""
     try:
         return str(json.loads(bot_data)["correlationId"])

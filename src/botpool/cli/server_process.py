@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from rich.console import Console
 
-from botpool.api.listener import bound_socket
+from botpool.api.listener import listening_socket
 from botpool.cli.database import installation_of
 from botpool.cli.progress import Bar, bar
 from botpool.settings import Settings
@@ -26,7 +26,7 @@ async def run(settings: Settings, *, interactive: bool) -> None:
     `interactive` is `botpool up`: it prints how to go on, and at the end it stops all bots.
     """
     _cancel_on_signal()
-    with bound_socket(settings.server.host, settings.server.port) as listener:
+    with listening_socket(settings.server.host, settings.server.port) as listener:
         async with _installation(settings, interactive=interactive) as installed:
             from botpool.cli.serve_replica import serve
 

@@ -194,12 +194,12 @@ class Client:
             status=status, platform=platform, search=search, limit=limit, cursor=cursor
         )
         response = self._request("GET", "/v1/bots", params=params)
-        listed = response.records(Bot, "bots")
+        listed = response.parse_records(Bot, "bots")
         return BotPage(bots=listed, next_cursor=response.body.get("nextCursor"))
 
     def events(self, bot_id: int) -> list[Event]:
         """A bot's history, oldest first."""
-        return self._request("GET", f"/v1/bots/{bot_id}/events").records(Event, "events")
+        return self._request("GET", f"/v1/bots/{bot_id}/events").parse_records(Event, "events")
 
     def logs(
         self, bot_id: int, *, tail: int | None = None, follow: bool = False
@@ -215,20 +215,22 @@ class Client:
     def queue(self, *, platform: str | None = None) -> list[QueueEntry]:
         """The bots that wait for a slot, in the order in which they get one."""
         params = _without_none(platform=platform)
-        return self._request("GET", "/v1/queue", params=params).records(QueueEntry, "queue")
+        return self._request("GET", "/v1/queue", params=params).parse_records(QueueEntry, "queue")
 
     # Slots, pools and changes: these calls need a key with scope `operator`.
 
     def slots(self, *, platform: str | None = None, status: str | None = None) -> list[Slot]:
         params = _without_none(platform=platform, status=status)
-        return self._request("GET", "/v1/slots", params=params).records(Slot, "slots")
+        return self._request("GET", "/v1/slots", params=params).parse_records(Slot, "slots")
 
     def slot(self, slot_id: int) -> Slot:
         return self._slot("GET", slot_id)
 
     def slot_history(self, slot_id: int) -> list[SlotEvent]:
         """A slot's transitions, newest first."""
-        return self._request("GET", f"/v1/slots/{slot_id}/history").records(SlotEvent, "events")
+        return self._request("GET", f"/v1/slots/{slot_id}/history").parse_records(
+            SlotEvent, "events"
+        )
 
     def cordon_slot(self, slot_id: int) -> Slot:
         """Let a slot finish its bot and take no other."""
@@ -251,7 +253,7 @@ class Client:
         return self._slot("DELETE", slot_id, repeatable=False, params=params)
 
     def pools(self) -> list[Pool]:
-        return self._request("GET", "/v1/pools").records(Pool, "pools")
+        return self._request("GET", "/v1/pools").parse_records(Pool, "pools")
 
     def pool(self, platform: str) -> Pool:
         return self._pool("GET", platform)
@@ -281,7 +283,7 @@ class Client:
 
     def recover(self) -> RecoveryResult:
         """Run the recovery pass now."""
-        return self._request("POST", "/v1/maintenance/recover").record(RecoveryResult)
+        return self._request("POST", "/v1/maintenance/recover").parse_record(RecoveryResult)
 
     def changes(
         self, *, after: str | None = None, on_state: OnState | None = None
@@ -304,7 +306,7 @@ class Client:
 
     def _bot(self, method: str, path: str, **request: Any) -> Bot:
         response = self._request(method, path, **request)
-        return response.record(
+        return response.parse_record(
             Bot,
             "bot",
             queue_position=response.body.get("queuePosition"),
@@ -312,13 +314,15 @@ class Client:
         )
 
     def _slot(self, method: str, slot_id: int, action: str = "", **request: Any) -> Slot:
-        return self._request(method, f"/v1/slots/{slot_id}{action}", **request).record(Slot, "slot")
+        return self._request(method, f"/v1/slots/{slot_id}{action}", **request).parse_record(
+            Slot, "slot"
+        )
 
     def _pool(self, method: str, platform: str, action: str = "") -> Pool:
         # A name with other characters could become another path.
         if not _POOL_NAME.fullmatch(platform):
             raise NotFound(404, f"There is no pool {platform!r}.")
-        return self._request(method, f"/v1/pools/{platform}{action}").record(Pool, "pool")
+        return self._request(method, f"/v1/pools/{platform}{action}").parse_record(Pool, "pool")
 
     def _poll(self, result: T, call: Callable[[], T], deadline: float = math.inf) -> Iterator[T]:
         """Yield the result and repeat the call. An outage of a minute repeats the last result."""

@@ -37,12 +37,12 @@ class Response:
     server_time: datetime
     """The server's clock, so that ages do not depend on the clock of this machine."""
 
-    def record(self, kind: type[T], part: str | None = None, **more: Any) -> T:
+    def parse_record(self, kind: type[T], part: str | None = None, **more: Any) -> T:
         """Read the record in a part of the body, or the body itself as a record."""
         with self._read_errors():
             return read(kind, self.body if part is None else self.body[part], **more)
 
-    def records(self, kind: type[T], part: str) -> list[T]:
+    def parse_records(self, kind: type[T], part: str) -> list[T]:
         """Read the list of records in a part of the body."""
         with self._read_errors():
             return [read(kind, each) for each in self.body[part]]
@@ -101,7 +101,7 @@ class Connection:
             status=response.status_code,
             content=response.content,
             body=body,
-            server_time=_server_time(response),
+            server_time=_server_time_or_now(response),
         )
 
     @contextmanager
@@ -190,7 +190,7 @@ def _json(response: httpx.Response) -> dict[str, Any] | None:
     return body if isinstance(body, dict) else None
 
 
-def _server_time(response: httpx.Response) -> datetime:
+def _server_time_or_now(response: httpx.Response) -> datetime:
     try:
         return parsedate_to_datetime(response.headers["date"]).astimezone(UTC)
     except (KeyError, ValueError):

@@ -153,7 +153,7 @@ class CoolifyBackend:
             await self._ownership.require(api(), container_id)
         except ContainerGone:
             return
-        async for chunk in logs.read(
+        async for chunk in logs.stream(
             api,
             container_id,
             assignment_id,

@@ -11,7 +11,7 @@ from botpool.domain.ids import AssignmentId, ContainerId
 _MAX_LINES = 10_000
 
 
-async def read(
+async def stream(
     api: Callable[[], Api],
     container_id: ContainerId,
     assignment_id: AssignmentId,

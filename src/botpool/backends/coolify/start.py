@@ -49,7 +49,7 @@ async def start(api: Api, request: StartRequest) -> DeploymentId:
     response = await api.start(container_id)
     try:
         await _require_not_stopped_meanwhile(api, request)
-        return await _find_deployment(api, request, response, mark)
+        return await _confirm_deployment(api, request, response, mark)
     except BackendRefused as error:
         # BackendRefused would mean that nothing was started.
         raise BackendUnavailable(str(error)) from error
@@ -95,7 +95,7 @@ async def _require_not_stopped_meanwhile(api: Api, request: StartRequest) -> Non
         raise
 
 
-async def _find_deployment(
+async def _confirm_deployment(
     api: Api, request: StartRequest, response: StartResponse, mark: str
 ) -> DeploymentId:
     """Return the deployment of the start, whatever Coolify answered.

@@ -103,7 +103,7 @@ class DockerBackend:
         container = slot.bot_container(assignment_id)
         if container is None:
             return
-        output = logs.read(self._config.host, container, tail=tail, follow=follow)
+        output = logs.stream(self._config.host, container, tail=tail, follow=follow)
         async with aclosing(output):
             async for chunk in output:
                 yield chunk

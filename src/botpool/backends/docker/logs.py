@@ -15,7 +15,7 @@ _HEADER_BYTES = 8
 """Docker sends a header before each chunk: 4 bytes for the stream, 4 for the length."""
 
 
-async def read(
+async def stream(
     host: str | None, container: Container, *, tail: int | None, follow: bool
 ) -> AsyncGenerator[bytes, None]:
     """Yield the output in chunks. Each reader has its own client and connection.

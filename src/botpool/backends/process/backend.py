@@ -70,7 +70,7 @@ class ProcessBackend:
         await asyncio.to_thread(self._fork_server.close)
 
     async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
-        async with _bounded("ensure", timeout_s):
+        async with _timeout_as_unavailable("ensure", timeout_s):
             self._root.require()
             async with self._root.creation_lock():
                 directory = self._root.find_or_create(spec)
@@ -79,7 +79,7 @@ class ProcessBackend:
             return directory.container_id
 
     async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
-        async with _bounded("start", timeout_s):
+        async with _timeout_as_unavailable("start", timeout_s):
             directory = self._root.get(request.container_id)
             answer = launch(directory, request, self._program, self._fork_server)
             check_answer(await read_answer(answer), directory, request.assignment_id)
@@ -94,7 +94,7 @@ class ProcessBackend:
     async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
-        async with _bounded("observe", timeout_s):
+        async with _timeout_as_unavailable("observe", timeout_s):
             if len(container_ids) <= MAX_WITHOUT_THREAD:
                 return self._observe_all(container_ids)
             return await asyncio.to_thread(self._observe_all, container_ids)
@@ -117,7 +117,7 @@ class ProcessBackend:
     async def stop(
         self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
     ) -> None:
-        async with _bounded("stop", timeout_s):
+        async with _timeout_as_unavailable("stop", timeout_s):
             directory = self._root.get(container_id)
             await self._terminate(directory, assignment_id, timeout_s)
 
@@ -132,7 +132,7 @@ class ProcessBackend:
             )
 
     async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
-        async with _bounded("delete", timeout_s):
+        async with _timeout_as_unavailable("delete", timeout_s):
             directory = self._root.find(container_id)
             if directory is not None:
                 directory.raise_fence(DELETED_FENCE)
@@ -141,7 +141,7 @@ class ProcessBackend:
                 await self._root.remove(directory)
 
     async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
-        async with _bounded("list", timeout_s):
+        async with _timeout_as_unavailable("list", timeout_s):
             owned = await asyncio.to_thread(self._root.owned)
             return [
                 OwnedContainer(container_id=directory.container_id, name=identity.name)
@@ -149,7 +149,7 @@ class ProcessBackend:
             ]
 
     async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
-        async with _bounded("describe", timeout_s):
+        async with _timeout_as_unavailable("describe", timeout_s):
             self._root.get(container_id).describe(text)
 
     async def logs(
@@ -163,14 +163,14 @@ class ProcessBackend:
         with _os_errors_as_unavailable("logs"):
             directory = self._root.find(container_id)
             if directory is not None:
-                async for chunk in logs.read(directory, assignment_id, tail=tail, follow=follow):
+                async for chunk in logs.stream(directory, assignment_id, tail=tail, follow=follow):
                     yield chunk
 
     def changes(self) -> AsyncIterator[ContainerId]:
         return self._exit_watcher.hints()
 
     async def check(self, *, timeout_s: float) -> Health:
-        async with _bounded("check", timeout_s):
+        async with _timeout_as_unavailable("check", timeout_s):
             if not self._program.command or shutil.which(self._program.command[0]) is None:
                 command = " ".join(self._program.command[:1])
                 raise BackendRefused(
@@ -203,7 +203,7 @@ def _os_errors_as_unavailable(call: str) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _bounded(call: str, timeout_s: float) -> AsyncIterator[None]:
+async def _timeout_as_unavailable(call: str, timeout_s: float) -> AsyncIterator[None]:
     with _os_errors_as_unavailable(call):
         try:
             async with asyncio.timeout(timeout_s):

@@ -82,7 +82,7 @@ class ContainerDirectory:
     def write_identity(self, identity: ContainerIdentity) -> None:
         _write_atomically(f"{self.path}/{IDENTITY}", json.dumps(asdict(identity)))
 
-    def identity(self) -> ContainerIdentity | None:
+    def read_identity(self) -> ContainerIdentity | None:
         """Return the identity, or None if this is not a complete container."""
         try:
             text = launcher.read_text(f"{self.path}/{IDENTITY}") or ""

@@ -68,7 +68,7 @@ class ContainerRoot:
         directory = self._directory(container_id)
         if container_id in self._known and directory.exists():
             return directory
-        identity = directory.identity()
+        identity = directory.read_identity()
         if identity is None or identity.installation != self._installation_id:
             self._known.discard(container_id)
             self.require()
@@ -94,7 +94,7 @@ class ContainerRoot:
             if match is None or name not in (None, match["name"]):
                 continue
             directory = self._directory(entry.name)
-            identity = directory.identity()
+            identity = directory.read_identity()
             if identity is not None and identity.installation == self._installation_id:
                 found.append((directory, identity))
         return sorted(found, key=lambda found: (found[1].created_at, found[0].container_id))

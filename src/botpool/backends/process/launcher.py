@@ -376,7 +376,7 @@ def run_job() -> None:
             os.killpg(os.getpid(), signal.SIGKILL)
 
 
-def serve() -> None:
+def fork_launchers() -> None:
     """Fork a launcher for each job until the control plane closes the socket."""
     jobs = socket.socket(fileno=0)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # reap launchers automatically
@@ -399,4 +399,4 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    fork_launchers()

@@ -14,7 +14,7 @@ CHUNK = 65_536
 POLL_S = 0.1
 
 
-async def read(
+async def stream(
     directory: ContainerDirectory, assignment_id: AssignmentId, *, tail: int | None, follow: bool
 ) -> AsyncIterator[bytes]:
     """Yield the kept output, then new output until the run ends."""
