@@ -24,6 +24,9 @@ BOTPOOL = str(Path(sys.executable).with_name("botpool"))
 MEETING = "https://meet.google.com/abc-defg-hij"
 ADDRESS = re.compile(r"^(http://\S+)/#key=(\S+)$", re.MULTILINE)
 READY_S = 150.0
+RUN_LIMIT_S = 300.0
+LONG_S = 3600
+"""A bot that stays this long ends only on request."""
 SETTINGS = """
 [pools.google-meet]
 [pools.zoom]
@@ -61,7 +64,7 @@ def run(*arguments: str, env: Mapping[str, str] | None = None) -> Ran:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=RUN_LIMIT_S,
     )
     return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
 
@@ -76,7 +79,10 @@ class Up:
 
     def __call__(self, *arguments: str) -> Ran:
         """Run a command with the address and the key of the server."""
-        return run(*arguments, env={"BOTPOOL_URL": self.url, "BOTPOOL_API_KEY": self.key})
+        return run(*arguments, env=self.environment())
+
+    def environment(self) -> dict[str, str]:
+        return environment({"BOTPOOL_URL": self.url, "BOTPOOL_API_KEY": self.key})
 
     def call_api(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
         """Call the API."""
@@ -86,7 +92,7 @@ class Up:
             json=body,
             headers={"Authorization": f"Bearer {key or self.key}"},
             trust_env=False,
-            timeout=30,
+            timeout=60,
         )
         assert answer.is_success, answer.text
         return answer.json()
@@ -121,15 +127,32 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         assert server.wait(READY_S) == 0
 
 
-def test_create_wait_shows_a_bot_until_it_is_done(up: Up) -> None:
-    data = '{"joinSeconds": 0.1, "staySeconds": 3}'
+def test_create_wait_ends_when_the_bot_is_done(up: Up) -> None:
+    data = '{"joinSeconds": 0, "staySeconds": 0}'
     done = up("bot", "create", MEETING, "--name", "Scribe", "--data", data, "--wait")
     assert (done.code, re.fullmatch(r"Bot \d+ DONE\n", done.out) is not None) == (0, True)
-    assert "IN_CALL in pool-google-meet-" in done.err
 
     bot_id = done.out.split()[1]
     assert "in call\nleaving\ndone\n" in up("bot", "logs", bot_id).out
     assert "IN_CALL → CALL_ENDED" in up("bot", "events", bot_id).out
+
+
+def test_create_wait_shows_the_status_of_the_bot(up: Up) -> None:
+    data = json.dumps({"joinSeconds": 0, "staySeconds": LONG_S})
+    with subprocess.Popen(
+        [BOTPOOL, "bot", "create", MEETING, "--data", data, "--wait"],
+        env=up.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as command:
+        assert command.stderr is not None
+        line = next(line for line in command.stderr if "IN_CALL in pool-google-meet-" in line)
+        bot_id = line.split()[1]
+        up.call_api("DELETE", f"bots/{bot_id}")
+        out, _ = command.communicate(timeout=RUN_LIMIT_S)
+    assert (command.returncode, out) == (0, f"Bot {bot_id} DONE\n")
 
 
 def test_create_wait_exits_1_when_the_bot_fails(up: Up) -> None:
@@ -139,7 +162,7 @@ def test_create_wait_exits_1_when_the_bot_fails(up: Up) -> None:
 
 
 def test_lists_are_the_json_of_the_api_or_tables_of_80_columns(up: Up) -> None:
-    up.send(MEETING, staySeconds=60)
+    up.send(MEETING, staySeconds=LONG_S)
     listed = up("bot", "list", "--platform", "google-meet", "--status", "done", "--json")
     assert (listed.code, listed.err) == (0, "")
     assert json.loads(listed.out) == up.call_api("GET", "bots?platform=google-meet&status=DONE")
@@ -153,7 +176,7 @@ def test_lists_are_the_json_of_the_api_or_tables_of_80_columns(up: Up) -> None:
 
 
 def test_queued_bot_is_listed_and_cancelled(up: Up) -> None:
-    running = up.send("https://zoom.us/j/1", staySeconds=60)
+    running = up.send("https://zoom.us/j/1", staySeconds=LONG_S)
     created = up("bot", "create", "https://zoom.us/j/2", "--priority", "5")
     assert "QUEUED, number 1 in the queue" in created.out
     waiting = created.out.split()[1]
@@ -251,11 +274,13 @@ def run_demo(*options: str) -> Ran:
     return ran
 
 
+@pytest.mark.timeout(RUN_LIMIT_S)
 def test_demo_succeeds_and_leaves_nothing() -> None:
     first_start = re.search(r"First start in a slot +(\d+\.\d) s", run_demo().out)
     assert first_start is not None and float(first_start[1]) >= 3.0
 
 
+@pytest.mark.timeout(RUN_LIMIT_S)
 def test_demo_on_coolify_pulls_once_and_keeps_its_request_budget() -> None:
     ran = run_demo("--coolify")
     assert re.search(r"Image pulls +1, for 4 first starts", ran.out)

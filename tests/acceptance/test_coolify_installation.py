@@ -20,10 +20,11 @@ from tests.support.fixed_port_installation import wait_for
 from tests.support.invariants import assert_settled
 from tests.support.server import get
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 POOL_NAME = "google-meet"
 SHORT_CALL = {"joinSeconds": 0.2, "staySeconds": 1}
+LONG_CALL = {"joinSeconds": 0.2, "staySeconds": 3600}
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
 
@@ -50,10 +51,9 @@ async def test_simultaneous_bots_pull_once_and_a_deleted_application_is_recreate
     installed: CoolifyInstallation,
 ) -> None:
     coolify = installed.coolify
-    # Long enough to observe the waiting slots on a busy machine.
-    await coolify.fail(pullSlow={"seconds": 1500, "times": 1})
+    await coolify.hold_next_pull()
     async with coolify.recorded_descriptions() as described:
-        bots = await installed.send(3, SHORT_CALL | {"staySeconds": 4})
+        bots = await installed.send(3, LONG_CALL)
         assert [bot["status"] for bot in bots] == ["DEPLOYING"] * 3
 
         async def one_leads() -> bool:
@@ -64,11 +64,16 @@ async def test_simultaneous_bots_pull_once_and_a_deleted_application_is_recreate
         (leading,) = [slot for slot in await installed.slots() if slot["phase"] == "starting"]
         assert leading["assignedBotId"] == leader
         assert coolify.containers() == []
+        await coolify.finish_held_pull()
 
         await assert_busy_only_while_container_runs(installed, leader)
         await assert_output_is_readable_while_running(installed, leader)
+        await installed.wait_for_in_call(*bots)
+        await wait_for("descriptions of busy slots", lambda: all_described(described, "[BUSY]"))
+        for bot in bots:
+            await installed.call("DELETE", f"/v1/bots/{bot['id']}")
         assert await installed.wait_for_end() == {bot["id"]: "DONE" for bot in bots}
-        await wait_for("the last descriptions", lambda: all_idle(described))
+        await wait_for("descriptions of idle slots", lambda: all_described(described, "[IDLE]"))
 
     assert (await coolify.state())["pulls"] == {IMAGE: 1}
     assert await installed.leaders() == [leader]
@@ -108,8 +113,8 @@ async def assert_output_is_readable_while_running(
     await wait_for("the bot's output", shown)
 
 
-async def all_idle(described: Mapping[str, list[str]]) -> bool:
-    return all(texts[-1].startswith("[IDLE]") for texts in described.values())
+async def all_described(described: Mapping[str, list[str]], prefix: str) -> bool:
+    return all(texts[-1].startswith(prefix) for texts in described.values())
 
 
 def assert_described_in_order(texts: list[str], bot_id: int) -> None:
@@ -153,16 +158,16 @@ async def assert_deleted_application_is_recreated(installed: CoolifyInstallation
 async def test_restarted_replica_keeps_the_leader_of_a_pull(
     installed: CoolifyInstallation,
 ) -> None:
-    # Long enough for a start of a replica on a busy machine.
-    await installed.coolify.fail(pullSlow={"seconds": 2400, "times": 1})
+    await installed.coolify.hold_next_pull()
     bots = await installed.send(3, SHORT_CALL)
     await wait_for("a pull", lambda: pulling(installed.coolify))
     (leader,) = await installed.leaders()
     installed.servers[0].kill()
     assert installed.coolify.containers() == []
     await installed.serve()
-    assert installed.coolify.containers() == [], "the pull ended before the restart"
+    assert installed.coolify.containers() == []
     assert "waiting_for_image" in await installed.phases()
+    await installed.coolify.finish_held_pull()
 
     assert await installed.wait_for_end() == {bot["id"]: "DONE" for bot in bots}
     assert await installed.leaders() == [leader]
@@ -178,8 +183,7 @@ async def pulling(coolify: Coolify) -> bool:
 async def test_next_slot_leads_when_the_leader_is_cancelled_during_its_pull(
     installed: CoolifyInstallation,
 ) -> None:
-    # Long enough to cancel the leader on a busy machine.
-    await installed.coolify.fail(pullSlow={"seconds": 2400, "times": 1})
+    await installed.coolify.hold_next_pull()
     bots = {bot["id"] for bot in await installed.send(3, SHORT_CALL)}
     await wait_for("a pull", lambda: pulling(installed.coolify))
     (leader,) = await installed.leaders()

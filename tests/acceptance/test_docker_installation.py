@@ -18,6 +18,7 @@ SHORT_CALL = {"joinSeconds": 0, "staySeconds": 0}
 WAN_BYTES_PER_S = 2_000_000.0
 
 
+@pytest.mark.timeout(600)
 async def test_simultaneous_bots_pull_once_and_their_output_is_stored(
     dockerd: Dockerd, registry: Registry, database_url: str, tmp_path: Path
 ) -> None:

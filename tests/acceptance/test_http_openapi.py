@@ -19,6 +19,7 @@ from tests.support.postgres import TestPostgres
 
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 PROBLEM = "application/problem+json"
+CALL_TIMEOUT_S = 60.0
 TIMEOUT_S = 360.0  # for a busy machine
 
 # Responses of 401 alone would test nothing, so they fail the run.
@@ -94,7 +95,9 @@ def server(
 
 @pytest.fixture(scope="module")
 def document(server: Server) -> dict[str, Any]:
-    document: dict[str, Any] = httpx.get(f"{server.url}/openapi.json").json()
+    document: dict[str, Any] = httpx.get(
+        f"{server.url}/openapi.json", timeout=CALL_TIMEOUT_S
+    ).json()
     return document
 
 
@@ -116,7 +119,8 @@ def test_responses_conform_to_the_openapi_document(
         operation["operationId"].partition("_v1_")[0]: operation["operationId"]
         for _, _, operation in operations(document)
     }
-    listed = httpx.get(f"{server.url}/v1/keys", headers=bearer(admin)).json()["keys"]
+    response = httpx.get(f"{server.url}/v1/keys", headers=bearer(admin), timeout=CALL_TIMEOUT_S)
+    listed = response.json()["keys"]
     configuration = tmp_path / "schemathesis.toml"
     configuration.write_text(
         CONFIGURATION.format(
@@ -213,14 +217,17 @@ def start_bot(server: Server, key: str) -> dict[str, Any]:
     bot = send_bot(server, key)
     while bot["status"] in ("QUEUED", "DEPLOYING"):
         time.sleep(0.05)
-        bot = httpx.get(f"{server.url}/v1/bots/{bot['id']}", headers=bearer(key)).json()["bot"]
+        url = f"{server.url}/v1/bots/{bot['id']}"
+        bot = httpx.get(url, headers=bearer(key), timeout=CALL_TIMEOUT_S).json()["bot"]
     assert bot["status"] == "JOINING_CALL"
     return bot
 
 
 def send_bot(server: Server, key: str, **fields: str) -> dict[str, Any]:
     body = {"meetingUrl": "https://meet.google.com/abc-defg-hij"} | fields
-    answer = httpx.post(f"{server.url}/v1/bots", json=body, headers=bearer(key))
+    answer = httpx.post(
+        f"{server.url}/v1/bots", json=body, headers=bearer(key), timeout=CALL_TIMEOUT_S
+    )
     assert answer.status_code == 201, answer.text
     bot: dict[str, Any] = answer.json()["bot"]
     return bot

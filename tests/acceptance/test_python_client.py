@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "use-from-python.md"
 LINK = "https://meet.google.com/abc-defg-hij"
 SHORT = {"joinSeconds": 0, "staySeconds": 0}
-PATIENCE_S = 60
+PATIENCE_S = 150
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LINK = "https://meet.google.com/abc-defg-hij?pwd=hunter2"
 SHORT = {"joinSeconds": 0, "staySeconds": 0}
+SESSION_S = 10.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -50,6 +51,12 @@ async def new_key(installed: Installation, server: Server) -> tuple[int, str]:
     async with installed.client(server) as admin:
         made = await admin.post("/v1/keys", json={"name": "spare", "scope": "operator"})
     return made.json()["key"]["id"], made.json()["secret"]
+
+
+def ending_session(installed: Installation, key_id: int) -> dict[str, str]:
+    """The dashboard's cookie, with a session that ends soon, but not before its stream opens."""
+    ends_at = time.time() + SESSION_S
+    return {"Cookie": f"{COOKIE}={session(installed.secret, key_id, ends_at=ends_at)}"}
 
 
 def of_bot(events: list[Event], bot_id: int) -> list[dict[str, Any]]:
@@ -89,13 +96,11 @@ async def test_ten_streams_get_the_same_events_without_secrets(
 async def test_revoked_key_ends_its_stream(installed: Installation, server: Server) -> None:
     key_id, revoked = await new_key(installed, server)
     kept_id, kept = await new_key(installed, server)
-    # The dashboard's cookie, with a session that ends soon.
-    nearly_over = session(installed.secret, kept_id, ends_at=time.time() + 3)
     async with (
         # Opened first, so that it is silent for long enough while the others end.
         opened(server.url, {"X-API-Key": kept}) as lasting,
         opened(server.url, bearer(revoked)) as by_key,
-        opened(server.url, {"Cookie": f"{COOKIE}={nearly_over}"}) as by_cookie,
+        opened(server.url, ending_session(installed, kept_id)) as by_cookie,
     ):
         async with installed.client(server) as admin:
             await admin.delete(f"/v1/keys/{key_id}")

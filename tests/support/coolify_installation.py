@@ -27,6 +27,8 @@ from tests.support.server import COMMAND, READY_S, client
 TOKEN = "1|emulated"
 IMAGE = "acme/bot:1"
 SCALE = 100.0
+HELD_PULL_S = 86_400.0
+"""Emulated seconds: far longer than a test runs."""
 ANSWERS_AT = re.compile(r"answers at (http://\S+)")
 
 
@@ -64,6 +66,13 @@ class Coolify:
 
     async def fail(self, **faults: Any) -> None:
         await self._call("POST", "/_emulator/faults", json=faults)
+
+    async def hold_next_pull(self) -> None:
+        """Let the next pull of an image last until `finish_held_pull`."""
+        await self.fail(pullSlow={"seconds": HELD_PULL_S, "times": 1})
+
+    async def finish_held_pull(self) -> None:
+        await self._call("POST", "/_emulator/time", json={"advance": HELD_PULL_S})
 
     @asynccontextmanager
     async def recorded_descriptions(self) -> AsyncIterator[Mapping[str, list[str]]]:

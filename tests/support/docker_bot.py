@@ -1,20 +1,22 @@
-"""The demo bot. With `{"useAllMemory": true}` in its `botData` it allocates memory without end."""
+"""The demo bot. With `{"useAllMemory": true}` in its `botData` it uses all memory in its call."""
 
+import asyncio
 import json
 import os
-import runpy
-import threading
-import time
+import sys
 
-allocated = []
+from botpool.agent import Agent, demo
 
 
-def allocate() -> None:
-    time.sleep(1)
-    while True:
-        allocated.append(bytearray(os.urandom(1024 * 1024)))
+async def use_all_memory() -> None:
+    allocated = []
+    async with Agent.from_environment() as agent:
+        await agent.report("IN_CALL")
+        await agent.flush()
+        while True:
+            allocated.append(os.urandom(1024 * 1024))
 
 
 if json.loads(os.environ["BOT_DATA"])["botData"].get("useAllMemory"):
-    threading.Thread(target=allocate, daemon=True).start()
-runpy.run_module("botpool.agent.demo", run_name="__main__")
+    asyncio.run(use_all_memory())
+sys.exit(demo.main())

@@ -11,10 +11,8 @@ from tests.support.bot_image import PYTHON, archive
 from tests.support.docker_host import publish
 from tests.support.dockerd import Dockerd
 from tests.support.fixed_port_installation import (
-    Body,
     FixedPortInstallation,
     reserved_port,
-    wait_for,
 )
 from tests.support.registry import Registry
 
@@ -33,13 +31,6 @@ class DockerInstallation(FixedPortInstallation):
     def running(self) -> set[str]:
         found = [each for each in self.containers() if each["State"] == "running"]
         return {name.lstrip("/") for each in found for name in each["Names"]}
-
-    async def wait_for_in_call(self, *bots: Body) -> None:
-        async def all_in_call() -> bool:
-            current = [await self.bot(bot["id"]) for bot in bots]
-            return all(bot["status"] == "IN_CALL" for bot in current)
-
-        await wait_for("bots in their calls", all_in_call, within_s=150)
 
     async def clear(self) -> None:
         for server in self.servers:

@@ -83,6 +83,13 @@ class FixedPortInstallation(Installation):
     async def phases(self) -> list[str]:
         return sorted(slot["phase"] or slot["status"] for slot in await self.slots())
 
+    async def wait_for_in_call(self, *bots: Body) -> None:
+        async def all_in_call() -> bool:
+            current = [await self.bot(bot["id"]) for bot in bots]
+            return all(bot["status"] == "IN_CALL" for bot in current)
+
+        await wait_for("bots in their calls", all_in_call, within_s=150)
+
     async def wait_for_end(self, within_s: float = 150) -> dict[int, str]:
         """Wait until every bot is final and every slot is idle; return the bots' statuses."""
 
