@@ -42,9 +42,9 @@ async def test_ten_dashboards_use_less_than_a_tenth_of_a_core(
             pages = await share_of_a_core(installed, process) - alone
     FIGURES.parent.mkdir(exist_ok=True)
     FIGURES.write_text(
-        f"{CHANGES_A_SECOND} changes a second, of one core: {alone:.1%} with nobody looking on, "
+        f"{CHANGES_A_SECOND} changes a second, of one core: {alone:.1%} without a dashboard, "
         f"{streams:.1%} more with {DASHBOARDS} streams, {pages:.1%} more with {DASHBOARDS} "
-        f"dashboards (streams, and what pages ask for beside)\n"
+        f"dashboards (streams and the pages' own requests)\n"
     )
     assert received == received_again == [WATCHED_S * CHANGES_A_SECOND + 1] * DASHBOARDS
     assert pages < SHARE_OF_A_CORE, FIGURES.read_text()

@@ -78,7 +78,7 @@ async def test_estimate_comes_from_measured_assignments(stage: Stage) -> None:
 
 
 async def test_new_bot_never_overtakes_the_queue(stage: Stage) -> None:
-    """An idle slot beside a queue: the newcomer goes behind, and the head gets the slot."""
+    """An idle slot beside a queue: the new bot queues behind it, and the head gets the slot."""
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
     waiting = await replica.admission.admit(bot_request())
@@ -87,8 +87,8 @@ async def test_new_bot_never_overtakes_the_queue(stage: Stage) -> None:
     await stage.settle(replica)
     # Idle again without a match: as a crash between commit and match would leave it.
     stage.rows("UPDATE bot_pool_slots SET cordoned = false, version = version + 1 RETURNING id")
-    newcomer = await replica.admission.admit(bot_request())
-    assert newcomer.bot.status is BotStatus.QUEUED
+    late = await replica.admission.admit(bot_request())
+    assert late.bot.status is BotStatus.QUEUED
     assert stage.statuses(waiting.bot.id) == ["DEPLOYING"]
 
 

@@ -71,7 +71,7 @@ async def test_failed_log_line_does_not_repeat_admissions(
     failed: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: failed.append(what))
     answers = await asyncio.gather(*(replica.admission.admit(bot_request()) for _ in range(4)))
-    assert failed, "it was told of before the answers, and failed"
+    assert failed, "the log line came before the results, and failed"
     deploying = [slot["assigned_bot_id"] for slot in stage.slots() if slot["assigned_bot_id"]]
     assert sorted(deploying) == [answer.bot.id for answer in answers]
 
@@ -158,11 +158,13 @@ async def test_batched_ends_and_releases_are_logged_and_counted(stage: Stage) ->
         await asyncio.gather(*(replica.bot_endings.end(each, CANCELLED) for each in assignments))
         await stage.settle(replica)
     moved = [line for line in written if line["event"] == "slot.transition"]
-    assert any("each" in line for line in moved), "none were told together"
+    assert any("each" in line for line in moved), "no lines were logged together"
     lines = [line | own for line in moved for own in line.get("each", [{}])]
-    told = [(line["bot"], line["correlation_id"], line["bot_status"], line["to"]) for line in lines]
+    logged = [
+        (line["bot"], line["correlation_id"], line["bot_status"], line["to"]) for line in lines
+    ]
     mine = [(bot, f"c-{n}", "CANCELLED") for n, bot in enumerate(bots)]
-    assert sorted(told) == sorted((*own, to) for own in mine for to in ("idle", "releasing"))
+    assert sorted(logged) == sorted((*own, to) for own in mine for to in ("idle", "releasing"))
     sample = replica.metrics.instruments.registry.get_sample_value
     of = {"pool": MEET, "status": "CANCELLED", "code": "none"}
     assert sample("botpool_bots_ended_total", of) == 12
@@ -178,7 +180,7 @@ async def test_failed_log_line_does_not_fail_the_end(
     failed: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, what: failed.append(what))
     assert await replica.bot_endings.end(assignment_of(stage, bot), CANCELLED)
-    assert failed, "it was told of before the answer, and failed"
+    assert failed, "the log line came before the result, and failed"
 
 
 async def test_batch_of_slots_is_freed_and_handed_over_in_one_transaction(stage: Stage) -> None:
@@ -220,8 +222,8 @@ async def test_queueing_in_full_pool_runs_no_match(stage: Stage, statements: Sta
     for answer in (first, *waiting):
         await stage.end(replica, answer.bot.id)
         await stage.settle(replica)
-    newcomer = await replica.admission.admit(bot_request())
-    assert newcomer.bot.status is BotStatus.DEPLOYING, "the pool was no longer full"
+    late = await replica.admission.admit(bot_request())
+    assert late.bot.status is BotStatus.DEPLOYING, "the pool was no longer full"
 
 
 @pytest.mark.parametrize(("size", "busy", "queued"), [(1, 0, 0), (2, 1, 0), (1, 1, 1)])

@@ -58,7 +58,7 @@ def happen(stage: Stage, reason: str, times: int = 1) -> None:
         write(connection, reason, times)
 
 
-async def told(subscription: Subscription, until: str) -> list[str]:
+async def received(subscription: Subscription, until: str) -> list[str]:
     """The reasons of all changes up to and with that one."""
     return [change.reason for _, change in await read(subscription, until)]
 
@@ -92,7 +92,7 @@ async def test_late_commit_is_not_lost(stage: Stage, changes: ChangeStream) -> N
         happen(stage, "the later id")
         await nothing_for_now(subscription)
         late.commit()
-    assert await told(subscription, "the later id") == ["the earlier id", "the later id"]
+    assert await received(subscription, "the later id") == ["the earlier id", "the later id"]
 
 
 async def test_changes_arrive_in_their_order(stage: Stage, changes: ChangeStream) -> None:
@@ -102,7 +102,7 @@ async def test_changes_arrive_in_their_order(stage: Stage, changes: ChangeStream
         first.execute("SELECT pg_current_xact_id()")
         happen(stage, "done while the first one waited")
         write(first, "done afterwards")
-    assert await told(subscription, "done afterwards") == [
+    assert await received(subscription, "done afterwards") == [
         "done while the first one waited",
         "done afterwards",
     ]
@@ -120,7 +120,7 @@ async def test_stream_resumes_after_any_event(stage: Stage, changes: ChangeStrea
     happen(stage, "5")
     for n, (event_id, _) in enumerate(whole, 1):
         resumed = await changes.subscribe(event_id)
-        assert await told(resumed, "5") == ["1", "2", "3", "4", "5"][n:]
+        assert await received(resumed, "5") == ["1", "2", "3", "4", "5"][n:]
         resumed.close()
 
 
@@ -133,8 +133,8 @@ async def test_stream_resumes_at_another_replica(stage: Stage) -> None:
         ((event_id, _),) = await read(subscription, "1")
         resumed = await there.subscribe(event_id)
         happen(stage, "2")
-        assert await told(resumed, "2") == ["2"]
-        assert await told(running, "2") == ["1", "2"]
+        assert await received(resumed, "2") == ["2"]
+        assert await received(running, "2") == ["1", "2"]
 
 
 async def test_transaction_open_at_subscription_is_streamed(
@@ -145,20 +145,24 @@ async def test_transaction_open_at_subscription_is_streamed(
         subscription = await changes.subscribe(None)
         resumed = await changes.subscribe(str(Cursor.at(subscription.horizon)))
     happen(stage, "after")
-    assert await told(subscription, "after") == await told(resumed, "after") == ["open", "after"]
+    assert (
+        await received(subscription, "after")
+        == await received(resumed, "after")
+        == ["open", "after"]
+    )
 
 
 async def test_position_is_known_only_when_no_item_waits(
     stage: Stage, changes: ChangeStream
 ) -> None:
-    """Whoever is cut off before it was told what waits must not go on behind it."""
+    """A stream that is cut off with items waiting must not resume behind them."""
     subscription = await changes.subscribe(None)
     begin = subscription.position
     assert begin is not None
     happen(stage, "missed")
     resumed = await changes.subscribe(str(begin))
     assert resumed.position is None
-    assert await told(resumed, "missed") == ["missed"]
+    assert await received(resumed, "missed") == ["missed"]
     again = await changes.subscribe(str(resumed.position))
     await nothing_for_now(again)
 
@@ -169,7 +173,7 @@ async def test_rolled_back_change_is_not_streamed(stage: Stage, changes: ChangeS
         write(undone, "undone")
         undone.rollback()
     happen(stage, "done")
-    assert await told(subscription, "done") == ["done"]
+    assert await received(subscription, "done") == ["done"]
 
 
 async def test_streams_share_one_reader(stage: Stage, changes: ChangeStream) -> None:
@@ -190,7 +194,7 @@ async def test_reader_stops_without_streams(stage: Stage, changes: ChangeStream)
     assert changes.streams == 0
     again = await changes.subscribe(None)
     happen(stage, "again")
-    assert await told(again, "again") == ["again"]
+    assert await received(again, "again") == ["again"]
 
 
 async def test_unknown_cursor_resets_stream(stage: Stage, changes: ChangeStream) -> None:
@@ -200,10 +204,10 @@ async def test_unknown_cursor_resets_stream(stage: Stage, changes: ChangeStream)
         reset = await reset_of(subscription)
         assert "not one of this installation" in reset.reason
     happen(stage, "after")
-    assert await told(subscription, "after") == ["after"]
-    # Whoever comes again with the id of that reset misses nothing since.
+    assert await received(subscription, "after") == ["after"]
+    # A stream that resumes with the id of that reset misses nothing since.
     resumed = await changes.subscribe(str(reset.cursor))
-    assert await told(resumed, "after") == ["after"]
+    assert await received(resumed, "after") == ["after"]
 
 
 async def test_cursor_before_pruned_history_resets_stream(
@@ -225,7 +229,7 @@ async def test_cursor_too_far_behind_resets_stream(stage: Stage, changes: Change
     happen(stage, "many", MAX_MISSED - 1)
     happen(stage, "last")
     resumed = await changes.subscribe(begin)
-    assert len(await told(resumed, "last")) == MAX_MISSED
+    assert len(await received(resumed, "last")) == MAX_MISSED
     happen(stage, "one more")
     late = await changes.subscribe(begin)
     assert "More than" in (await reset_of(late)).reason
@@ -236,14 +240,14 @@ async def test_slow_stream_is_dropped(stage: Stage, changes: ChangeStream) -> No
     for n in range(2):
         happen(stage, "many", MAX_WAITING // 2)
         happen(stage, f"round {n}")
-        await told(quick, f"round {n}")
+        await received(quick, f"round {n}")
     reset = await reset_of(slow)
     assert slow.over
     assert "not read" in reset.reason
     assert changes.streams == 1
     happen(stage, "after")
     resumed = await changes.subscribe(str(reset.cursor))
-    assert (await told(resumed, "after"))[-1] == "after"
+    assert (await received(resumed, "after"))[-1] == "after"
 
 
 async def test_too_many_changes_at_once_reset_streams(stage: Stage, changes: ChangeStream) -> None:
@@ -251,19 +255,19 @@ async def test_too_many_changes_at_once_reset_streams(stage: Stage, changes: Cha
     happen(stage, "too many", MAX_WAITING + 1)
     assert "at once" in (await reset_of(subscription)).reason
     happen(stage, "after")
-    assert await told(subscription, "after") == ["after"]
+    assert await received(subscription, "after") == ["after"]
 
 
 async def test_long_transaction_resets_streams(
     stage: Stage, changes: ChangeStream, clock: Clock
 ) -> None:
     subscription = await changes.subscribe(None)
-    with open_transaction(stage.url) as somebody:
-        somebody.execute("SELECT pg_current_xact_id()")
+    with open_transaction(stage.url) as foreign:
+        foreign.execute("SELECT pg_current_xact_id()")
         happen(stage, "held")
         clock.move(6)
         assert "long transaction" in (await reset_of(subscription)).reason
-    assert await told(subscription, "held") == ["held"]
+    assert await received(subscription, "held") == ["held"]
 
 
 async def test_closing_ends_all_streams(changes: ChangeStream) -> None:

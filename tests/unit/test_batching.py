@@ -1,4 +1,4 @@
-"""Batcher: together what waits, nobody for a stranger's fault, and nobody for ever."""
+"""The batcher: waiting items share a batch, fail alone and never wait forever."""
 
 import asyncio
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ async def test_waiting_items_share_a_batch_in_order_of_arrival() -> None:
     desk.go_on.clear()
     first = await asked(batcher, 1)
     others = await asked(batcher, 2, 3, 4, 5)
-    assert desk.batches == [[1]], "a lone caller waits for nobody"
+    assert desk.batches == [[1]], "a lone caller is served at once"
     desk.go_on.set()
     assert await asyncio.gather(*first, *others) == [2, 4, 6, 8, 10]
     assert desk.batches == [[1], [2, 3, 4], [5]]
@@ -121,7 +121,7 @@ async def test_two_batches_run_concurrently() -> None:
 
 
 class Counter:
-    """Takes batches, and ends each when it is told to."""
+    """Takes batches and ends each on request."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
@@ -234,7 +234,7 @@ async def test_minimum_interval_collects_items_into_one_batch() -> None:
     desk = Desk()
     batcher = Batcher("test", desk.work, max_batch=10, min_interval_s=0.5)
     assert await batcher.submit(1) == 2
-    assert desk.batches == [[1]], "the first waits for nobody"
+    assert desk.batches == [[1]], "the first item is served at once"
     tasks = await asked(batcher, 2)
     tasks += await asked(batcher, 3)
     assert await asyncio.gather(*tasks) == [4, 6]
