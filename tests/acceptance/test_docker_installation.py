@@ -15,7 +15,8 @@ from tests.support.invariants import assert_settled
 from tests.support.registry import Registry
 
 SHORT_CALL = {"joinSeconds": 0, "staySeconds": 0}
-WAN_BYTES_PER_S = 2_000_000.0
+WAN_BYTES_PER_S = 500_000.0
+"""So slow that a cold start takes longer than a warm one, also on a busy machine."""
 
 
 @pytest.mark.timeout(600)
