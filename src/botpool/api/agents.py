@@ -36,8 +36,10 @@ async def identify(
 @routes.post("/bots/{id}/heartbeat", response_model=agent_schemas.Heartbeat, responses=_ERRORS)
 async def heartbeat(replica: Service, assignment: AgentAssignment, bot_id: BotPath) -> Response:
     """Send a heartbeat. The response says whether to leave the meeting and whether to exit."""
-    orders = await replica.agents.heartbeat(assignment, BotId(bot_id))
-    body = agent_schemas.Heartbeat(should_leave=orders.should_leave, should_exit=orders.should_exit)
+    instructions = await replica.agents.heartbeat(assignment, BotId(bot_id))
+    body = agent_schemas.Heartbeat(
+        should_leave=instructions.should_leave, should_exit=instructions.should_exit
+    )
     # Agents call this most often; FastAPI would validate the body a second time.
     return Response(body.model_dump_json(by_alias=True), media_type="application/json")
 

@@ -120,13 +120,13 @@ def fail_bots_without_attempts(releases: Sequence[SlotRelease]) -> Statement[Bot
     return Statement("fail_bots_without_attempts", _bots(releases), record_of(BotWithoutAttempts))
 
 
-def clear_stop(slot: ObservedSlot, *, patience_s: float) -> Statement[int]:
+def clear_stop(slot: ObservedSlot, *, limit_s: float) -> Statement[int]:
     """Discard a stop that an active deployment may undo, so that the reconciler repeats it."""
     parameters = {
         "slot_id": slot.slot_id,
         "assignment_id": slot.assignment_id,
         "version": slot.version,
-        "patience_s": patience_s,
+        "limit_s": limit_s,
     }
     return Statement("clear_stop", parameters, column("version", int))
 

@@ -30,11 +30,11 @@ class ForkServer:
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
-    def fork(self, order: int) -> int:
-        """Start a launcher with the open file `order`; return the pipe of its answer."""
+    def fork(self, job: int) -> int:
+        """Start a launcher with the open job file `job`; return the pipe of its answer."""
         answer_read, answer_write = os.pipe()
         try:
-            self._send(order, answer_write)
+            self._send(job, answer_write)
         except BaseException:
             os.close(answer_read)
             raise

@@ -101,17 +101,17 @@ class Releaser:
             await self._free(slot, container_gone=is_gone)
         elif observation.deployment in ACTIVE_DEPLOYMENT:
             # The deployment may start the container after the stop: the stop is repeated.
-            patience_s = _MAX_STOPS * (lag_s + self.policy.stop_timeout_s)
-            await self.database.query(clear_stop(slot, patience_s=patience_s))
+            limit_s = _MAX_STOPS * (lag_s + self.policy.stop_timeout_s)
+            await self.database.query(clear_stop(slot, limit_s=limit_s))
             self.wakeups.slots_due()
 
     async def _stop(
         self, backend: Backend, slot: LeasedSlot, container_id: ContainerId, lease: Lease
     ) -> ContainerState | None:
         """Stop the container; returns its state once the stop is confirmed, else None."""
-        patience_s = backend.status_lag_s + self.policy.stop_timeout_s
+        limit_s = backend.status_lag_s + self.policy.stop_timeout_s
         stopped_at = None if _stop_is_unreliable(slot) else slot.stop_issued_at
-        overdue = stop_is_overdue(stop_issued_at=stopped_at, now=slot.now, limit_s=patience_s)
+        overdue = stop_is_overdue(stop_issued_at=stopped_at, now=slot.now, limit_s=limit_s)
         try:
             if not overdue:
                 await lease.call(
@@ -121,7 +121,7 @@ class Releaser:
                 )
         except StillRunning:
             # The backend answers but does not cancel the deployment.
-            if stop_is_overdue(stop_issued_at=slot.phase_at, now=slot.now, limit_s=patience_s):
+            if stop_is_overdue(stop_issued_at=slot.phase_at, now=slot.now, limit_s=limit_s):
                 raise _DoesNotStop from None
             raise
         if backend.status_lag_s and not overdue:

@@ -124,8 +124,8 @@ class Resetter:
     async def _retry_stop(self, slot: LeasedSlot, error: StillRunning) -> None:
         """Repeat the reset of a container that does not stop, or delete the slot in the end."""
         lag_s = self.backends[slot.backend].status_lag_s
-        patience_s = lag_s + self.policy.stop_timeout_s
-        if stop_is_overdue(stop_issued_at=slot.stop_issued_at, now=slot.now, limit_s=patience_s):
+        limit_s = lag_s + self.policy.stop_timeout_s
+        if stop_is_overdue(stop_issued_at=slot.stop_issued_at, now=slot.now, limit_s=limit_s):
             reason = reasons.container_does_not_stop(str(error))
             if not await self.deletion.start(
                 slot.slot_id, version=slot.version, reason=reason, holds_lease=True

@@ -9,5 +9,5 @@ WHERE id = %(slot_id)s
   AND version = %(version)s
   AND status = 'releasing'
   -- Limited in time: the reconciler then deletes a container that does not stop.
-  AND phase_at > botpool_now() - make_interval(secs => %(patience_s)s)
+  AND phase_at > botpool_now() - make_interval(secs => %(limit_s)s)
 RETURNING version
