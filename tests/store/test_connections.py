@@ -8,7 +8,7 @@ import pytest
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.database import Database
 from botpool.store.maintenance import list_migrations
-from botpool.store.statement import Statement, no_rows
+from botpool.store.statement import Pipeline, Statement, column, no_rows
 from tests.support.replaced_statements import replaced_statements
 
 _CONNECTIONS = 4
@@ -47,6 +47,30 @@ async def test_database_is_idle_without_statements_in_progress(database_url: str
         with pytest.raises(psycopg.errors.DivisionByZero):
             await database.query(Statement("fail", {}, no_rows))
         assert database.is_idle()
+    await database.close()
+
+
+async def test_cancelled_pipeline_with_failed_statement_does_not_disturb_later_ones(
+    database_url: str,
+) -> None:
+    """A cancellation during the error leaves results unread: the connection must not be reused."""
+    database = Database(database_url, max_connections=2)
+    await database.open()
+    statements = {"echo": "SELECT %(n)s::bigint AS n", "fail": "SELECT 1 / 0 AS n"}
+    echo = column("n", int)
+    with replaced_statements(**statements):
+        for turn in range(400):
+            pipeline = Pipeline()
+            for name in ("echo", "fail", "echo"):
+                pipeline.add(Statement(name, {"n": turn}, echo))
+            task = asyncio.create_task(database.commit(pipeline))
+            for _ in range(turn % 40):
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises((asyncio.CancelledError, psycopg.errors.DivisionByZero)):
+                await task
+            later = (database.query(Statement("echo", {"n": n}, echo)) for n in range(2))
+            assert await asyncio.gather(*later) == [[0], [1]]
     await database.close()
 
 

@@ -178,6 +178,6 @@ async def test_pages_show_every_bot_once(queries: Queries) -> None:
 async def test_search_returns_a_page_after_each_part(
     queries: Queries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("botpool.engine.queries._SEARCHED", 30_000)
+    monkeypatch.setattr("botpool.engine.queries._SEARCHED_IDS", 30_000)
     pages = await all_pages(queries, search="j/9999", limit=6)
     assert pages == [[*range(99_999, 99_993, -1)], [*range(99_993, 99_989, -1)], [], [9_999], []]

@@ -174,9 +174,16 @@ class Database:
             connection = await self._pool.getconn()
             try:
                 return await work(connection)
-            finally:
+            except asyncio.CancelledError:
+                # A cancellation while a pipeline reads an error leaves results unread, which the
+                # next statement on this connection would receive. The pool replaces it.
+                await connection.close()
+                raise
+            except BaseException:
                 if connection.closed:
                     self._check_idle_connections()
+                raise
+            finally:
                 await self._pool.putconn(connection)
         except _ROLLED_BACK:
             raise
