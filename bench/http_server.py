@@ -21,7 +21,7 @@ from bench.cycles import BOT_REQUEST
 from botpool import logs
 from botpool.api import schemas
 from botpool.api.app import HttpSettings, create_app
-from botpool.api.listener import bound_socket
+from botpool.api.listener import listening_socket
 from botpool.api.server import HttpServer
 from botpool.domain.policy import Policy
 from botpool.domain.records import AdmissionRequest
@@ -97,7 +97,7 @@ async def _serve(url: str) -> None:
     key = new_api_key()
     await replica.api_keys.adopt(key, "bench", "admin")
     await replica.start()
-    with bound_socket("127.0.0.1", 0) as listener:
+    with listening_socket("127.0.0.1", 0) as listener:
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         server = HttpServer(_with_bare_endpoints(replica, database), listener)
         await server.serve(on_ready=lambda: print(address, key, flush=True))
