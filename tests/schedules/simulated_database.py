@@ -61,6 +61,9 @@ class _BlockingConnection(StatementConnection):
             return waiting.wait(gen, self.pgconn.socket, interval)
         return await self._wait_with_locks(gen, self.server)
 
+    async def close(self) -> None:
+        """Stay open after a cancellation: a statement here always runs to its end."""
+
     async def _wait_with_locks(self, gen: Any, server: "Server") -> Any:
         """Wait for the server; commit the held transaction if it blocks this statement."""
         try:
@@ -126,7 +129,7 @@ class Server:
     async def close(self) -> None:
         self.connection.close()
         for connection in self.free:
-            await connection.close()
+            await StatementConnection.close(connection)
 
     def reset(self) -> None:
         """Empty the database for the next schedule.
