@@ -48,7 +48,7 @@ async def wait_for_final(installed: DockerInstallation, bot: dict[str, Any]) -> 
     async def is_final() -> bool:
         return (await installed.bot(bot["id"]))["endedAt"] is not None
 
-    await wait_for("the end of a bot", is_final, within_s=150)
+    await wait_for(f"the end of bot {bot['id']}", is_final, within_s=400)
     return await installed.bot(bot["id"])
 
 
