@@ -21,7 +21,7 @@ from botpool.domain.ids import AssignmentId, ContainerId
 
 _NO_ASSIGNMENT = AssignmentId(0)
 _MAX_NAME_CONFLICTS = 20
-"""After this many name conflicts without a container of ours, the name belongs to another."""
+"""After this many name conflicts, `ensure` reports that a foreign container has the slot's name."""
 
 
 async def ensure(daemon: Daemon, spec: ContainerSpec) -> ContainerId:
