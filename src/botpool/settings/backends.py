@@ -23,42 +23,30 @@ DEMO_COMMAND = (sys.executable, "-m", "botpool.agent.demo")
 class ProcessSettings(Section):
     """Bots as local processes, for trials and development."""
 
-    command: Command = setting(
-        DEMO_COMMAND,
-        "The command that runs one bot: a list of words, or one line in shell syntax. "
-        "The default is the demo bot.",
-        example=["python3", "-m", "acme.meet_bot"],
-    )
-    first_start_s: SecondsOrZero = setting(
-        0, "Delay that simulates the image pull of a slot's first start.", unit="s", example=10
-    )
-    start_s: SecondsOrZero = setting(
-        0, "Delay that simulates each later start of a slot.", unit="s", example=1
-    )
+    command: Command = setting(DEMO_COMMAND, example=["python3", "-m", "acme.meet_bot"])
+    """The command that runs one bot: a list of words, or one line in shell syntax. The default is
+    the demo bot."""
+    first_start_s: SecondsOrZero = setting(0, example=10)
+    """Delay that simulates the image pull of a slot's first start."""
+    start_s: SecondsOrZero = setting(0, example=1)
+    """Delay that simulates each later start of a slot."""
 
 
 class DockerSettings(Section):
     """The Docker engine that runs the containers."""
 
-    host: DockerHost | None = setting(
-        None,
-        "The address of the Docker engine. Without it, Botpool finds Docker as the `docker` "
-        "command does: `DOCKER_HOST`, contexts, then the local socket.",
-        example="tcp://docker.internal:2376",
-    )
-    network: Annotated[str, Field(min_length=1, max_length=200)] = setting(
-        "bridge", "The Docker network that the containers join.", example="bots"
-    )
-    pids_limit: Count = setting(
-        2_048, "The most processes and threads in one container.", unit="processes", example=4_096
-    )
-    shm_mb: Annotated[int, Field(ge=1, le=1_000_000)] = setting(
-        512, "Size of `/dev/shm` in a container; browsers need it.", unit="MiB", example=1_024
-    )
+    host: DockerHost | None = setting(None, example="tcp://docker.internal:2376")
+    """The address of the Docker engine. Without it, Botpool finds Docker as the `docker` command
+    does: `DOCKER_HOST`, contexts, then the local socket."""
+    network: Annotated[str, Field(min_length=1, max_length=200)] = setting("bridge", example="bots")
+    """The Docker network that the containers join."""
+    pids_limit: Count = setting(2_048, example=4_096, unit="processes")
+    """The most processes and threads in one container."""
+    shm_mb: Annotated[int, Field(ge=1, le=1_000_000)] = setting(512, example=1_024)
+    """Size of `/dev/shm` in a container; browsers need it."""
     # At most 6: the whole call that stops a container times out after 8 s.
-    stop_grace_s: Annotated[int, Field(ge=0, le=6)] = setting(
-        5, "How long Docker waits between SIGTERM and SIGKILL.", unit="s", example=3
-    )
+    stop_grace_s: Annotated[int, Field(ge=0, le=6)] = setting(5, example=3)
+    """How long Docker waits between SIGTERM and SIGKILL."""
 
 
 class CoolifySettings(Section):
@@ -67,51 +55,29 @@ class CoolifySettings(Section):
     A pool on Coolify requires `url`, `token`, `project_uuid` and `server_uuid`.
     """
 
-    url: WebAddress | None = setting(
-        None, "The address of your Coolify, without `/api/v1`.", example="https://coolify.acme.org"
-    )
-    token: Secret | None = setting(
-        None,
-        "An API token of Coolify with the abilities read, write, deploy and read:sensitive.",
-        example="3|Qb8hR0cQn5",
-    )
-    project_uuid: str | None = setting(
-        None,
-        "The Coolify project that holds the pool's applications.",
-        example="og888os0kwgk4s4wo8ck4ok8",
-    )
-    server_uuid: str | None = setting(
-        None, "The Coolify server that runs the containers.", example="zs4gw0wk0g4scwcogo0k8c04"
-    )
-    environment_name: str = setting(
-        "production", "The name of the environment in the Coolify project.", example="bots"
-    )
-    destination_uuid: str | None = setting(
-        None,
-        "The destination on the server; required only if the server has several.",
-        example="jk4ccog0gkcwk8sco8k0c4wk",
-    )
+    url: WebAddress | None = setting(None, example="https://coolify.acme.org")
+    """The address of your Coolify, without `/api/v1`."""
+    token: Secret | None = setting(None, example="3|Qb8hR0cQn5")
+    """An API token of Coolify with the abilities read, write, deploy and read:sensitive."""
+    project_uuid: str | None = setting(None, example="og888os0kwgk4s4wo8ck4ok8")
+    """The Coolify project that holds the pool's applications."""
+    server_uuid: str | None = setting(None, example="zs4gw0wk0g4scwcogo0k8c04")
+    """The Coolify server that runs the containers."""
+    environment_name: str = setting("production", example="bots")
+    """The name of the environment in the Coolify project."""
+    destination_uuid: str | None = setting(None, example="jk4ccog0gkcwk8sco8k0c4wk")
+    """The destination on the server; required only if the server has several."""
     # One start and the observation beside it need about 40 requests.
     requests_per_minute: Annotated[int, Field(ge=40, le=1_000_000)] = setting(
-        200,
-        "The request budget: the most requests of all replicas together to Coolify.",
-        unit="requests/min",
-        example=120,
+        200, example=120, unit="requests/min"
     )
-    concurrent_deployments: Count = setting(
-        4,
-        "The most deployments at a time, for all pools together. Use the server's number of "
-        "concurrent builds.",
-        unit="deployments",
-        example=8,
-    )
-    status_lag_s: Seconds = setting(
-        60,
-        "How old a status from Coolify may be. Botpool waits this long before a stop counts as "
-        "confirmed.",
-        unit="s",
-        example=90,
-    )
+    """The request budget: the most requests of all replicas together to Coolify."""
+    concurrent_deployments: Count = setting(4, example=8, unit="deployments")
+    """The most deployments at a time, for all pools together. Use the server's number of concurrent
+    builds."""
+    status_lag_s: Seconds = setting(60, example=90)
+    """How old a status from Coolify may be. Botpool waits this long before a stop counts as
+    confirmed."""
 
 
 class BackendsSettings(Section):

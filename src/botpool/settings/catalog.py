@@ -12,6 +12,8 @@ from botpool.settings.sections import PoolSettings
 
 PREFIX = "BOTPOOL_"
 ANY_POOL = "<platform>"
+_UNITS = {"s": "s", "ms": "ms", "days": "days", "mb": "MiB"}
+"""The unit of a setting by the last part of its name."""
 
 SettingPath = tuple[str, ...]
 
@@ -86,13 +88,13 @@ def _sections(
 
 
 def _setting(field: FieldInfo, path: SettingPath) -> DescribedSetting:
-    extra = field.json_schema_extra
-    assert isinstance(extra, dict)
+    assert isinstance(field.json_schema_extra, dict)
     assert field.examples
-    unit = extra["unit"]
+    unit = field.json_schema_extra["unit"] or _UNITS.get(path[-1].rpartition("_")[2])
     return DescribedSetting(
         path=path,
-        description=field.description or "",
+        # Without the line breaks of the docstring.
+        description=" ".join((field.description or "").split()),
         unit=unit if isinstance(unit, str) else None,
         default=field.default,
         example=field.examples[0],

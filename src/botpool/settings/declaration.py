@@ -1,4 +1,7 @@
-"""How a setting is declared: its section, description, default, example and unit."""
+"""How a setting is declared: its section, default, example and unit.
+
+The docstring below a setting is its description.
+"""
 
 from typing import Any
 
@@ -12,7 +15,11 @@ class Section(BaseModel):
     """
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
     )
 
     @field_validator("*", mode="before")
@@ -24,8 +31,9 @@ class Section(BaseModel):
         return value
 
 
-def setting(default: object, description: str, *, example: object, unit: str | None = None) -> Any:
-    """Declare a field that the settings reference and `botpool settings` can describe."""
-    return Field(
-        default, description=description, examples=[example], json_schema_extra={"unit": unit}
-    )
+def setting(default: object, *, example: object, unit: str | None = None) -> Any:
+    """Declare a field that the settings reference and `botpool settings` can describe.
+
+    `unit` is for a number whose name does not end with its unit, as `timeout_s` does.
+    """
+    return Field(default, examples=[example], json_schema_extra={"unit": unit})

@@ -31,11 +31,8 @@ class Settings(Section):
 
     model_config = ConfigDict(validate_default=True)
 
-    data_dir: Path = setting(
-        Path(".botpool"),
-        "The directory for local data: the embedded database, its key and process containers.",
-        example="/var/lib/botpool",
-    )
+    data_dir: Path = setting(Path(".botpool"), example="/var/lib/botpool")
+    """The directory for local data: the embedded database, its key and process containers."""
     database: DatabaseSettings = DatabaseSettings()
     server: ServerSettings = ServerSettings()
     installation: InstallationSettings = InstallationSettings()

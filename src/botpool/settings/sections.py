@@ -29,11 +29,10 @@ class DatabaseSettings(Section):
     """The PostgreSQL database that all replicas of an installation share."""
 
     url: DatabaseUrl = setting(
-        SecretStr(EMBEDDED),
-        "`embedded` starts a PostgreSQL in the data directory; else the URL of a PostgreSQL 14 "
-        "or later. `DATABASE_URL` sets it too.",
-        example="postgresql://botpool:password@db.internal/botpool",
+        SecretStr(EMBEDDED), example="postgresql://botpool:password@db.internal/botpool"
     )
+    """`embedded` starts a PostgreSQL in the data directory; else the URL of a PostgreSQL 14 or
+    later. `DATABASE_URL` sets it too."""
 
     @property
     def embedded(self) -> bool:
@@ -43,81 +42,51 @@ class DatabaseSettings(Section):
 class ServerSettings(Section):
     """The HTTP server: API, dashboard and metrics."""
 
-    host: Annotated[str, Field(min_length=1)] = setting(
-        "127.0.0.1",
-        "The address that the server listens on; `0.0.0.0` means all.",
-        example="10.0.0.5",
-    )
-    port: Annotated[int, Field(ge=0, le=65_535)] = setting(
-        8700, "The TCP port that the server listens on; 0 takes a free port.", example=8800
-    )
-    public_url: WebAddress | None = setting(
-        None,
-        "The address at which containers reach this server. Required for every backend except "
-        "`process`.",
-        example="https://botpool.example.org",
-    )
-    trusted_proxies: Proxies = setting(
-        (),
-        "Reverse proxies whose `X-Forwarded-*` headers the server believes: IP addresses, "
-        "networks, or `*` for all.",
-        example=["127.0.0.1", "10.0.0.0/8"],
-    )
-    metrics: Literal["open", "key", "off"] = setting(
-        "key",
-        "Access to `/metrics`: `open` to all, with an operator's `key`, or `off`.",
-        example="open",
-    )
-    docs: Literal["open", "off"] = setting(
-        "open", "Access to `/docs` and `/openapi.json`: `open` to all, or `off`.", example="off"
-    )
+    host: Annotated[str, Field(min_length=1)] = setting("127.0.0.1", example="10.0.0.5")
+    """The address that the server listens on; `0.0.0.0` means all."""
+    port: Annotated[int, Field(ge=0, le=65_535)] = setting(8700, example=8800)
+    """The TCP port that the server listens on; 0 takes a free port."""
+    public_url: WebAddress | None = setting(None, example="https://botpool.example.org")
+    """The address at which containers reach this server. Required for every backend except
+    `process`."""
+    trusted_proxies: Proxies = setting((), example=["127.0.0.1", "10.0.0.0/8"])
+    """Reverse proxies whose `X-Forwarded-*` headers the server believes: IP addresses, networks, or
+    `*` for all."""
+    metrics: Literal["open", "key", "off"] = setting("key", example="open")
+    """Access to `/metrics`: `open` to all, with an operator's `key`, or `off`."""
+    docs: Literal["open", "off"] = setting("open", example="off")
+    """Access to `/docs` and `/openapi.json`: `open` to all, or `off`."""
 
 
 class InstallationSettings(Section):
     """The identity of this installation. Embedded mode generates it and keeps it in `data_dir`."""
 
-    id: InstallationId | None = setting(
-        None,
-        "Marks the containers that this installation owns. Two installations must never share "
-        "an id. Required with a database by URL.",
-        example="production",
-    )
-    secret: Secret | None = setting(
-        None,
-        "Signs the tokens of agents. All replicas need the same secret. Required with a database "
-        "by URL.",
-        example="0b6e2a4f8c1d9375e0a4b6c8d2f19e57",
-    )
+    id: InstallationId | None = setting(None, example="production")
+    """Marks the containers that this installation owns. Two installations must never share an id.
+    Required with a database by URL."""
+    secret: Secret | None = setting(None, example="0b6e2a4f8c1d9375e0a4b6c8d2f19e57")
+    """Signs the tokens of agents. All replicas need the same secret. Required with a database by
+    URL."""
 
 
 class PoolSettings(Section):
     """One pool of slots. Its name, such as `google-meet`, is part of the section's name."""
 
-    backend: str = setting(
-        "process",
-        "The backend that runs the pool's containers: `process`, `docker` or `coolify`.",
-        example="docker",
-    )
+    backend: str = setting("process", example="docker")
+    """The backend that runs the pool's containers: `process`, `docker` or `coolify`."""
     image: Annotated[str, Field(min_length=1, max_length=500)] = setting(
-        DEMO_IMAGE,
-        "The container image of the pool's bots. Required for every backend except `process`.",
-        example="ghcr.io/acme/meet-bot:1.4",
+        DEMO_IMAGE, example="ghcr.io/acme/meet-bot:1.4"
     )
-    max_size: Annotated[int, Field(ge=0, le=100_000)] = setting(
-        100, "The most slots in the pool; 0 means no slots.", unit="slots", example=20
-    )
-    heartbeats: Literal["required", "none"] = setting(
-        "required",
-        "`required` fails a running bot whose heartbeats stop; `none` is for bots that send no "
-        "heartbeats.",
-        example="none",
-    )
-    cpus: Annotated[float, Field(gt=0, le=1_000)] = setting(
-        1, "CPU limit of each container.", unit="CPU", example=1.5
-    )
-    memory_mb: Annotated[int, Field(ge=16, le=10_000_000)] = setting(
-        2_048, "Memory limit of each container.", unit="MiB", example=4_096
-    )
+    """The container image of the pool's bots. Required for every backend except `process`."""
+    max_size: Annotated[int, Field(ge=0, le=100_000)] = setting(100, example=20, unit="slots")
+    """The most slots in the pool; 0 means no slots."""
+    heartbeats: Literal["required", "none"] = setting("required", example="none")
+    """`required` fails a running bot whose heartbeats stop; `none` is for bots that send no
+    heartbeats."""
+    cpus: Annotated[float, Field(gt=0, le=1_000)] = setting(1, example=1.5, unit="CPU")
+    """CPU limit of each container."""
+    memory_mb: Annotated[int, Field(ge=16, le=10_000_000)] = setting(2_048, example=4_096)
+    """Memory limit of each container."""
 
     @field_validator("backend")
     @classmethod
@@ -130,133 +99,76 @@ class PoolSettings(Section):
 class QueueSettings(Section):
     """The queue of bots that wait for a slot."""
 
-    default_timeout_ms: MillisecondsOrZero = setting(
-        300_000,
-        "How long a bot waits for a slot if its request has no `queueTimeoutMs`; 0 means that it "
-        "does not queue.",
-        unit="ms",
-        example=120_000,
-    )
-    max_timeout_ms: MillisecondsOrZero = setting(
-        600_000, "The longest `queueTimeoutMs` that a request may have.", unit="ms", example=900_000
-    )
-    poll_interval_ms: Milliseconds = setting(
-        1_000,
-        "How often a replica polls the queue for expired bots and missed wake-ups.",
-        unit="ms",
-        example=500,
-    )
+    default_timeout_ms: MillisecondsOrZero = setting(300_000, example=120_000)
+    """How long a bot waits for a slot if its request has no `queueTimeoutMs`; 0 means that it does
+    not queue."""
+    max_timeout_ms: MillisecondsOrZero = setting(600_000, example=900_000)
+    """The longest `queueTimeoutMs` that a request may have."""
+    poll_interval_ms: Milliseconds = setting(1_000, example=500)
+    """How often a replica polls the queue for expired bots and missed wake-ups."""
 
 
 class DeploySettings(Section):
     """Deployments: starting a slot's container for a bot."""
 
-    timeout_s: Seconds = setting(
-        1_500,
-        "The longest time from the start of a container until it runs. Fresh heartbeats suspend "
-        "this timeout.",
-        unit="s",
-        example=900,
-    )
-    poll_interval_s: Seconds = setting(
-        15, "How often Botpool observes the containers of a backend.", unit="s", example=10
-    )
-    grace_s: SecondsOrZero = setting(
-        180,
-        "How long after a deployment Botpool ignores the states exited and stopped, which may "
-        "be from before the start.",
-        unit="s",
-        example=60,
-    )
-    wait_timeout_s: Seconds = setting(
-        1_800,
-        "The longest time that a slot waits for its image or for the backend's budget.",
-        unit="s",
-        example=3_600,
-    )
-    attempts: Count = setting(
-        2,
-        "How many times a bot is deployed before it fails with `deploy_failed`; 1 means no retry.",
-        unit="attempts",
-        example=3,
-    )
-    image_known_s: Seconds = setting(
-        86_400,
-        "How long after its last start an image counts as present on its image host.",
-        unit="s",
-        example=604_800,
-    )
+    timeout_s: Seconds = setting(1_500, example=900)
+    """The longest time from the start of a container until it runs. Fresh heartbeats suspend this
+    timeout."""
+    poll_interval_s: Seconds = setting(15, example=10)
+    """How often Botpool observes the containers of a backend."""
+    grace_s: SecondsOrZero = setting(180, example=60)
+    """How long after a deployment Botpool ignores the states exited and stopped, which may be from
+    before the start."""
+    wait_timeout_s: Seconds = setting(1_800, example=3_600)
+    """The longest time that a slot waits for its image or for the backend's budget."""
+    attempts: Count = setting(2, example=3, unit="attempts")
+    """How many times a bot is deployed before it fails with `deploy_failed`; 1 means no retry."""
+    image_known_s: Seconds = setting(86_400, example=604_800)
+    """How long after its last start an image counts as present on its image host."""
 
 
 class RecoverySettings(Section):
     """The recovery pass, which finds slots that are stuck and resets them."""
 
-    interval_s: Seconds = setting(60, "How often the recovery pass runs.", unit="s", example=30)
-    deploying_timeout_s: Seconds = setting(
-        900,
-        "How long a slot may be `deploying` before the recovery pass checks it.",
-        unit="s",
-        example=1_200,
-    )
-    heartbeat_freshness_s: Seconds = setting(
-        300,
-        "The age up to which a heartbeat counts as fresh. Must be above "
-        "`agent.heartbeat_interval_ms`.",
-        unit="s",
-        example=120,
-    )
-    max_skipped: CountOrZero = setting(
-        3,
-        "How many recovery passes may skip a deploying slot with fresh heartbeats before the "
-        "slot becomes busy.",
-        unit="passes",
-        example=5,
-    )
-    max_attempts: Count = setting(
-        3, "Failed resets before Botpool deletes the slot.", unit="resets", example=5
-    )
-    stray_share: Annotated[float, Field(ge=0, le=1)] = setting(
-        0.2,
-        "The largest fraction (0 to 1) of the installation's containers that cleanup deletes as "
-        "strays without an operator's request.",
-        example=0.5,
-    )
+    interval_s: Seconds = setting(60, example=30)
+    """How often the recovery pass runs."""
+    deploying_timeout_s: Seconds = setting(900, example=1_200)
+    """How long a slot may be `deploying` before the recovery pass checks it."""
+    heartbeat_freshness_s: Seconds = setting(300, example=120)
+    """The age up to which a heartbeat counts as fresh. Must be above
+    `agent.heartbeat_interval_ms`."""
+    max_skipped: CountOrZero = setting(3, example=5, unit="passes")
+    """How many recovery passes may skip a deploying slot with fresh heartbeats before the slot
+    becomes busy."""
+    max_attempts: Count = setting(3, example=5, unit="resets")
+    """Failed resets before Botpool deletes the slot."""
+    stray_share: Annotated[float, Field(ge=0, le=1)] = setting(0.2, example=0.5)
+    """The largest fraction (0 to 1) of the installation's containers that cleanup deletes as strays
+    without an operator's request."""
 
 
 class AgentSettings(Section):
     """The agents inside the containers."""
 
-    heartbeat_interval_ms: Milliseconds = setting(
-        10_000, "How often an agent sends a heartbeat.", unit="ms", example=5_000
-    )
-    leave_grace_s: SecondsOrZero = setting(
-        30,
-        "How long a bot may take to leave its meeting before Botpool stops its container.",
-        unit="s",
-        example=60,
-    )
+    heartbeat_interval_ms: Milliseconds = setting(10_000, example=5_000)
+    """How often an agent sends a heartbeat."""
+    leave_grace_s: SecondsOrZero = setting(30, example=60)
+    """How long a bot may take to leave its meeting before Botpool stops its container."""
 
 
 class BotsSettings(Section):
     """Limits for every bot."""
 
-    max_duration_s: SecondsOrZero = setting(
-        21_600,
-        "The longest run of a bot; then it fails with `max_duration`. 0 means no limit.",
-        unit="s",
-        example=14_400,
-    )
+    max_duration_s: SecondsOrZero = setting(21_600, example=14_400)
+    """The longest run of a bot; then it fails with `max_duration`. 0 means no limit."""
 
 
 class RetentionSettings(Section):
     """How long data is kept. Meeting links contain passwords, so nothing is kept forever."""
 
-    bots_days: Days = setting(
-        30, "How long Botpool keeps bots after their end.", unit="days", example=90
-    )
-    history_days: Days = setting(
-        30, "How long Botpool keeps the history of bots and slots.", unit="days", example=90
-    )
-    idempotency_days: Days = setting(
-        7, "How long Botpool recognizes a repeated `Idempotency-Key`.", unit="days", example=14
-    )
+    bots_days: Days = setting(30, example=90)
+    """How long Botpool keeps bots after their end."""
+    history_days: Days = setting(30, example=90)
+    """How long Botpool keeps the history of bots and slots."""
+    idempotency_days: Days = setting(7, example=14)
+    """How long Botpool recognizes a repeated `Idempotency-Key`."""
