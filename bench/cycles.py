@@ -78,6 +78,7 @@ class Cycles:
     async def one(self) -> None:
         bot = (await self.replica.admission.admit(BOT_REQUEST)).bot
         assert await self.replica.bot_endings.end(self._claimed.pop(bot.id).assignment_id, _END)
+        assert bot.container_id is not None
         await self.replica.reconciler.releaser.apply(
             _observed_slot(self._ended.pop(bot.id)),
             Observation(container_id=bot.container_id, state=ContainerState.STOPPED),
@@ -90,6 +91,7 @@ class Cycles:
 
 def _observed_slot(ended: EndedBot) -> ObservedSlot:
     now = datetime.now(UTC)
+    assert ended.container_id is not None and ended.bot_id is not None
     return ObservedSlot(
         slot_id=ended.slot_id,
         slot_name=ended.slot_name,

@@ -42,7 +42,7 @@ def draw(figures: Mapping[str, Mapping[str, Any]]) -> None:
 def _draw(path: Path, title: str, figures: Mapping[str, Mapping[str, Any]]) -> None:
     """Draw one bar for each figure, with its range and its limit, as a part of its goal."""
     picture, axes = plt.subplots(figsize=(8, 0.5 * len(figures) + 1.2))
-    for row, values in enumerate(reversed(figures.values())):
+    for row, values in enumerate(reversed([*figures.values()])):
         goal = float(values["goal"].split()[1])
         median, low, high = (values[key] / goal for key in ("median", "low", "high"))
         axes.barh(row, median, color=_REACHED if values["reached"] else _MISSED, height=0.6)
@@ -53,7 +53,7 @@ def _draw(path: Path, title: str, figures: Mapping[str, Mapping[str, Any]]) -> N
             axes.plot(values["limit"] / goal, row, marker="D", color=_LIMIT, ms=6, mec="white")
         axes.text(max(median, high) * 1.03, row, f"{values['median']:.3g}", va="center", size=8)
     axes.axvline(1, color=_GOAL, lw=1, ls="--")
-    axes.set_yticks(range(len(figures)), list(reversed(figures)), size=8)
+    axes.set_yticks(range(len(figures)), [*figures][::-1], size=8)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter("{x:g}")

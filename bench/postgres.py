@@ -46,7 +46,7 @@ class Bench:
         pid = int((self.folder / "postgres" / "postmaster.pid").read_text().split()[0])
         server = psutil.Process(pid)
         times = server.cpu_times()
-        total = times.user + times.system + times.children_user + times.children_system
+        total: float = times.user + times.system + times.children_user + times.children_system
         for child in server.children():
             # A process that ends now counts with the ended processes next time.
             with suppress(psutil.NoSuchProcess):

@@ -46,7 +46,7 @@ def _against_noop(bench: Bench, server: Server, url: str) -> Figure:
         if not bench.small:
             fill_pool(url, slots=_SLOTS_PER_S * bench.seconds)
             limits.append(_posts(server, "/least", bench.seconds) / noop)
-    detail = {"posts_per_s": round(statistics.median(rates))}
+    detail: dict[str, float] = {"posts_per_s": round(statistics.median(rates))}
     if limits:
         detail["limit"] = round(statistics.median(limits), 3)
     return Figure(
