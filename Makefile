@@ -5,6 +5,8 @@ BIN := .venv/bin
 RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 TIERS := $(wildcard $(addprefix tests/,unit store engine model backends simulation schedules acceptance chaos browser))
+# The tiers that also run on the oldest PostgreSQL that Debian has; --database-only leaves out their tests without a database.
+OLD_POSTGRES_TIERS := $(wildcard $(addprefix tests/,store engine backends simulation acceptance/test_coolify_installation.py faults))
 BENCH := .venv/.installed-bench
 
 # A virtual environment works only where it was made; a copied or moved checkout needs its own.
@@ -28,6 +30,8 @@ test: $(DEV) ## Install what the tests need and run all of them
 	@$(MAKE) --no-print-directory check
 	@$(BIN)/python -m pytest -m "not long and not alone" --durations=10 -n 4 --dist worksteal $(ARGS) $(TIERS)
 	@$(BIN)/python -m pytest -m "alone and not long" --durations=10 $(ARGS) $(TIERS)
+	@BOTPOOL_TEST_POSTGRES=15 $(BIN)/python -m pytest -m "not long and not alone" --database-only --durations=5 -n 4 --dist worksteal \
+		$(ARGS) $(OLD_POSTGRES_TIERS)
 	@$(BIN)/python -m bench --small
 
 test-long: $(DEV) ## Run the tests that take long: soak, chaos, many seeds

@@ -16,10 +16,31 @@ from tests.support.replicas import Stage
 
 __all__ = ["pytest_configure", "pytest_unconfigure"]  # hooks, by their names
 
+_DATABASE_FIXTURES = frozenset({"postgres", "own_postgres"})
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--database-only", action="store_true", help="run only the tests that use PostgreSQL"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--database-only"):
+        return
+    without = [item for item in items if not _DATABASE_FIXTURES & _fixtures(item)]
+    config.hook.pytest_deselected(items=without)
+    items[:] = [item for item in items if _DATABASE_FIXTURES & _fixtures(item)]
+
+
+def _fixtures(item: pytest.Item) -> frozenset[str]:
+    """The fixtures that a test uses, also indirectly."""
+    return frozenset(getattr(item, "fixturenames", ()))
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[TestPostgres]:
-    """The wheel's PostgreSQL."""
+    """The wheel's PostgreSQL, or the version that `BOTPOOL_TEST_POSTGRES` names."""
     with TestPostgres() as server:
         yield server
 

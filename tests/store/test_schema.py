@@ -47,6 +47,15 @@ def test_database_allows_the_transitions_of_the_domain(connection: psycopg.Conne
         assert allowed(connection, "slot", slot_old, slot_new) == expected, (slot_old, slot_new)
 
 
+def test_no_time_is_infinite_by_default(connection: psycopg.Connection) -> None:
+    """PostgreSQL before 17 cannot subtract infinite times."""
+    infinite = connection.execute(
+        "SELECT table_name, column_name FROM information_schema.columns"
+        " WHERE table_schema = 'public' AND column_default LIKE '%infinity%'"
+    ).fetchall()
+    assert infinite == []
+
+
 def test_bot_is_valid_as_in_the_domain(connection: psycopg.Connection) -> None:
     ended = datetime(2026, 1, 1, tzinfo=UTC)
     codes = [None, *FailureCode, "else"]

@@ -1,8 +1,9 @@
 """A PostgreSQL for tests: made in a temporary directory, fast, and safe to kill.
 
 Every tier uses it, once per session, and gives each test a database of its own: `create_database`
-from a migrated template takes some 50 ms. It runs the wheel's server (18) or Debian's, so that
-the oldest and the newest version that we support are both tested.
+from a migrated template takes some 50 ms. It runs the wheel's server (18) or, with
+`BOTPOOL_TEST_POSTGRES=15`, Debian's of that version: `make test` runs the tiers that touch the
+database on both.
 """
 
 import os
@@ -27,7 +28,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from botpool.store.embedded import find_programs
 from botpool.store.server_account import ServerAccount
+from tests.support.components import missing
 
+VERSION_VARIABLE = "BOTPOOL_TEST_POSTGRES"
 DEBIAN = Path("/usr/lib/postgresql")
 USER = "botpool"
 READY_TIMEOUT_S = 60.0
@@ -39,10 +42,21 @@ FAST = {"fsync": "off", "full_page_writes": "off"}
 SIZES = {"shared_buffers": "64MB", "max_connections": "300", "max_wal_size": "256MB"}
 
 
-def debian_programs() -> Path | None:
-    """The programs of Debian's newest PostgreSQL, or None where there is none."""
-    found = sorted(DEBIAN.glob("*/bin"), key=lambda path: float(path.parent.name))
+def debian_programs(version: str | None = None) -> Path | None:
+    """The programs of Debian's PostgreSQL of that version, else the newest; None if missing."""
+    found = sorted(DEBIAN.glob(f"{version or '*'}/bin"), key=lambda path: float(path.parent.name))
     return found[-1] if found else None
+
+
+def chosen_programs() -> Path:
+    """The programs of the version that `BOTPOOL_TEST_POSTGRES` names, else the wheel's."""
+    version = os.environ.get(VERSION_VARIABLE)
+    if not version:
+        return find_programs()
+    programs = debian_programs(version)
+    if programs is None:
+        missing(f"PostgreSQL {version}", f"install the package postgresql-{version}")
+    return programs
 
 
 class TestPostgres:
@@ -51,8 +65,8 @@ class TestPostgres:
     __test__ = False
 
     def __init__(self, programs: Path | None = None) -> None:
-        """Programs of the wheel by default; as root they run as a system account."""
-        self._programs = programs or find_programs()
+        """Programs of `chosen_programs` by default; as root they run as a system account."""
+        self._programs = programs or chosen_programs()
         self._account = _account(self._programs)
         self._account.allow_programs(self._programs.parent)
         self.directory = Path(tempfile.mkdtemp(prefix="botpool-test-", dir=fastest_place()))

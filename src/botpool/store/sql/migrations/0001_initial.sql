@@ -39,13 +39,15 @@ COMMENT ON COLUMN pools.silence_alarm_at IS
 
 CREATE TABLE backends (
     name                 text PRIMARY KEY,
-    observe_after        timestamptz NOT NULL DEFAULT '-infinity',
-    paused_until         timestamptz NOT NULL DEFAULT '-infinity',
+    observe_after        timestamptz,
+    paused_until         timestamptz,
     status_unreliable_at timestamptz
 );
 COMMENT ON TABLE backends IS 'State about each backend that the replicas share.';
-COMMENT ON COLUMN backends.observe_after IS 'When the next observation is due: the lease of observations.';
-COMMENT ON COLUMN backends.paused_until IS 'The backend asked for no requests before this time.';
+COMMENT ON COLUMN backends.observe_after IS
+    'When the next observation is due: the lease of observations. Null: now.';
+COMMENT ON COLUMN backends.paused_until IS
+    'The backend asked for no requests before this time; null if it never did.';
 COMMENT ON COLUMN backends.status_unreliable_at IS
     'When the backend last reported statuses that prove nothing, for example while its server was unreachable.';
 

@@ -2,7 +2,7 @@
 -- for all.
 UPDATE backends k
 SET observe_after = botpool_now() + make_interval(secs => %(interval_s)s)
-WHERE k.observe_after <= botpool_now()
+WHERE (k.observe_after IS NULL OR k.observe_after <= botpool_now())
   AND k.name = ANY(%(backends)s)
   AND EXISTS (
       SELECT

@@ -7,7 +7,7 @@ WITH spent AS MATERIALIZED (
 ), verdict AS MATERIALIZED (
     SELECT
         -- A request count above the limit is granted in an empty window.
-        k.paused_until <= botpool_now()
+        (k.paused_until IS NULL OR k.paused_until <= botpool_now())
             AND (spent.requests + %(requests)s <= %(limit)s OR spent.requests = 0) AS granted,
         extract(epoch FROM greatest(
             k.paused_until,
