@@ -24,10 +24,10 @@ from botpool.domain.ids import PoolName
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
 from botpool.emulators.coolify import (
+    EmulatedClock,
     EmulatedCoolify,
     EmulatedTransport,
     EmulatorConfig,
-    ManualClock,
 )
 from botpool.engine.replica import Identity, Replica
 from botpool.store.database import Database
@@ -123,7 +123,7 @@ async def _slots(bench: Bench, slots: int) -> AsyncIterator[_ObservingReplica]:
     await database.open()
     emulator_config = EmulatorConfig(requests_per_minute=10**9)
     world = EmulatedCoolify(emulator_config)
-    counting = _Counting(EmulatedTransport(world, ManualClock()))
+    counting = _Counting(EmulatedTransport(world, EmulatedClock(manual=True)))
     config = CoolifyConfig(
         url="http://coolify",
         token=emulator_config.token,

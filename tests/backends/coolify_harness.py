@@ -17,11 +17,11 @@ from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
 from botpool.backends.protocol import RequestPurpose, StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.emulators.coolify import (
+    EmulatedClock,
     EmulatedCoolify,
     EmulatedTransport,
     EmulatorConfig,
     ProcessRuntime,
-    ScaledClock,
 )
 from tests.backends.harness import TIMEOUT_S, Capabilities, ProgramRun
 
@@ -101,7 +101,7 @@ class CoolifyHarness:
         self._reports = folder / "reports"
         self._reports.mkdir()
         self._runtime = ProcessRuntime(COMMAND)
-        self.clock = ScaledClock(SCALE)
+        self.clock = EmulatedClock(SCALE)
         self.coolify = EmulatedCoolify(CONFIG, seed=seed, runtime=self._runtime)
         self._emulated = EmulatedTransport(self.coolify, self.clock)
         self._transports: list[InterruptibleTransport] = []

@@ -23,10 +23,10 @@ from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
 from botpool.domain.recovery import RecoveryLimits
 from botpool.emulators.coolify import (
+    EmulatedClock,
     EmulatedCoolify,
     EmulatedTransport,
     EmulatorConfig,
-    ManualClock,
 )
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.request_budget import SharedRequestBudget
@@ -124,7 +124,7 @@ class CoolifySimulation:
     installation: str
     connection: psycopg.Connection[dict[str, Any]]
     """The test's own connection, kept open because the test reads at every tick."""
-    emulated_clock: ManualClock
+    emulated_clock: EmulatedClock
     rng: random.Random
     replicas: list[SimulatedReplica] = field(default_factory=list)
     databases: list[Database] = field(default_factory=list)
@@ -167,7 +167,7 @@ class CoolifySimulation:
             status_lag_s=status_lag_s,
             installation=installation,
             connection=psycopg.connect(url, autocommit=True, row_factory=dict_row),
-            emulated_clock=shares.emulated_clock if shares else ManualClock(),
+            emulated_clock=shares.emulated_clock if shares else EmulatedClock(manual=True),
             rng=random.Random(seed),
         )
         try:
@@ -337,7 +337,7 @@ class CoolifySimulation:
         }
 
     def requests_by_minute(self) -> list[int]:
-        return self.coolify.rate_limits.requests.by_minute(self.now)
+        return self.coolify.requests_by_minute()
 
     def seconds_to_running(self) -> list[float]:
         """Return the start times of all bots that ran, in the order of admission."""

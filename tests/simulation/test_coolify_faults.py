@@ -67,7 +67,6 @@ FAULTS: Mapping[str, Mapping[str, Any]] = {
     "deployments are listed as an object": {"deploymentsAsObject": True},
     "the server cannot be reached": {"serverUnreachable": True},
     "Coolify restarts": {"restartCoolify": True},
-    "a Coolify before 4.2": {"versionBefore42": True},
 }
 
 

@@ -63,7 +63,6 @@ def random_faults(rng: random.Random) -> dict[str, Any]:
         "deploymentsAsObject": True,
         "serverUnreachable": True,
         "restartCoolify": True,
-        "versionBefore42": True,
         "missingAbility": {"ability": rng.choice(("deploy", "write", "read"))},
         "tokenExpired": True,
     }

@@ -58,16 +58,16 @@ def coolify(
         raise InvalidArgument("--token", "must be printable ASCII without spaces around it")
 
     from botpool.emulators.coolify import (
+        EmulatedClock,
         EmulatedCoolify,
         EmulatorConfig,
         EmulatorServer,
-        ScaledClock,
     )
 
     config = EmulatorConfig(token=token, concurrent_builds=concurrent_builds, workers=workers)
     with _runtime(command, no_processes=no_processes) as runtime:
         emulated = EmulatedCoolify(config, seed=seed, runtime=runtime)
-        server = EmulatorServer(emulated, ScaledClock(time_scale), host=host, port=port)
+        server = EmulatorServer(emulated, EmulatedClock(time_scale), host=host, port=port)
         asyncio.run(_serve(server, config, time_scale))
 
 

@@ -9,10 +9,10 @@ import httpx
 
 from botpool.emulators.coolify import (
     ContainerRuntime,
+    EmulatedClock,
     EmulatedCoolify,
     EmulatedTransport,
     EmulatorConfig,
-    ManualClock,
 )
 
 HEADERS = {"Authorization": "Bearer 1|emulated", "Accept": "application/json"}
@@ -33,7 +33,7 @@ def at(path: str, uuid: str) -> str:
 
 class CoolifyClient:
     def __init__(
-        self, coolify: EmulatedCoolify, clock: ManualClock, client: httpx.AsyncClient
+        self, coolify: EmulatedCoolify, clock: EmulatedClock, client: httpx.AsyncClient
     ) -> None:
         self.emulated = coolify
         self.clock = clock
@@ -120,7 +120,7 @@ class CoolifyClient:
 async def emulated(
     config: EmulatorConfig | None = None, *, seed: int = 0, runtime: ContainerRuntime | None = None
 ) -> AsyncIterator[CoolifyClient]:
-    coolify, clock = EmulatedCoolify(config, seed=seed, runtime=runtime), ManualClock()
+    coolify, clock = EmulatedCoolify(config, seed=seed, runtime=runtime), EmulatedClock(manual=True)
     transport = EmulatedTransport(coolify, clock)
     async with httpx.AsyncClient(
         transport=transport, base_url="http://coolify", headers=HEADERS

@@ -10,12 +10,11 @@ import httpx
 import pytest
 
 from botpool.emulators.coolify import (
+    EmulatedClock,
     EmulatedCoolify,
     EmulatedTransport,
     EmulatorConfig,
     EmulatorServer,
-    ManualClock,
-    ScaledClock,
 )
 from tests.backends.emulator.coolify_client import HEADERS, LOCATION
 
@@ -27,14 +26,14 @@ CREATE = {**LOCATION, "docker_registry_image_name": "team/bot", "name": "bot"}
 async def client_of(kind: str) -> AsyncIterator[Connected]:
     coolify = EmulatedCoolify()
     if kind == "memory":
-        transport = EmulatedTransport(coolify, ManualClock())
+        transport = EmulatedTransport(coolify, EmulatedClock(manual=True))
         async with httpx.AsyncClient(
             transport=transport, base_url="http://coolify", headers=HEADERS, timeout=30
         ) as client:
             yield coolify, client
     else:
         async with (
-            EmulatorServer(coolify, ScaledClock()) as server,
+            EmulatorServer(coolify, EmulatedClock()) as server,
             httpx.AsyncClient(base_url=server.url, headers=HEADERS, timeout=30) as client,
         ):
             yield coolify, client
@@ -98,7 +97,7 @@ async def test_slow_answer_fault_delays_only_its_endpoint(connected: Connected) 
 
 
 async def test_coolify_restart_refuses_connections_over_a_socket() -> None:
-    clock, coolify = ScaledClock(20), EmulatedCoolify()
+    clock, coolify = EmulatedClock(20), EmulatedCoolify()
     async with EmulatorServer(coolify, clock) as server:
         async with httpx.AsyncClient(base_url=server.url, headers=HEADERS) as client:
             response = await client.post(
@@ -126,7 +125,7 @@ async def test_coolify_restart_refuses_connections_over_a_socket() -> None:
 async def test_open_connection_is_reset_while_coolify_refuses_connections() -> None:
     coolify = EmulatedCoolify()
     async with (
-        EmulatorServer(coolify, ScaledClock()) as server,
+        EmulatorServer(coolify, EmulatedClock()) as server,
         httpx.AsyncClient(base_url=server.url, headers=HEADERS) as client,
     ):
         assert (await client.get("/api/v1/version")).status_code == 200
@@ -136,7 +135,7 @@ async def test_open_connection_is_reset_while_coolify_refuses_connections() -> N
 
 
 async def test_refuse_connection_fault_in_memory() -> None:
-    coolify, clock = EmulatedCoolify(), ManualClock()
+    coolify, clock = EmulatedCoolify(), EmulatedClock(manual=True)
     async with httpx.AsyncClient(
         transport=EmulatedTransport(coolify, clock), base_url="http://coolify", headers=HEADERS
     ) as client:
@@ -155,7 +154,7 @@ async def test_transport_sleeps_for_slow_response_or_until_timeout() -> None:
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    transport = EmulatedTransport(coolify, ManualClock(), sleep=sleep)
+    transport = EmulatedTransport(coolify, EmulatedClock(manual=True), sleep=sleep)
     async with httpx.AsyncClient(
         transport=transport, base_url="http://coolify", headers=HEADERS, timeout=60
     ) as client:
@@ -169,7 +168,7 @@ async def test_transport_sleeps_for_slow_response_or_until_timeout() -> None:
 async def test_server_advances_time_and_scale_can_change() -> None:
     coolify = EmulatedCoolify(EmulatorConfig(status_lag_s=(0, 0)))
     async with (
-        EmulatorServer(coolify, ScaledClock(1)) as server,
+        EmulatorServer(coolify, EmulatedClock(1)) as server,
         httpx.AsyncClient(base_url=server.url, headers=HEADERS) as client,
     ):
         uuid = (await create(client)).json()["uuid"]
@@ -185,7 +184,7 @@ async def test_server_advances_time_and_scale_can_change() -> None:
 async def test_retry_after_is_in_real_seconds() -> None:
     coolify = EmulatedCoolify(EmulatorConfig(requests_per_minute=1))
     async with (
-        EmulatorServer(coolify, ScaledClock(10)) as server,
+        EmulatorServer(coolify, EmulatedClock(10)) as server,
         httpx.AsyncClient(base_url=server.url, headers=HEADERS) as client,
     ):
         await client.get("/api/v1/version")
@@ -198,7 +197,7 @@ async def test_retry_after_is_in_real_seconds() -> None:
 
 
 async def test_head_request_and_malformed_request_over_a_socket() -> None:
-    async with EmulatorServer(EmulatedCoolify(), ScaledClock()) as server:
+    async with EmulatorServer(EmulatedCoolify(), EmulatedClock()) as server:
         async with httpx.AsyncClient(base_url=server.url, headers=HEADERS) as client:
             for _ in range(2):
                 response = await client.head("/api/v1/version")
@@ -210,7 +209,7 @@ async def test_head_request_and_malformed_request_over_a_socket() -> None:
 
 
 async def test_port_in_use_raises_error() -> None:
-    coolify, clock = EmulatedCoolify(), ScaledClock()
+    coolify, clock = EmulatedCoolify(), EmulatedClock()
     async with EmulatorServer(coolify, clock) as server:
         second: Any = EmulatorServer(coolify, clock, port=server.port)
         with pytest.raises(OSError, match="in use"):

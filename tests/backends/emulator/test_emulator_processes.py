@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from botpool.emulators.coolify import EmulatedCoolify, EmulatorServer, ProcessRuntime, ScaledClock
+from botpool.emulators.coolify import EmulatedClock, EmulatedCoolify, EmulatorServer, ProcessRuntime
 from tests.backends.emulator.coolify_client import (
     HEADERS,
     IMAGE,
@@ -201,7 +201,7 @@ async def test_server_detects_exit_without_requests(
     runtime_of: Callable[[str], ProcessRuntime], tmp_path: Path
 ) -> None:
     coolify = EmulatedCoolify(NO_LAG, runtime=runtime_of(STUBBORN))
-    async with EmulatorServer(coolify, ScaledClock()):
+    async with EmulatorServer(coolify, EmulatedClock()):
         application = coolify.create_application(name="bot", image="team/bot", tag="1")
         coolify.run_without_deployment(application)
         eventually((tmp_path / "pids").exists)
@@ -239,7 +239,7 @@ async def test_demo_bot_in_container_calls_control_plane(
     with ProcessRuntime() as runtime:
         coolify = EmulatedCoolify(NO_LAG, runtime=runtime)
         async with (
-            EmulatorServer(coolify, ScaledClock(600)) as server,
+            EmulatorServer(coolify, EmulatedClock(600)) as server,
             httpx.AsyncClient(base_url=f"{server.url}/api/v1", headers=HEADERS) as client,
         ):
             created = await client.post(

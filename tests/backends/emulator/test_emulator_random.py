@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from botpool.emulators.coolify import EmulatedCoolify, EmulatedTransport, ManualClock
+from botpool.emulators.coolify import EmulatedClock, EmulatedCoolify, EmulatedTransport
 from botpool.emulators.coolify.endpoints import ENDPOINTS
 from botpool.emulators.coolify.fault_kinds import KINDS
 from tests.backends.emulator.coolify_client import HEADERS, LOCATION, CoolifyClient, at, emulated
@@ -136,7 +136,7 @@ async def _stop_everything(coolify: CoolifyClient) -> None:
 
 async def test_long_time_jump_is_fast() -> None:
     """The cost of `advance` depends on the number of events, not on the time."""
-    coolify, clock = EmulatedCoolify(), ManualClock()
+    coolify, clock = EmulatedCoolify(), EmulatedClock(manual=True)
     async with httpx.AsyncClient(
         transport=EmulatedTransport(coolify, clock), base_url="http://coolify", headers=HEADERS
     ) as client:

@@ -4,7 +4,7 @@
 and `EmulatedTransport` connects an httpx client to it in memory.
 """
 
-from botpool.emulators.coolify.clock import Clock, ManualClock, ScaledClock
+from botpool.emulators.coolify.clock import EmulatedClock
 from botpool.emulators.coolify.config import EmulatorConfig
 from botpool.emulators.coolify.container_runtime import ContainerRuntime, SimulatedRuntime
 from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
@@ -14,15 +14,13 @@ from botpool.emulators.coolify.httpx_transport import EmulatedTransport
 from botpool.emulators.coolify.process_runtime import ProcessRuntime
 
 __all__ = [
-    "Clock",
     "ContainerRuntime",
+    "EmulatedClock",
     "EmulatedCoolify",
     "EmulatedTransport",
     "EmulatorConfig",
     "EmulatorServer",
     "InvalidFault",
-    "ManualClock",
     "ProcessRuntime",
-    "ScaledClock",
     "SimulatedRuntime",
 ]

@@ -3,31 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
+import httpx
+
 from botpool.emulators.coolify import http_messages as http
 from botpool.emulators.coolify import serializers, validation
 from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
-from botpool.emulators.coolify.environment_variables import VariableInput
-from botpool.emulators.coolify.http_messages import Request, RequestRejected, Response
+from botpool.emulators.coolify.endpoints import Ability, endpoint
+from botpool.emulators.coolify.http_messages import RequestRejected
 from botpool.emulators.coolify.records import Application
 from botpool.emulators.coolify.server_handlers import require
 
 _REQUIRED = ("project_uuid", "server_uuid", "docker_registry_image_name")
-_LOCATION = {
-    "project_uuid",
-    "server_uuid",
-    "environment_name",
-    "environment_uuid",
-    "destination_uuid",
-}
-_COLUMNS = {
-    "name",
-    "description",
-    "docker_registry_image_name",
-    "docker_registry_image_tag",
-    "tags",
-}
+_LOCATION = {*_REQUIRED, "environment_name", "environment_uuid", "destination_uuid"}
+_OWN_COLUMNS = {"name", "description", "docker_registry_image_tag", "tags"}
 _ACTIONS = {"domains", "instant_deploy", "autogenerate_domain", "force_domain_override"}
-_NOT_SETTINGS = _LOCATION | _COLUMNS | _ACTIONS
+_NOT_SETTINGS = _LOCATION | _OWN_COLUMNS | _ACTIONS
 _MAX_DESCRIPTION_LENGTH = 255
 _MAX_LOG_LINES = 10_000
 _FLAGS = ("is_preview", "is_literal", "is_multiline", "is_shown_once")
@@ -36,12 +26,13 @@ _FLAGS = ("is_preview", "is_literal", "is_multiline", "is_shown_once")
 def find_application(coolify: EmulatedCoolify, uuid: str) -> Application:
     application = coolify.applications.get(uuid)
     if application is None:
-        raise RequestRejected(http.message(404, "Application not found."))
+        raise http.not_found("Application")
     return application
 
 
-def list_all(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
-    tag = request.query.get("tag")
+@endpoint("GET /applications", Ability.READ)
+def list_all(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
+    tag = request.url.params.get("tag")
     return http.data(
         [
             serializers.application(coolify, application)
@@ -51,11 +42,13 @@ def list_all(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
     )
 
 
-def show(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("GET /applications/{uuid}", Ability.READ)
+def show(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     return http.data(serializers.application(coolify, find_application(coolify, uuid)))
 
 
-def create(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("POST /applications/dockerimage", Ability.WRITE)
+def create(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     sent = validation.read_json(request)
     errors = validation.validate(sent, validation.CREATE, _REQUIRED)
     if not sent.get("environment_name") and not sent.get("environment_uuid"):
@@ -80,7 +73,8 @@ def create(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
     return http.data({"uuid": application.uuid, "domains": application.fqdn}, 201)
 
 
-def update(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("PATCH /applications/{uuid}", Ability.WRITE)
+def update(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     application = find_application(coolify, uuid)
     sent = validation.read_json(request)
     if errors := validation.validate(sent, validation.UPDATE):
@@ -102,38 +96,37 @@ def update(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
     return http.data({"uuid": application.uuid})
 
 
-def delete(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("DELETE /applications/{uuid}", Ability.WRITE)
+def delete(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     coolify.delete_application(find_application(coolify, uuid))
     return http.message(200, "Application deletion request queued.")
 
 
-def stop(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("POST /applications/{uuid}/stop", Ability.DEPLOY)
+def stop(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     coolify.removal.stop(find_application(coolify, uuid))
     return http.message(200, "Application stopping request queued.")
 
 
-def logs(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("GET /applications/{uuid}/logs", Ability.READ)
+def logs(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     application = find_application(coolify, uuid)
     if not application.status.startswith("running") or not application.containers:
         return http.message(400, "Application is not running.")
-    requested = request.query.get("lines", "100")
-    lines = (
-        min(int(requested), _MAX_LOG_LINES)
-        if requested.isascii() and requested.isdecimal()
-        else 100
-    )
-    output = coolify.runtime.output(application.containers[-1].handle, lines)
+    requested = request.url.params.get("lines", "100")
+    lines = int(requested) if requested.isascii() and requested.isdecimal() else 100
+    output = coolify.runtime.output(application.containers[-1].handle, min(lines, _MAX_LOG_LINES))
     return http.data({"logs": output})
 
 
-def list_variables(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("GET /applications/{uuid}/envs", Ability.READ)
+def list_variables(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     application = find_application(coolify, uuid)
-    return http.data(
-        [serializers.variable(coolify, application, each) for each in application.variables]
-    )
+    return http.data([serializers.variable(coolify, each) for each in application.variables])
 
 
-def write_variables(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("PATCH /applications/{uuid}/envs/bulk", Ability.WRITE)
+def write_variables(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     """Write variables one by one: an invalid item does not undo those before it."""
     application = find_application(coolify, uuid)
     items = validation.read_json(request).get("data")
@@ -142,11 +135,12 @@ def write_variables(coolify: EmulatedCoolify, request: Request, uuid: str) -> Re
     written = []
     for item in items:
         variable = coolify.variables.write(application, _variable(item))
-        written.append(serializers.variable(coolify, application, variable))
+        written.append(serializers.variable(coolify, variable))
     return http.data(written, 201)
 
 
-def _variable(item: object) -> VariableInput:
+def _variable(item: object) -> dict[str, Any]:
+    """Return the validated fields of a variable."""
     if not isinstance(item, dict):
         raise RequestRejected(
             http.invalid({"data": ["The data field must be an array of objects."]})
@@ -155,11 +149,8 @@ def _variable(item: object) -> VariableInput:
     known = {name: item[name] for name in types if item.get(name) is not None}
     if errors := validation.validate(known, types, ["key"]):
         raise RequestRejected(http.invalid(errors))
-    return VariableInput(
-        key=known["key"].replace(" ", "_"),
-        value=known.get("value"),
-        **{flag: known.get(flag, False) in (True, "1") for flag in _FLAGS},
-    )
+    flags = {flag: known.get(flag, False) in (True, "1") for flag in _FLAGS}
+    return {"key": known["key"].replace(" ", "_"), "value": known.get("value"), **flags}
 
 
 def _check_location(coolify: EmulatedCoolify, sent: Mapping[str, Any]) -> None:

@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-VERSION = "4.3.2"
-OLD_VERSION = "4.1.2"
-"""Versions before 4.2 also accept a start as GET."""
+VERSION = "4.3.11"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

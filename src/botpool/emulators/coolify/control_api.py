@@ -1,29 +1,46 @@
 """The control API below `/_emulator`: state, faults and time. Needs no token, has no faults."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
+import httpx
+import pydantic_core
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from botpool.emulators.coolify import http_messages as http
-from botpool.emulators.coolify.clock import Clock, ManualClock, ScaledClock
+from botpool.emulators.coolify.clock import EmulatedClock
+from botpool.emulators.coolify.config import VERSION
 from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
 from botpool.emulators.coolify.fault_kinds import KINDS
 from botpool.emulators.coolify.faults import InvalidFault
-from botpool.emulators.coolify.http_messages import Request, Response
 
 PREFIX = "/_emulator"
 _MAX_TIME_VALUE = 366 * 86_400
 
 
-class _InvalidBody(Exception):
-    """The body is not valid; the message says why."""
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _NewApplication(_Body):
+    name: str = Field(min_length=1)
+    image: str = "example/other"
+    tag: str = "latest"
+    description: str | None = None
+    tags: list[str] = []
+    running: bool = False
+
+
+class _TimeChange(_Body):
+    scale: float | None = Field(default=None, gt=0, le=_MAX_TIME_VALUE)
+    advance: float = Field(default=0.0, ge=0, le=_MAX_TIME_VALUE)
 
 
 class ControlApi:
-    def __init__(self, coolify: EmulatedCoolify, clock: Clock) -> None:
+    def __init__(self, coolify: EmulatedCoolify, clock: EmulatedClock) -> None:
         self._coolify = coolify
         self._clock = clock
-        self._calls: dict[tuple[str, str], Callable[[Request], Response]] = {
+        self._calls: dict[tuple[str, str], Callable[[httpx.Request], httpx.Response]] = {
             ("GET", ""): lambda request: http.data(self._overview()),
             ("GET", "/state"): lambda request: http.data(self._state()),
             ("GET", "/faults"): lambda request: http.data(self._coolify.faults.as_json()),
@@ -33,11 +50,11 @@ class ControlApi:
             ("POST", "/time"): self._set_time,
         }
 
-    def handles(self, request: Request) -> bool:
-        return request.path == PREFIX or request.path.startswith(f"{PREFIX}/")
+    def handles(self, path: str) -> bool:
+        return path == PREFIX or path.startswith(f"{PREFIX}/")
 
-    def handle(self, request: Request) -> Response:
-        path = request.path.removeprefix(PREFIX).rstrip("/")
+    def handle(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.path.removeprefix(PREFIX).rstrip("/")
         call = self._calls.get((request.method, path))
         if call is None:
             wrong_method = any(path == known for _, known in self._calls)
@@ -45,7 +62,10 @@ class ControlApi:
             return http.message(405 if wrong_method else 404, f"Known calls: {known_calls}")
         try:
             return call(request)
-        except (_InvalidBody, InvalidFault) as error:
+        except ValidationError as error:
+            problems = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+            return http.message(422, "; ".join(problems))
+        except (InvalidFault, ValueError) as error:
             return http.message(422, str(error))
 
     def _names(self) -> list[str]:
@@ -82,68 +102,35 @@ class ControlApi:
                 for each in coolify.deployments.open
             ],
             "images": sorted(coolify.deployments.images),
-            "requestsByMinute": coolify.rate_limits.requests.by_minute(coolify.now),
+            "requestsByMinute": coolify.requests_by_minute(),
             "serverReachable": coolify.server_reachable,
-            "version": coolify.version,
+            "version": VERSION,
             "now": coolify.now,
         }
 
-    def _set_faults(self, request: Request) -> Response:
-        self._coolify.set_faults(_json(request))
+    def _set_faults(self, request: httpx.Request) -> httpx.Response:
+        self._coolify.set_faults(pydantic_core.from_json(request.content))
         return http.data(self._coolify.faults.as_json())
 
-    def _create_application(self, request: Request) -> Response:
+    def _create_application(self, request: httpx.Request) -> httpx.Response:
         """Create an application as another client of Coolify would."""
-        body = _json(request)
-        types: dict[str, type] = dict.fromkeys(("name", "image", "tag", "description"), str)
-        types |= {"running": bool, "tags": list}
-        for name, value in body.items():
-            if name not in types:
-                raise _InvalidBody(f"{name}: unknown. Known fields: {', '.join(types)}")
-            if not isinstance(value, types[name]):
-                raise _InvalidBody(f"{name}: must have the type {types[name].__name__}")
-        if not body.get("name"):
-            raise _InvalidBody("name: required")
+        wanted = _NewApplication.model_validate_json(request.content)
         application = self._coolify.create_application(
-            name=body["name"],
-            image=body.get("image") or "example/other",
-            tag=body.get("tag") or "latest",
-            description=body.get("description"),
-            tags=tuple(str(tag) for tag in body.get("tags", ())),
+            **wanted.model_dump(exclude={"running", "tags"}), tags=tuple(wanted.tags)
         )
-        if body.get("running"):
+        if wanted.running:
             self._coolify.run_without_deployment(application)
         return http.data({"uuid": application.uuid}, 201)
 
-    def _time(self) -> Response:
+    def _time(self) -> httpx.Response:
         return http.data({"now": self._coolify.now, "scale": self._clock.scale})
 
-    def _set_time(self, request: Request) -> Response:
-        body = _json(request)
-        for name, value in body.items():
-            if name not in ("scale", "advance"):
-                raise _InvalidBody(f"{name}: unknown. Known fields: scale, advance")
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not number or not 0 < value <= _MAX_TIME_VALUE:
-                raise _InvalidBody(f"{name}: must be more than 0 and at most {_MAX_TIME_VALUE}")
-        clock = self._clock
-        if scale := body.get("scale"):
-            if not isinstance(clock, ScaledClock):
-                raise _InvalidBody("scale: this emulator has a manual clock")
-            clock.scale = float(scale)
-        if advance := body.get("advance"):
-            if not isinstance(clock, ScaledClock | ManualClock):
-                raise _InvalidBody("advance: this clock cannot jump")
-            clock.advance(float(advance))
-            self._coolify.advance(clock.now())
+    def _set_time(self, request: httpx.Request) -> httpx.Response:
+        change = _TimeChange.model_validate_json(request.content)
+        if change.scale is not None:
+            if self._clock.manual:
+                raise ValueError("scale: this emulator has a manual clock")
+            self._clock.scale = change.scale
+        self._clock.advance(change.advance)
+        self._coolify.advance(self._clock.now())
         return self._time()
-
-
-def _json(request: Request) -> dict[str, Any]:
-    try:
-        content = json.loads(request.body)
-    except (ValueError, RecursionError):
-        raise _InvalidBody("The body must be JSON.") from None
-    if not isinstance(content, dict):
-        raise _InvalidBody("The body must be a JSON object.")
-    return content

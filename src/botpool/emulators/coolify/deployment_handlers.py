@@ -1,31 +1,36 @@
 """API handlers for starts and deployments."""
 
+import httpx
+
 from botpool.emulators.coolify import http_messages as http
 from botpool.emulators.coolify import serializers
 from botpool.emulators.coolify.application_handlers import find_application
 from botpool.emulators.coolify.deployment_queue import NotQueued
 from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
-from botpool.emulators.coolify.http_messages import Request, RequestRejected, Response
+from botpool.emulators.coolify.endpoints import Ability, endpoint
+from botpool.emulators.coolify.http_messages import RequestRejected
 from botpool.emulators.coolify.records import Application, Deployment
 
 _ALREADY = "Deployment already queued for this commit."
 _QUEUE_FULL_RETRY_S = 60
 
 
-def start(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
-    force = request.flag("force")
+@endpoint("POST /applications/{uuid}/start", Ability.DEPLOY)
+def start(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
+    force = _is_forced(request)
     result = coolify.deployments.queue(find_application(coolify, uuid), force=force)
     return _start_response(coolify, result, "Deployment request queued.")
 
 
-def restart(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("POST /applications/{uuid}/restart", Ability.DEPLOY)
+def restart(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     result = coolify.deployments.queue(find_application(coolify, uuid), restart_only=True)
     return _start_response(coolify, result, "Restart request queued.")
 
 
 def _start_response(
     coolify: EmulatedCoolify, result: Deployment | NotQueued, done: str
-) -> Response:
+) -> httpx.Response:
     if result is NotQueued.ALREADY_OPEN:
         return http.message(200, _ALREADY)
     if isinstance(result, Deployment):
@@ -34,9 +39,10 @@ def _start_response(
     return http.message(200, done, deployment_uuid=coolify.randomness.uuid())
 
 
-def deploy(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
-    uuids = _split(request.query.get("uuid", ""))
-    tags = _split(request.query.get("tag", ""))
+@endpoint("POST /deploy", Ability.DEPLOY)
+def deploy(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
+    uuids = _split(request.url.params.get("uuid", ""))
+    tags = _split(request.url.params.get("tag", ""))
     if uuids and tags:
         return http.message(400, "You can only use uuid or tag, not both.")
     if not uuids and not tags:
@@ -46,7 +52,7 @@ def deploy(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
     ] or [each for each in coolify.applications.values() if set(tags) & set(each.tags)]
     if not applications:
         return http.message(404, "No resources found.")
-    force = request.flag("force")
+    force = _is_forced(request)
     deployments = [_deploy_one(coolify, application, force=force) for application in applications]
     return http.data({"deployments": deployments})
 
@@ -57,14 +63,16 @@ def _deploy_one(
     result = coolify.deployments.queue(application, force=force)
     if result is NotQueued.QUEUE_FULL:
         full = http.message(429, "Deployment queue is full. Please try again later.")
-        raise RequestRejected(full.with_headers({"Retry-After": str(_QUEUE_FULL_RETRY_S)}))
+        full.headers["Retry-After"] = str(_QUEUE_FULL_RETRY_S)
+        raise RequestRejected(full)
     done = f"Application {application.name} deployment queued."
     message = _ALREADY if result is NotQueued.ALREADY_OPEN else done
     uuid = result.uuid if isinstance(result, Deployment) else coolify.randomness.uuid()
     return {"message": message, "resource_uuid": application.uuid, "deployment_uuid": uuid}
 
 
-def list_open(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("GET /deployments", Ability.READ)
+def list_open(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     items = [serializers.deployment(coolify, each) for each in coolify.deployments.open]
     if coolify.faults.active("deploymentsAsObject"):
         # PHP encodes a list whose keys have gaps as an object.
@@ -72,7 +80,10 @@ def list_open(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response
     return http.data(items)
 
 
-def list_of_application(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("GET /deployments/applications/{uuid}", Ability.READ)
+def list_of_application(
+    coolify: EmulatedCoolify, request: httpx.Request, uuid: str
+) -> httpx.Response:
     application = find_application(coolify, uuid)
     skip = _number(request, "skip", default=0, minimum=0)
     take = _number(request, "take", default=10, minimum=1)
@@ -87,11 +98,13 @@ def list_of_application(coolify: EmulatedCoolify, request: Request, uuid: str) -
     )
 
 
-def show(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("GET /deployments/{uuid}", Ability.READ)
+def show(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     return http.data(serializers.deployment(coolify, _find_deployment(coolify, uuid)))
 
 
-def cancel(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("POST /deployments/{uuid}/cancel", Ability.DEPLOY)
+def cancel(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     deployment = _find_deployment(coolify, uuid)
     if not coolify.deployments.cancel(deployment):
         current = f"Current status: {deployment.status.value}"
@@ -110,16 +123,20 @@ def cancel(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
 def _find_deployment(coolify: EmulatedCoolify, uuid: str) -> Deployment:
     deployment = coolify.deployments.by_uuid.get(uuid)
     if deployment is None:
-        raise RequestRejected(http.message(404, "Deployment not found."))
+        raise http.not_found("Deployment")
     return deployment
+
+
+def _is_forced(request: httpx.Request) -> bool:
+    return request.url.params.get("force", "").lower() in ("1", "true", "on", "yes")
 
 
 def _split(text: str) -> list[str]:
     return [part for part in text.split(",") if part]
 
 
-def _number(request: Request, name: str, *, default: int, minimum: int) -> int:
-    text = request.query.get(name, str(default))
+def _number(request: httpx.Request, name: str, *, default: int, minimum: int) -> int:
+    text = request.url.params.get(name, str(default))
     if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= minimum:
         return int(text)
     raise RequestRejected(http.invalid({name: [f"The {name} field must be at least {minimum}."]}))

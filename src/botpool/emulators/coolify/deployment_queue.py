@@ -4,7 +4,6 @@ A start is always a full deployment with a pull. A stop or a delete of the appli
 a deployment in progress; only a cancel or a restart of Coolify does.
 """
 
-import itertools
 from collections import Counter
 from enum import Enum, auto
 
@@ -31,7 +30,6 @@ class DeploymentQueue:
         self._after = simulation.scheduler.after
         self._containers = containers
         self._workers = workers
-        self._ids = itertools.count(1)
         self._open: dict[str, Deployment] = {}
         self._releases: dict[str, Release] = {}
         self.by_uuid: dict[str, Deployment] = {}
@@ -58,7 +56,6 @@ class DeploymentQueue:
         if waiting >= self._config.queue_limit:
             return NotQueued.QUEUE_FULL
         deployment = Deployment(
-            id=next(self._ids),
             uuid=self._simulation.randomness.uuid(),
             application=application,
             restart_only=restart_only,

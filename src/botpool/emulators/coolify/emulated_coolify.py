@@ -4,17 +4,17 @@
 The same seed, times and calls give the same states, uuids included.
 """
 
-import itertools
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from botpool.emulators.coolify.config import OLD_VERSION, VERSION, EmulatorConfig
+from botpool.emulators.coolify.config import EmulatorConfig
 from botpool.emulators.coolify.container_runtime import ContainerRuntime, SimulatedRuntime
 from botpool.emulators.coolify.containers import Containers
 from botpool.emulators.coolify.deployment_queue import DeploymentQueue
 from botpool.emulators.coolify.environment_variables import VariableStore
 from botpool.emulators.coolify.faults import Faults
-from botpool.emulators.coolify.rate_limits import RateLimits
+from botpool.emulators.coolify.rate_limits import MINUTE_S, RateLimitWindow
 from botpool.emulators.coolify.records import EXITED, Application
 from botpool.emulators.coolify.removal import ApplicationRemoval
 from botpool.emulators.coolify.simulation import Randomness, Scheduler, Simulation
@@ -45,22 +45,15 @@ class EmulatedCoolify:
         self.deployments = DeploymentQueue(self._simulation, self.containers, workers)
         self.variables = VariableStore(self._simulation)
         self.removal = ApplicationRemoval(self._simulation, self.containers, workers)
-        self.rate_limits = RateLimits()
+        self.calls = RateLimitWindow()
+        self.failed_calls = RateLimitWindow()
         self.applications: dict[str, Application] = {}
-        self._ids = itertools.count(1)
+        self._requests: Counter[int] = Counter()
         self._refuses_until = 0.0
 
     @property
     def now(self) -> float:
         return self._simulation.now
-
-    @property
-    def version(self) -> str:
-        return OLD_VERSION if self.before_4_2 else VERSION
-
-    @property
-    def before_4_2(self) -> bool:
-        return self.faults.active("versionBefore42") is not None
 
     @property
     def server_reachable(self) -> bool:
@@ -78,6 +71,13 @@ class EmulatedCoolify:
     def next_event_at(self) -> float | None:
         """Return the time of the next scheduled event, or None if no event is scheduled."""
         return self._simulation.scheduler.next_at()
+
+    def count_request(self) -> None:
+        self._requests[int(self.now // MINUTE_S)] += 1
+
+    def requests_by_minute(self) -> list[int]:
+        """Return the numbers of API requests from the first minute to the current one."""
+        return [self._requests[minute] for minute in range(int(self.now // MINUTE_S) + 1)]
 
     def set_faults(self, wanted: object) -> None:
         """Set and clear faults in the format of `faults`. Raises InvalidFault."""
@@ -110,7 +110,6 @@ class EmulatedCoolify:
     ) -> Application:
         uuid = self.randomness.uuid()
         application = Application(
-            id=next(self._ids),
             uuid=uuid,
             name=name or f"docker-image-{uuid}",
             description=description,

@@ -1,9 +1,8 @@
 """Stores environment variables and computes the environment of a container."""
 
-import itertools
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from botpool.emulators.coolify.records import Application, Variable
 from botpool.emulators.coolify.simulation import Simulation
@@ -11,44 +10,29 @@ from botpool.emulators.coolify.simulation import Simulation
 _REFERENCE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VariableInput:
-    """A variable as a client sends it."""
-
-    key: str
-    value: str | None
-    is_preview: bool = False
-    is_literal: bool = False
-    is_multiline: bool = False
-    is_shown_once: bool = False
-
-
 class VariableStore:
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
-        self._ids = itertools.count(1)
 
-    def write(self, application: Application, sent: VariableInput) -> Variable:
-        """Create or update a variable. A new variable also gets a copy for preview deployments."""
-        variable = _find(application, sent.key, is_preview=sent.is_preview)
+    def write(self, application: Application, sent: Mapping[str, Any]) -> Variable:
+        """Create or update a variable; `sent` contains its key, value and flags.
+
+        A new variable also gets a copy for preview deployments.
+        """
+        variable = _find(application, sent["key"], is_preview=sent["is_preview"])
         if variable is None:
             variable = self._create(application, sent)
-            if not sent.is_preview and not _find(application, sent.key, is_preview=True):
-                self._create(application, replace(sent, is_preview=True))
+            if not sent["is_preview"] and not _find(application, sent["key"], is_preview=True):
+                self._create(application, {**sent, "is_preview": True})
             return variable
-        for name, value in asdict(sent).items():
+        for name, value in sent.items():
             setattr(variable, name, value)
         variable.updated_at = self._simulation.now
         return variable
 
-    def _create(self, application: Application, sent: VariableInput) -> Variable:
-        variable = Variable(
-            id=next(self._ids),
-            uuid=self._simulation.randomness.uuid(),
-            **asdict(sent),
-            created_at=self._simulation.now,
-            updated_at=self._simulation.now,
-        )
+    def _create(self, application: Application, sent: Mapping[str, Any]) -> Variable:
+        now, uuid = self._simulation.now, self._simulation.randomness.uuid()
+        variable = Variable(uuid=uuid, created_at=now, updated_at=now, **sent)
         application.variables.append(variable)
         return variable
 

@@ -87,6 +87,5 @@ _ALL = (
         "open deployments fail, and the port refuses connections for `seconds`",
         seconds=15.0,
     ),
-    _kind("versionBefore42", "GET also starts, restarts and stops"),
 )
 KINDS = {kind.name: kind for kind in _ALL}

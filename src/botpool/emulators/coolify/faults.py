@@ -12,30 +12,27 @@ All faults share one JSON format: the name of the fault with one of
 `{"clear": true}` clears all faults. A request with a wrong name or value changes nothing.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from botpool.emulators.coolify.endpoints import NAMES
+from botpool.emulators.coolify.endpoints import ENDPOINTS
 from botpool.emulators.coolify.fault_kinds import KINDS, FaultKind, Value
 
 CLEAR = "clear"
+_TARGETS = ("application", "endpoint", "image", "worked")
+"""The selectors and values that must equal those of an operation. An empty image is any image."""
 
 
 class InvalidFault(Exception):
     """The requested fault is not valid; the message says why."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Fault:
-    kind: FaultKind
-    probability: float = 1.0
-    times: int | None = None
-    """None: unlimited."""
-    application: str | None = None
-    endpoint: str | None = None
-    values: dict[str, Value] = field(default_factory=dict)
+    values: dict[str, Any]
+    """The values of the fault, and the selectors that were given."""
 
     def number(self, name: str = "seconds") -> float:
         return float(self.values[name])
@@ -43,29 +40,17 @@ class Fault:
     def text(self, name: str) -> str:
         return str(self.values[name])
 
-    def matches(
-        self,
-        application: str | None,
-        endpoint: str | None,
-        image: str | None,
-        worked: bool | None,
-    ) -> bool:
-        return (
-            self.times != 0
-            and self.application in (None, application)
-            and self.endpoint in (None, endpoint)
-            and self.values.get("image") in (None, "", image)
-            and self.values.get("worked") in (None, worked)
-        )
+    @property
+    def is_used_up(self) -> bool:
+        return self.values.get("times") == 0
 
-    def as_json(self) -> dict[str, Any]:
-        selectors: dict[str, Any] = {
-            "times": self.times,
-            "application": self.application,
-            "endpoint": self.endpoint,
-            "probability": self.probability if self.probability < 1 else None,
-        }
-        return {name: s for name, s in selectors.items() if s is not None} | self.values
+    def matches(self, target: Mapping[str, Value | None]) -> bool:
+        wanted = {name: self.values[name] for name in _TARGETS if name in self.values}
+        return all(value in ("", target.get(name)) for name, value in wanted.items())
+
+    def count_down(self) -> None:
+        if "times" in self.values:
+            self.values["times"] -= 1
 
 
 class Faults:
@@ -88,22 +73,13 @@ class Faults:
             if faults or before:
                 on_change(name)
 
-    def trigger(
-        self,
-        name: str,
-        *,
-        application: str | None = None,
-        endpoint: str | None = None,
-        image: str | None = None,
-        worked: bool | None = None,
-    ) -> Fault | None:
-        """Return the fault if it happens now, and count it down."""
+    def trigger(self, name: str, **target: Value | None) -> Fault | None:
+        """Return the fault if it happens now to the described operation, and count it down."""
         for fault in self._set.get(name, ()):
-            if not fault.matches(application, endpoint, image, worked):
+            if fault.is_used_up or not fault.matches(target):
                 continue
-            if self._happens(fault.probability):
-                if fault.times is not None:
-                    fault.times -= 1
+            if self._happens(fault.values.get("probability", 1)):
+                fault.count_down()
                 return fault
         return None
 
@@ -112,10 +88,11 @@ class Faults:
         return next(iter(self._set.get(name, ())), None)
 
     def as_json(self) -> dict[str, Any]:
-        live = {name: [f for f in faults if f.times != 0] for name, faults in self._set.items()}
-        return {
-            name: [fault.as_json() for fault in faults] for name, faults in live.items() if faults
+        live = {
+            name: [fault.values for fault in faults if not fault.is_used_up]
+            for name, faults in self._set.items()
         }
+        return {name: faults for name, faults in live.items() if faults}
 
 
 def _parse(wanted: object) -> dict[str, list[Fault]]:
@@ -129,9 +106,8 @@ def _parse(wanted: object) -> dict[str, list[Fault]]:
             changes[CLEAR] = []
         elif name in KINDS:
             specs = value if isinstance(value, list) else [value]
-            changes[name] = [
-                f for spec in specs if (f := _parse_fault(KINDS[name], spec)) is not None
-            ]
+            faults = [_parse_fault(KINDS[name], spec) for spec in specs]
+            changes[name] = [fault for fault in faults if fault is not None]
         else:
             raise InvalidFault(f"{name}: no such fault. Known faults: clear, {', '.join(KINDS)}")
     return changes
@@ -140,58 +116,46 @@ def _parse(wanted: object) -> dict[str, list[Fault]]:
 def _parse_fault(kind: FaultKind, spec: object) -> Fault | None:
     if spec is None or spec is False or spec == 0:
         return None
-    fault = Fault(kind=kind, values=dict(kind.values))
     if spec is True:
-        return fault
-    if isinstance(spec, int) and "times" in kind.selectors:
+        spec = {}
+    elif isinstance(spec, int) and "times" in kind.selectors:
         spec = {"times": spec}
     if not isinstance(spec, Mapping):
         raise InvalidFault(
             f"{kind.name}: must be true, false, a number of times, an object or a list"
         )
     for name, value in spec.items():
-        if name in kind.values:
-            fault.values[name] = _validated_value(kind, name, value)
-        elif name in kind.selectors:
-            _set_selector(fault, name, value)
-        else:
+        if name not in kind.values and name not in kind.selectors:
             known = ", ".join(sorted([*kind.selectors, *kind.values])) or "only true"
             raise InvalidFault(f"{kind.name}.{name}: unknown. {kind.name} takes {known}")
-    return fault
+        _check_value(kind, name, value)
+    return Fault({**kind.values, **spec})
 
 
-def _set_selector(fault: Fault, name: str, value: object) -> None:
-    path = f"{fault.kind.name}.{name}"
-    if name == "probability":
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise InvalidFault(f"{path}: must be a number from 0 to 1")
-        fault.probability = float(value)
+def _check_value(kind: FaultKind, name: str, value: object) -> None:
+    """Check a selector, or a value, which must have the type of its default."""
+    default = kind.values.get(name)
+    if name == "endpoint":
+        is_valid, expected = _is_one_of([each.name for each in ENDPOINTS], value)
+    elif isinstance(default, StrEnum):
+        is_valid, expected = _is_one_of([*map(str, type(default))], value)
+    elif name == "application" or isinstance(default, str):
+        is_valid, expected = isinstance(value, str), "a string"
+    elif isinstance(default, bool):
+        is_valid, expected = isinstance(value, bool), "true or false"
     elif name == "times":
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise InvalidFault(f"{path}: must be an integer, 0 or more")
-        fault.times = value
-    elif not isinstance(value, str):
-        raise InvalidFault(f"{path}: must be a string")
-    elif name == "application":
-        fault.application = value
-    elif value in NAMES:
-        fault.endpoint = value
+        is_valid, expected = type(value) is int and value >= 0, "an integer, 0 or more"
+    elif name == "probability":
+        is_valid, expected = _is_number(value, maximum=1), "a number from 0 to 1"
     else:
-        raise InvalidFault(f"{path}: no such call. Known calls: {', '.join(sorted(NAMES))}")
+        is_valid, expected = _is_number(value), "a number, 0 or more"
+    if not is_valid:
+        raise InvalidFault(f"{kind.name}.{name}: must be {expected}")
 
 
-def _validated_value(kind: FaultKind, name: str, value: object) -> Value:
-    """Return the value if it has the type of its default."""
-    default = kind.values[name]
-    if isinstance(default, StrEnum):
-        members = [*map(str, type(default))]
-        if value in members:
-            return str(value)
-        raise InvalidFault(f"{kind.name}.{name}: must be one of {', '.join(members)}")
-    if isinstance(default, bool | str):
-        if isinstance(value, type(default)):
-            return value
-    elif isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9:
-        return float(value)
-    expected = {bool: "true or false", str: "a string"}.get(type(default), "a number, 0 or more")
-    raise InvalidFault(f"{kind.name}.{name}: must be {expected}")
+def _is_one_of(choices: Sequence[str], value: object) -> tuple[bool, str]:
+    return value in choices, f"one of {', '.join(choices)}"
+
+
+def _is_number(value: object, *, maximum: float = 1e9) -> bool:
+    return isinstance(value, int | float) and value is not True and 0 <= value <= maximum

@@ -1,48 +1,20 @@
-"""Requests and responses, independent of the transport (socket or in memory)."""
+"""Responses in the formats of Coolify, and the ways in which they reach the client."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    method: str
-    path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    """Names in lower case."""
-    body: bytes = b""
-
-    @property
-    def wants_json(self) -> bool:
-        """Decide like Laravel: `*/*` does not ask for JSON."""
-        accepted = self.headers.get("accept", "").partition(",")[0]
-        return "/json" in accepted or "+json" in accepted
-
-    def flag(self, name: str) -> bool:
-        return self.query.get(name, "").lower() in ("1", "true", "on", "yes")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
-    status: int = 200
-    body: bytes
-    media_type: str = "application/json"
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    def with_headers(self, headers: Mapping[str, str]) -> "Response":
-        return replace(self, headers={**self.headers, **headers})
+import httpx
 
 
 class RequestRejected(Exception):
     """Ends a call early with a response."""
 
-    def __init__(self, response: Response) -> None:
-        super().__init__(response.status)
+    def __init__(self, response: httpx.Response) -> None:
+        super().__init__(response.status_code)
         self.response = response
 
 
@@ -59,33 +31,34 @@ class Transmission(Enum):
 class Delivery:
     """A response and the way in which the transport delivers it."""
 
-    response: Response
+    response: httpx.Response
     transmission: Transmission = Transmission.COMPLETE
     delay_s: float = 0.0
     """In real seconds."""
 
 
-def data(content: Any, status: int = 200) -> Response:
-    return Response(status=status, body=json.dumps(content, separators=(",", ":")).encode())
+def data(content: Any, status: int = 200) -> httpx.Response:
+    # Unlike httpx, escape all that is not ASCII: texts may contain lone surrogates.
+    text = json.dumps(content, separators=(",", ":"))
+    return httpx.Response(status, text=text, headers={"Content-Type": "application/json"})
 
 
-def message(status: int, text: str, **more: Any) -> Response:
+def message(status: int, text: str, **more: Any) -> httpx.Response:
     return data({"message": text, **more}, status)
 
 
-def plain_text(text: str) -> Response:
-    """Return a text with the media type HTML, as Laravel does."""
-    return Response(body=text.encode(), media_type="text/html; charset=utf-8")
-
-
-def invalid(errors: Mapping[str, list[str] | str]) -> Response:
+def invalid(errors: Mapping[str, list[str] | str]) -> httpx.Response:
     return message(422, "Validation failed.", errors=errors)
 
 
-def html_page(status: int) -> Response:
+def not_found(what: str) -> RequestRejected:
+    return RequestRejected(message(404, f"{what} not found."))
+
+
+def html_page(status: int) -> httpx.Response:
     phrase = HTTPStatus(status).phrase
     html = (
         f'<!DOCTYPE html>\n<html lang="en">\n<head><title>{status} {phrase}</title></head>\n'
         f"<body><h1>{status} {phrase}</h1></body>\n</html>\n"
     )
-    return Response(status=status, body=html.encode(), media_type="text/html; charset=UTF-8")
+    return httpx.Response(status, html=html)

@@ -4,14 +4,14 @@ import asyncio
 import socket
 import struct
 from typing import Self
-from urllib.parse import parse_qsl, unquote
 
 import h11
+import httpx
 
 from botpool.emulators.coolify.api import Api
-from botpool.emulators.coolify.clock import Clock
+from botpool.emulators.coolify.clock import EmulatedClock
 from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
-from botpool.emulators.coolify.http_messages import Delivery, Request, Transmission
+from botpool.emulators.coolify.http_messages import Delivery, Transmission
 
 _TICK_S = 0.02
 _READ_BYTES = 1 << 16
@@ -24,7 +24,12 @@ class EmulatorServer:
     """`async with EmulatorServer(coolify, clock) as server:` serves at `server.url`."""
 
     def __init__(
-        self, coolify: EmulatedCoolify, clock: Clock, *, host: str = "127.0.0.1", port: int = 0
+        self,
+        coolify: EmulatedCoolify,
+        clock: EmulatedClock,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
     ) -> None:
         self._coolify = coolify
         self._clock = clock
@@ -116,32 +121,28 @@ class EmulatorServer:
 
 async def _read_request(
     http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> Request | None:
+) -> httpx.Request | None:
     """Return the next request, or None at the end of the connection."""
     head: h11.Request | None = None
     body = b""
     while True:
         try:
             event = http.next_event()
-        except h11.RemoteProtocolError:
+            if event is h11.NEED_DATA:
+                http.receive_data(await reader.read(_READ_BYTES))
+            elif isinstance(event, h11.Request):
+                head = event
+            elif isinstance(event, h11.Data):
+                body += event.data
+            elif isinstance(event, h11.EndOfMessage) and head is not None:
+                url = f"http://emulator{head.target.decode('latin-1')}"
+                return httpx.Request(
+                    head.method.decode(), url, headers=[*head.headers], content=body
+                )
+            else:
+                return None
+        except (h11.RemoteProtocolError, httpx.InvalidURL):
             writer.write(_BAD_REQUEST)
-            return None
-        if event is h11.NEED_DATA:
-            http.receive_data(await reader.read(_READ_BYTES))
-        elif isinstance(event, h11.Request):
-            head = event
-        elif isinstance(event, h11.Data):
-            body += event.data
-        elif isinstance(event, h11.EndOfMessage) and head is not None:
-            path, _, query = head.target.decode("latin-1").partition("?")
-            return Request(
-                method=head.method.decode(),
-                path=unquote(path),
-                query=dict(parse_qsl(query, keep_blank_values=True)),
-                headers={name.decode(): value.decode("latin-1") for name, value in head.headers},
-                body=body,
-            )
-        else:
             return None
 
 
@@ -153,16 +154,12 @@ def _write(
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         writer.transport.abort()
         return
-    response = delivery.response
-    headers = {
-        **response.headers,
-        "Content-Type": response.media_type,
-        "Content-Length": str(len(response.body)),
-    }
-    writer.write(http.send(h11.Response(status_code=response.status, headers=[*headers.items()])))
+    response, body = delivery.response, delivery.response.content
+    head = h11.Response(status_code=response.status_code, headers=response.headers.raw)
+    writer.write(http.send(head))
     if has_body and delivery.transmission is Transmission.TRUNCATED:
-        writer.write(http.send(h11.Data(data=response.body[: len(response.body) // 2])))
+        writer.write(http.send(h11.Data(data=body[: len(body) // 2])))
         return
     if has_body:
-        writer.write(http.send(h11.Data(data=response.body)))
+        writer.write(http.send(h11.Data(data=body)))
     writer.write(http.send(h11.EndOfMessage()))

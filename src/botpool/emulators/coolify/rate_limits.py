@@ -1,9 +1,8 @@
 """Rate limits of the API per emulated minute, over all tokens."""
 
-from collections import Counter
 from dataclasses import dataclass
 
-_MINUTE_S = 60.0
+MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,27 +26,6 @@ class RateLimitWindow:
         if self._count >= limit:
             return RateLimitState(limit=limit, remaining=0, resets_at=self._ends_at, exceeded=True)
         if self._count == 0:
-            self._ends_at = now + _MINUTE_S
+            self._ends_at = now + MINUTE_S
         self._count += 1
         return RateLimitState(limit=limit, remaining=limit - self._count, resets_at=self._ends_at)
-
-
-class RequestCounter:
-    """Counts all API requests by emulated minute."""
-
-    def __init__(self) -> None:
-        self._by_minute: Counter[int] = Counter()
-
-    def count(self, now: float) -> None:
-        self._by_minute[int(now // _MINUTE_S)] += 1
-
-    def by_minute(self, now: float) -> list[int]:
-        """Return the counts from the first minute to the current one."""
-        return [self._by_minute[minute] for minute in range(int(now // _MINUTE_S) + 1)]
-
-
-class RateLimits:
-    def __init__(self) -> None:
-        self.requests = RequestCounter()
-        self.calls = RateLimitWindow()
-        self.failed_calls = RateLimitWindow()

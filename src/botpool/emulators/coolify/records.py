@@ -43,7 +43,6 @@ class ContainerState(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class Variable:
-    id: int
     uuid: str
     key: str
     value: str | None
@@ -57,7 +56,6 @@ class Variable:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Application:
-    id: int
     uuid: str
     name: str
     description: str | None
@@ -101,7 +99,6 @@ class Application:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Deployment:
-    id: int
     uuid: str
     application: Application
     status: DeploymentStatus = DeploymentStatus.QUEUED

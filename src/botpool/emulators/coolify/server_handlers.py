@@ -1,40 +1,79 @@
-"""API handlers for servers, projects and environments. The emulator has one of each."""
+"""API handlers for the installation and its server, project and environment: one of each."""
+
+from typing import Any
+
+import httpx
 
 from botpool.emulators.coolify import http_messages as http
-from botpool.emulators.coolify import serializers
+from botpool.emulators.coolify.config import VERSION
 from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
-from botpool.emulators.coolify.http_messages import Request, RequestRejected, Response
+from botpool.emulators.coolify.endpoints import Ability, endpoint
 
 
 def require(name: str, given: object, expected: str) -> None:
     if given != expected:
-        raise RequestRejected(http.message(404, f"{name} not found."))
+        raise http.not_found(name)
 
 
-def list_servers(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
-    server = serializers.server(coolify)
-    reachability = {name: server["settings"][name] for name in ("is_reachable", "is_usable")}
-    return http.data([{**server, **reachability}])
+@endpoint("GET /health", None)
+def health(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
+    return httpx.Response(200, html="OK")
 
 
-def show_server(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("GET /version", Ability.READ)
+def version(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
+    return httpx.Response(200, html=VERSION)
+
+
+@endpoint("GET /servers", Ability.READ)
+def list_servers(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
+    server, reachable = _server(coolify), coolify.server_reachable
+    return http.data([{**server, "is_reachable": reachable, "is_usable": reachable}])
+
+
+@endpoint("GET /servers/{uuid}", Ability.READ)
+def show_server(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     require("Server", uuid, coolify.config.server)
-    return http.data(serializers.server(coolify))
+    return http.data(_server(coolify))
 
 
-def list_projects(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
-    return http.data([serializers.project(coolify)])
+@endpoint("GET /projects", Ability.READ)
+def list_projects(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
+    return http.data([_project(coolify)])
 
 
-def show_project(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("GET /projects/{uuid}", Ability.READ)
+def show_project(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     require("Project", uuid, coolify.config.project)
-    environments = [serializers.environment(coolify)]
-    return http.data({**serializers.project(coolify), "environments": environments})
+    return http.data({**_project(coolify), "environments": [_environment(coolify)]})
 
 
-def show_environment(coolify: EmulatedCoolify, request: Request, uuid: str) -> Response:
+@endpoint("GET /projects/{uuid}/{environment_name_or_uuid}", Ability.READ)
+def show_environment(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     """Find the environment by its name or uuid, the last part of the path."""
     require("Project", uuid, coolify.config.project)
-    name_or_uuid = request.path.rstrip("/").rpartition("/")[2]
+    name_or_uuid = request.url.path.rstrip("/").rpartition("/")[2]
     require("Environment", name_or_uuid, coolify.config.environment)
-    return http.data(serializers.environment(coolify))
+    return http.data(_environment(coolify))
+
+
+def _server(coolify: EmulatedCoolify) -> dict[str, Any]:
+    return {
+        "uuid": coolify.config.server,
+        "name": coolify.config.server,
+        "settings": {
+            "concurrent_builds": coolify.config.concurrent_builds,
+            "deployment_queue_limit": coolify.config.queue_limit,
+            "is_reachable": coolify.server_reachable,
+            "is_usable": coolify.server_reachable,
+        },
+    }
+
+
+def _project(coolify: EmulatedCoolify) -> dict[str, Any]:
+    return {"uuid": coolify.config.project, "name": coolify.config.project}
+
+
+def _environment(coolify: EmulatedCoolify) -> dict[str, Any]:
+    """The environment's uuid equals its name."""
+    return {"uuid": coolify.config.environment, "name": coolify.config.environment}

@@ -4,8 +4,10 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+import httpx
+
 from botpool.emulators.coolify import http_messages as http
-from botpool.emulators.coolify.http_messages import Request, RequestRejected
+from botpool.emulators.coolify.http_messages import RequestRejected
 
 _CREATE_AND_UPDATE = {
     "string": """
@@ -87,20 +89,20 @@ _TYPE_ERROR = {
 }
 
 
-def read_json(request: Request) -> dict[str, Any]:
+def read_json(request: httpx.Request) -> dict[str, Any]:
     """Return the fields of the body and of the query together, as Laravel does."""
     media_type = request.headers.get("content-type", "")
     if "/json" not in media_type and "+json" not in media_type:
         raise _bad_request("Content-Type must be application/json.")
     try:
-        content = _trim(json.loads(request.body))
+        content = _trim(json.loads(request.content))
     except (ValueError, RecursionError):
         raise _bad_request("Invalid JSON.") from None
     if not content:
         raise _bad_request("Empty JSON.")
     if not isinstance(content, dict):
         raise _bad_request("Invalid JSON.")
-    return {**_trim(dict(request.query)), **content}
+    return {**_trim(dict(request.url.params.multi_items())), **content}
 
 
 def _bad_request(error: str) -> RequestRejected:
