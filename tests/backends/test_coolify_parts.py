@@ -2,9 +2,16 @@
 
 import pytest
 
-from botpool.backends.coolify import fence, formats, responses, statuses
+from botpool.backends.coolify import fence, formats
 from botpool.backends.coolify.logs import _overlap
-from botpool.backends.coolify.responses import Variable
+from botpool.backends.coolify.responses import (
+    Application,
+    Deployment,
+    StartResponse,
+    Variable,
+    parse,
+    parse_list,
+)
 from botpool.backends.protocol import StartRequest
 from botpool.domain.errors import BackendUnavailable, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
@@ -24,8 +31,7 @@ from tests.backends.coolify_harness import config
     ],
 )
 def test_image_reference_is_split_into_name_and_tag(reference: str, name: str, tag: str) -> None:
-    image = formats.split_image(reference)
-    assert (image.name, image.tag) == (name, tag)
+    assert formats.split_image(reference) == (name, tag)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +39,6 @@ def test_image_reference_is_split_into_name_and_tag(reference: str, name: str, t
     [
         ("running:healthy", ContainerState.RUNNING),
         ("running:unhealthy", ContainerState.RUNNING),
-        ("running (healthy)", ContainerState.RUNNING),
         ("running", ContainerState.RUNNING),
         ("starting:unknown", ContainerState.STARTING),
         ("restarting:unknown", ContainerState.STARTING),
@@ -41,55 +46,54 @@ def test_image_reference_is_split_into_name_and_tag(reference: str, name: str, t
         ("exited:unhealthy", ContainerState.EXITED),
         ("paused:unknown", ContainerState.UNKNOWN),
         ("exiting", ContainerState.UNKNOWN),
-        ("", ContainerState.UNKNOWN),
     ],
 )
 def test_container_status_is_parsed(status: str, state: ContainerState) -> None:
-    assert statuses.container_state(status, server_reachable=True) is state
-    unreachable = statuses.container_state(status, server_reachable=False)
-    assert unreachable is ContainerState.UNKNOWN
+    fields = {"uuid": "a", "name": "n", "status": status}
+    assert parse(Application, {**fields, "server_status": True}).state is state
+    unreachable = parse(Application, {**fields, "server_status": False})
+    assert unreachable.state is ContainerState.UNKNOWN
 
 
 def test_deployment_status_is_parsed() -> None:
-    assert statuses.deployment_state("cancelled-by-user") is DeploymentState.CANCELLED
-    assert statuses.deployment_state("in_progress") is DeploymentState.IN_PROGRESS
-    assert statuses.deployment_state("on holiday") is None
+    def state(status: str) -> DeploymentState | None:
+        return parse(Deployment, {"deployment_uuid": "d", "status": status}).state
+
+    assert state("cancelled-by-user") is DeploymentState.CANCELLED
+    assert state("in_progress") is DeploymentState.IN_PROGRESS
+    assert state("on holiday") is None
 
 
 def test_list_may_be_object_with_numeric_keys() -> None:
-    assert responses.parse_list(["a", "b"], "x") == ["a", "b"]
-    assert responses.parse_list({"10": "b", "2": "a"}, "x") == ["a", "b"]
-    assert responses.parse_list({}, "x") == []
-    for wrong in (None, "[]", {"message": "no"}, 7):
+    a, b = StartResponse(message="a"), StartResponse(message="b")
+    assert parse_list(StartResponse, [{"message": "a"}, {"message": "b"}]) == [a, b]
+    assert parse_list(StartResponse, {"10": {"message": "b"}, "2": {"message": "a"}}) == [a, b]
+    assert parse_list(StartResponse, {}) == []
+    for wrong in (None, "[]", {"message": "no"}, 7, [7]):
         with pytest.raises(BackendUnavailable):
-            responses.parse_list(wrong, "x")
+            parse_list(StartResponse, wrong)
 
 
 @pytest.mark.parametrize("shown", [False, 0, "0", "false"])
 def test_unreachable_server_is_recognized_in_any_form(shown: object) -> None:
-    application = responses.parse_application(
-        {"uuid": "a", "name": "n", "status": "exited:unhealthy", "server_status": shown}
-    )
+    fields = {"uuid": "a", "name": "n", "status": "exited:unhealthy", "server_status": shown}
+    application = parse(Application, fields)
     assert application.state is ContainerState.UNKNOWN
 
 
 @pytest.mark.parametrize(
-    ("id_shown", "deployment", "own"),
+    ("deployment", "own"),
     [
-        (7, {"application_id": "7"}, True),
-        (7, {"application_id": "8", "application_name": "pool-1"}, False),
-        (None, {"application_id": "7", "deployment_url": "/x/application/abc/deployment/d"}, True),
-        (None, {"deployment_url": "/x/application/abcd/deployment/d"}, False),
-        (None, {"deployment_url": "/application/other/deployment/abc"}, False),
-        (None, {"application_name": "pool-1"}, True),
+        ({"deployment_url": "/x/application/abc/deployment/d"}, True),
+        ({"deployment_url": "/x/application/abcd/deployment/d"}, False),
+        ({"deployment_url": "/application/other/deployment/abc"}, False),
+        ({"application_name": "pool-1"}, True),
     ],
 )
-def test_deployment_is_matched_to_its_application(
-    id_shown: int | None, deployment: dict[str, str], own: bool
-) -> None:
-    fields = {"uuid": "abc", "name": "pool-1", "status": "exited", "id": id_shown}
+def test_deployment_is_matched_to_its_application(deployment: dict[str, str], own: bool) -> None:
+    application = parse(Application, {"uuid": "abc", "name": "pool-1", "status": "exited"})
     content = {"deployment_uuid": "d", "status": "queued", **deployment}
-    assert responses.parse_deployment(content).is_of(responses.parse_application(fields)) is own
+    assert parse(Deployment, content).is_of(application) is own
 
 
 def start_request(number: int = 12, **environment: str) -> StartRequest:
@@ -161,8 +165,7 @@ def test_mark_of_another_assignment_is_superseded() -> None:
 
 def test_oldest_deployment_after_the_mark_belongs_to_the_start() -> None:
     newest_first = [
-        responses.parse_deployment({"deployment_uuid": uuid, "status": "finished"})
-        for uuid in "cba"
+        parse(Deployment, {"deployment_uuid": uuid, "status": "finished"}) for uuid in "cba"
     ]
     after_a = fence.first_after("a", newest_first)
     assert after_a is not None

@@ -194,16 +194,6 @@ class TestStart:
             await self.start(coolify)
         assert not self.starts(coolify)
 
-    async def test_variables_are_read_when_write_response_lacks_them(
-        self, coolify: ScriptedCoolify
-    ) -> None:
-        def job(request: httpx.Request) -> httpx.Response:
-            coolify.write_variables(request)
-            return httpx.Response(201, json={"message": "Environment variables updated."})
-
-        coolify.respond("PATCH /applications/ours/envs/bulk", job)
-        assert await self.start(coolify) == "d1"
-
     async def test_token_that_cannot_read_values_is_refused(self, coolify: ScriptedCoolify) -> None:
         coolify.respond("PATCH /applications/ours/envs/bulk", [{"key": "BOTPOOL_ASSIGNMENT"}], 201)
         with pytest.raises(BackendRefused, match="read:sensitive") as caught:
@@ -211,19 +201,6 @@ class TestStart:
         assert caught.value.setting == "backends.coolify.token"
         assert not self.starts(coolify)
         assert not (await coolify.backend.check(timeout_s=2)).ok
-
-    async def test_get_method_is_remembered_for_starts_and_stops(
-        self, coolify: ScriptedCoolify
-    ) -> None:
-        coolify.respond("POST /applications/ours/start", {"message": "not supported"}, 405)
-        coolify.respond("POST /applications/ours/stop", {"message": "not supported"}, 405)
-        coolify.respond("GET /applications/ours/start", {"message": "x", "deployment_uuid": "d1"})
-        coolify.respond("GET /applications/ours/stop", {"message": "x"})
-        assert await self.start(coolify) == "d1"
-        coolify.requests.clear()
-        await coolify.backend.stop(OURS, AssignmentId(12), timeout_s=2)
-        assert coolify.calls()[-1] == "GET /applications/ours/stop"
-        assert "POST /applications/ours/stop" not in coolify.calls()
 
     @pytest.mark.parametrize("status", [200, 400, 404, 500])
     async def test_stop_cancels_first_for_any_cancel_response(

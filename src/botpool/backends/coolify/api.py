@@ -6,10 +6,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from botpool.backends.coolify import error_messages, responses
+from botpool.backends.coolify import error_messages
 from botpool.backends.coolify.connection import Ability, Call, Connection, Response, ServerError
 from botpool.backends.coolify.operation import Operation
-from botpool.backends.coolify.responses import Application, Deployment, StartResponse, Variable
+from botpool.backends.coolify.responses import (
+    Application,
+    CreatedApplication,
+    Deployment,
+    Logs,
+    StartResponse,
+    Variable,
+    parse,
+    parse_list,
+)
 from botpool.backends.protocol import RequestPurpose
 from botpool.domain.errors import BackendUnavailable, ContainerGone
 from botpool.domain.ids import ContainerId, DeploymentId
@@ -37,19 +46,17 @@ class Api:
         await self.connection.budget.take(RequestPurpose.STOP, requests)
 
     async def list_tagged(self, tag: str) -> Sequence[Application]:
-        content = self._content(await self._read("/applications", tag=tag))
-        listed = responses.parse_list(content, "a list of applications")
-        return list(map(responses.parse_application, listed))
+        return parse_list(Application, self._content(await self._read("/applications", tag=tag)))
 
     async def application(self, uuid: ContainerId) -> Application:
         response = await self._read(f"/applications/{_quoted(uuid)}")
-        return responses.parse_application(self._content(response, application=uuid))
+        return parse(Application, self._content(response, application=uuid))
 
     async def create(self, fields: Mapping[str, Any], *, pool: str) -> ContainerId:
         path = "/applications/dockerimage"
         response = await self._write("POST", path, fields)
         self._require_accepted(response, pool, topic=path)
-        return ContainerId(responses.parse_uuid(self._content(response), "a new application"))
+        return parse(CreatedApplication, self._content(response)).uuid
 
     async def update(
         self, uuid: ContainerId, fields: Mapping[str, Any], *, pool: str = "<name>"
@@ -67,15 +74,13 @@ class Api:
     async def variables(self, uuid: ContainerId) -> Sequence[Variable]:
         path = f"/applications/{_quoted(uuid)}/envs"
         call = Call(method="GET", path=path, ability=Ability.READ_SENSITIVE)
-        content = self._content(await self._send(call), application=uuid)
-        return self._parse_variables(responses.parse_list(content, "a list of variables"))
+        return self._parse_variables(self._content(await self._send(call), application=uuid))
 
     async def write_variables(
         self, uuid: ContainerId, values: Mapping[str, str]
     ) -> Sequence[Variable]:
-        """Write variables in this order. Returns none if an older version sends only a message."""
-        content = await self._write_bulk(uuid, values)
-        return self._parse_variables(content) if isinstance(content, list) else []
+        """Write variables in this order, and return those that were written."""
+        return self._parse_variables(await self._write_bulk(uuid, values))
 
     async def write_variable(self, uuid: ContainerId, key: str, value: str) -> None:
         """Write one variable, even with a token that cannot read values."""
@@ -88,39 +93,38 @@ class Api:
         path = f"/applications/{_quoted(uuid)}/envs/bulk"
         return self._content(await self._write("PATCH", path, {"data": data}), application=uuid)
 
-    def _parse_variables(self, content: Sequence[Any]) -> Sequence[Variable]:
-        if not all(map(responses.has_value, content)):
+    def _parse_variables(self, content: Any) -> Sequence[Variable]:
+        variables = parse_list(Variable, content)
+        if any(variable.is_hidden for variable in variables):
             raise self.connection.refuse(Ability.READ_SENSITIVE, error_messages.hidden_values())
-        return list(map(responses.parse_variable, content))
+        return variables
 
     async def open_deployments(self) -> Sequence[Deployment]:
         """Return the open deployments of all applications, including foreign ones."""
-        content = self._content(await self._read("/deployments"))
-        listed = responses.parse_list(content, "a list of deployments")
-        return [d for d in map(responses.parse_deployment, listed) if d.is_open]
+        listed = parse_list(Deployment, self._content(await self._read("/deployments")))
+        return [deployment for deployment in listed if deployment.is_open]
 
     async def deployments_of(self, uuid: ContainerId) -> Sequence[Deployment]:
         """Return the last few deployments of an application, newest first."""
         response = await self._read(f"/deployments/applications/{_quoted(uuid)}", take=_RECENT)
         content = self._content(response, application=uuid)
-        if isinstance(content, dict) and "deployments" in content:
-            content = content["deployments"]
-        listed = responses.parse_list(content, "a list of deployments")
-        return list(map(responses.parse_deployment, listed))
+        return parse_list(
+            Deployment, content.get("deployments") if isinstance(content, dict) else None
+        )
 
     async def deployment(self, uuid: DeploymentId) -> Deployment | None:
         response = await self._read(f"/deployments/{_quoted(uuid)}")
         if response.status == 404 and _has_message(response, "deployment not found"):
             return None
-        return responses.parse_deployment(self._content(response))
+        return parse(Deployment, self._content(response))
 
     async def start(self, uuid: ContainerId) -> StartResponse:
-        response = await self._act(f"/applications/{_quoted(uuid)}/start", {})
-        return responses.parse_start(self._content(response, application=uuid))
+        response = await self._deploy(f"/applications/{_quoted(uuid)}/start")
+        return parse(StartResponse, self._content(response, application=uuid))
 
     async def stop(self, uuid: ContainerId) -> None:
-        query = {"docker_cleanup": "false"}
-        response = await self._act(f"/applications/{_quoted(uuid)}/stop", query)
+        path = f"/applications/{_quoted(uuid)}/stop"
+        response = await self._deploy(path, docker_cleanup="false")
         self._content(response, application=uuid)
 
     async def cancel(self, uuid: DeploymentId) -> None:
@@ -129,9 +133,8 @@ class Api:
         400 and 404 mean that the deployment has ended. Older versions answer 500 although the
         cancel worked.
         """
-        path = f"/deployments/{_quoted(uuid)}/cancel"
         try:
-            response = await self._send(Call(method="POST", path=path, ability=Ability.DEPLOY))
+            response = await self._deploy(f"/deployments/{_quoted(uuid)}/cancel")
         except ServerError as error:
             if error.status != 500:
                 raise
@@ -144,11 +147,7 @@ class Api:
         response = await self._read(f"/applications/{_quoted(uuid)}/logs", lines=str(lines))
         if response.status == 400:
             return None
-        content = self._content(response, application=uuid)
-        text = content.get("logs") if isinstance(content, dict) else None
-        if not isinstance(text, str | None):
-            raise BackendUnavailable("Coolify's response has no logs")
-        return text or ""
+        return parse(Logs, self._content(response, application=uuid)).logs or ""
 
     async def version(self) -> str:
         call = Call(method="GET", path="/version", ability=Ability.READ, is_text=True)
@@ -172,19 +171,9 @@ class Api:
     async def _write(self, method: str, path: str, body: Any) -> Response:
         return await self._send(Call(method=method, path=path, ability=Ability.WRITE, body=body))
 
-    async def _act(self, path: str, query: Mapping[str, str]) -> Response:
-        """Send POST, or GET to versions that accept only GET; remember the method that works."""
-
-        def call() -> Call:
-            method = "GET" if self.connection.acts_by_get else "POST"
-            return Call(method=method, path=path, ability=Ability.DEPLOY, query=query)
-
-        response = await self._send(call())
-        if response.status == 405:
-            await self.reserve_more(1)
-            self.connection.acts_by_get = not self.connection.acts_by_get
-            response = await self._send(call())
-        return response
+    async def _deploy(self, path: str, **query: str) -> Response:
+        call = Call(method="POST", path=path, ability=Ability.DEPLOY, query=query)
+        return await self._send(call)
 
     async def _send(self, call: Call) -> Response:
         return await self.connection.send(self.operation, call)

@@ -86,8 +86,6 @@ class Connection:
         transport: httpx.AsyncBaseTransport | None,
     ) -> None:
         self.budget = budget
-        self.acts_by_get = False
-        """Whether this version of Coolify accepts starts and stops only as GET."""
         self._retry_wait_s = config.retry_wait_s
         self._refused: dict[Hashable, BackendRefused] = {}
         self._client = httpx.AsyncClient(

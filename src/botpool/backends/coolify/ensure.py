@@ -31,7 +31,7 @@ async def ensure(
         application = await _create(api, ownership, config, spec)
     await _require_stopped(api, application)
     fields = _mutable_fields(spec)
-    if _current_fields(application) != fields:
+    if any(getattr(application, name) != value for name, value in fields.items()):
         await api.update(application.uuid, fields, pool=spec.pool_name)
     return application.uuid
 
@@ -72,21 +72,13 @@ async def _require_stopped(api: Api, application: Application) -> None:
 
 
 def _mutable_fields(spec: ContainerSpec) -> Mapping[str, str]:
-    image = split_image(spec.image)
+    """The fields of `Application` that a changed pool changes, under Coolify's names."""
+    image, tag = split_image(spec.image)
     return {
-        "docker_registry_image_name": image.name,
-        "docker_registry_image_tag": image.tag,
+        "docker_registry_image_name": image,
+        "docker_registry_image_tag": tag,
         "limits_cpus": f"{spec.cpus:g}",
         "limits_memory": f"{spec.memory_mb}m",
-    }
-
-
-def _current_fields(application: Application) -> Mapping[str, str]:
-    return {
-        "docker_registry_image_name": application.image_name,
-        "docker_registry_image_tag": application.image_tag,
-        "limits_cpus": application.cpus,
-        "limits_memory": application.memory,
     }
 
 

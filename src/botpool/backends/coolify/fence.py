@@ -52,7 +52,7 @@ class Fence:
 
 def parse_fence(variables: Sequence[Variable]) -> Fence:
     """Parse the variables. Copies for preview deployments do not count."""
-    values = {v.key: v.value.strip() for v in variables if not v.is_preview}
+    values = {v.key: (v.value or "").strip() for v in variables if not v.is_preview}
     return Fence(
         assignment=_number(values.get(ASSIGNMENT, "")),
         mark=values.get(MARK, ""),

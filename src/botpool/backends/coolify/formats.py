@@ -1,18 +1,11 @@
 """Converts image names and descriptions to the forms that Coolify accepts."""
 
 import re
-from dataclasses import dataclass
 
 _MAX_DESCRIPTION_LENGTH = 255
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
-    name: str
-    tag: str
-
-
-def split_image(reference: str) -> Image:
+def split_image(reference: str) -> tuple[str, str]:
     """Split `[registry[:port]/]name[:tag][@sha256:digest]` into name and tag.
 
     Coolify joins both with a colon, so a digest becomes the tag of a name that ends in `@sha256`;
@@ -24,8 +17,8 @@ def split_image(reference: str) -> Image:
         base, tag = reference, "latest"
     if digest:
         algorithm, _, value = digest.partition(":")
-        return Image(name=f"{base}@{algorithm}", tag=value)
-    return Image(name=base, tag=tag)
+        return f"{base}@{algorithm}", value
+    return base, tag
 
 
 def clean_description(text: str) -> str:

@@ -1,138 +1,133 @@
-"""Parses the responses of Coolify's API. A response of another shape is BackendUnavailable."""
+"""The responses of Coolify's API. A response of another shape is BackendUnavailable."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from botpool.backends.coolify import statuses
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.ids import ContainerId, DeploymentId
 from botpool.domain.observation import ACTIVE_DEPLOYMENT, ContainerState, DeploymentState
 
+_CONTAINER_STATES = {
+    "running": ContainerState.RUNNING,
+    "starting": ContainerState.STARTING,
+    "restarting": ContainerState.STARTING,
+    "degraded": ContainerState.DEGRADED,
+    "exited": ContainerState.EXITED,
+}
+_DEPLOYMENT_STATES = {
+    "queued": DeploymentState.QUEUED,
+    "in_progress": DeploymentState.IN_PROGRESS,
+    "finished": DeploymentState.FINISHED,
+    "failed": DeploymentState.FAILED,
+    "cancelled-by-user": DeploymentState.CANCELLED,
+}
+_NOT_EMPTY = Field(min_length=1)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Application:
-    uuid: ContainerId
-    number: str | None
-    """The id by which deployments refer to the application; most versions hide it."""
-    name: str
-    description: str | None
-    status: str
-    server_reachable: bool
-    image_name: str
-    image_tag: str
-    cpus: str
-    memory: str
-    created_at: str
+
+class ResponseBody(BaseModel):
+    """The fields that Botpool reads; Coolify sends more."""
+
+    model_config = ConfigDict(frozen=True, coerce_numbers_to_str=True)
+
+
+class CreatedApplication(ResponseBody):
+    uuid: Annotated[ContainerId, _NOT_EMPTY]
+
+
+class Application(ResponseBody):
+    uuid: Annotated[ContainerId, _NOT_EMPTY]
+    name: Annotated[str, _NOT_EMPTY]
+    status: Annotated[str, _NOT_EMPTY]
+    """`running:healthy`, for example. The health lags by minutes."""
+    server_status: bool | None = None
+    docker_registry_image_name: str | None = None
+    docker_registry_image_tag: str | None = None
+    limits_cpus: str | None = None
+    limits_memory: str | None = None
+    created_at: str = ""
+
+    @property
+    def server_reachable(self) -> bool:
+        return self.server_status is not False
 
     @property
     def state(self) -> ContainerState:
-        return statuses.container_state(self.status, server_reachable=self.server_reachable)
+        """An unknown status is no evidence of anything.
+
+        Coolify reports every application of an unreachable server as exited.
+        """
+        if not self.server_reachable:
+            return ContainerState.UNKNOWN
+        return _CONTAINER_STATES.get(self.status.partition(":")[0], ContainerState.UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
-    uuid: DeploymentId
-    status: str
-    application_number: str
-    application_name: str
-    path: str
+class Deployment(ResponseBody):
+    uuid: Annotated[DeploymentId, Field(min_length=1, validation_alias="deployment_uuid")]
+    status: Annotated[str, _NOT_EMPTY]
+    application_name: str | None = None
+    deployment_url: str | None = None
     """The path of the deployment's page, which contains the application's uuid."""
 
     @property
     def state(self) -> DeploymentState | None:
-        return statuses.deployment_state(self.status)
+        return _DEPLOYMENT_STATES.get(self.status)
 
     @property
     def is_open(self) -> bool:
         return self.state in ACTIVE_DEPLOYMENT
 
     def is_of(self, application: Application) -> bool:
-        """Compare by number or page; without both by name, which may match too much."""
-        if application.number is not None and self.application_number:
-            return application.number == self.application_number
-        if "/application/" in self.path:
-            return f"/application/{application.uuid}/" in f"{self.path}/"
+        """Compare by the page; without a page by name, which may match too much."""
+        if self.deployment_url and "/application/" in self.deployment_url:
+            return f"/application/{application.uuid}/" in f"{self.deployment_url}/"
         return application.name == self.application_name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
-    key: str
-    value: str
-    is_preview: bool
+class Variable(ResponseBody):
+    key: Annotated[str, _NOT_EMPTY]
+    value: str | None = None
+    is_preview: bool = False
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether Coolify left out the value, which may be empty."""
+        return "value" not in self.model_fields_set
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartResponse:
+class StartResponse(ResponseBody):
     """The response to a start. Without a uuid, another deployment is already queued."""
 
-    deployment_id: DeploymentId | None
-    message: str
+    deployment_uuid: DeploymentId | None = None
+    message: str = ""
 
 
-def parse_application(content: Any) -> Application:
-    fields = _object(content, "an application")
-    return Application(
-        uuid=ContainerId(_text(fields, "uuid")),
-        number=_optional(fields, "id"),
-        name=_text(fields, "name"),
-        description=_optional(fields, "description"),
-        status=_text(fields, "status"),
-        server_reachable=fields.get("server_status") not in (False, 0, "0", "false"),
-        image_name=_optional(fields, "docker_registry_image_name") or "",
-        image_tag=_optional(fields, "docker_registry_image_tag") or "",
-        cpus=_optional(fields, "limits_cpus") or "",
-        memory=_optional(fields, "limits_memory") or "",
-        created_at=_optional(fields, "created_at") or "",
-    )
+class Logs(ResponseBody):
+    logs: str | None = None
 
 
-def parse_deployment(content: Any) -> Deployment:
-    fields = _object(content, "a deployment")
-    return Deployment(
-        uuid=DeploymentId(_text(fields, "deployment_uuid")),
-        status=_text(fields, "status"),
-        application_number=_optional(fields, "application_id") or "",
-        application_name=_optional(fields, "application_name") or "",
-        path=_optional(fields, "deployment_url") or "",
-    )
+Body = TypeVar("Body", bound=ResponseBody)
 
 
-def parse_variable(content: Any) -> Variable:
-    fields = _object(content, "a variable")
-    return Variable(
-        key=_text(fields, "key"),
-        value=_optional(fields, "value") or "",
-        is_preview=bool(fields.get("is_preview")),
-    )
+def parse(body: type[Body], content: Any) -> Body:
+    try:
+        return body.model_validate(content)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(map(str, problem["loc"])) or "the response"
+        raise BackendUnavailable(
+            f"Coolify's response is not a valid {body.__name__}: {field}: {problem['msg']}"
+        ) from error
 
 
-def has_value(content: Any) -> bool:
-    """Whether the response contains the variable's value, even an empty one."""
-    return "value" in _object(content, "a variable")
-
-
-def parse_start(content: Any) -> StartResponse:
-    fields = _object(content, "a response to a start")
-    uuid = _optional(fields, "deployment_uuid")
-    return StartResponse(
-        deployment_id=DeploymentId(uuid) if uuid else None,
-        message=_optional(fields, "message") or "",
-    )
-
-
-def parse_uuid(content: Any, what: str) -> str:
-    return _text(_object(content, what), "uuid")
-
-
-def parse_list(content: Any, what: str) -> Sequence[Any]:
+def parse_list(body: type[Body], content: Any) -> list[Body]:
     """Accept a list, or the object with numeric keys that PHP makes of a list with gaps."""
     if isinstance(content, dict) and all(key.isdecimal() for key in content):
-        return [content[key] for key in sorted(content, key=int)]
-    if isinstance(content, list):
-        return content
-    raise BackendUnavailable(f"Coolify answered a {type(content).__name__} instead of {what}")
+        content = [content[key] for key in sorted(content, key=int)]
+    if not isinstance(content, list):
+        kind = type(content).__name__
+        raise BackendUnavailable(f"Coolify answered a {kind} instead of a list of {body.__name__}")
+    return [parse(body, item) for item in content]
 
 
 def message_of(content: Any) -> str | None:
@@ -150,24 +145,6 @@ def errors_of(content: Any) -> dict[str, str]:
         str(name): " ".join(map(str, error)) if isinstance(error, list) else str(error)
         for name, error in errors.items()
     }
-
-
-def _object(content: Any, what: str) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise BackendUnavailable(f"Coolify answered a {type(content).__name__} instead of {what}")
-    return content
-
-
-def _text(fields: dict[str, Any], name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str) or not value:
-        raise BackendUnavailable(f"Coolify's response has no {name}")
-    return value
-
-
-def _optional(fields: dict[str, Any], name: str) -> str | None:
-    value = fields.get(name)
-    return None if value is None else str(value)
 
 
 def is_unreachable(server: Any) -> bool:

@@ -76,9 +76,6 @@ async def _write_environment(api: Api, request: StartRequest, previous: Fence, m
     """Write the environment, and check by the last variable that all of it was written."""
     values = fence.start_variables(request, previous=previous, mark=mark)
     written = parse_fence(await api.write_variables(request.container_id, values))
-    if written.assignment is None:
-        await api.reserve_more(1)
-        written = parse_fence(await api.variables(request.container_id))
     if written.assignment != request.assignment_id:
         raise BackendUnavailable(f"the environment of {request.container_id} was not written")
 
@@ -103,8 +100,8 @@ async def _confirm_deployment(
     If the queue is full, Coolify returns the uuid of a deployment that does not exist; if a
     deployment is already queued (by a start whose response was lost), it returns no uuid.
     """
-    if response.deployment_id and await api.deployment(response.deployment_id):
-        return response.deployment_id
+    if response.deployment_uuid and await api.deployment(response.deployment_uuid):
+        return response.deployment_uuid
     await api.reserve_more(1)
     issued = fence.first_after(mark, await api.deployments_of(request.container_id))
     if issued is not None:
