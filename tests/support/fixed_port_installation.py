@@ -34,8 +34,10 @@ class FixedPortInstallation(Installation):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    async def serve(self, port: int | None = None) -> Server:
-        return await Installation.serve(self, port or self.port)
+    async def serve(
+        self, port: int | None = None, *, settings: Mapping[str, str] | None = None
+    ) -> Server:
+        return await Installation.serve(self, port or self.port, settings=settings)
 
     async def call(self, method: str, path: str, **more: Any) -> Any:
         async with client(self.url, self.key) as user:

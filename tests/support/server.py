@@ -90,8 +90,18 @@ class Installation:
     servers: list[Server] = field(default_factory=list)
     command: Sequence[str] = (COMMAND,)
 
-    async def serve(self, port: int | None = None) -> Server:
-        """Start another replica, optionally on a given port, and wait until it is ready."""
+    async def serve(
+        self, port: int | None = None, *, settings: Mapping[str, str] | None = None
+    ) -> Server:
+        """Start another replica, perhaps with its own settings, and wait until it is ready."""
+        server = self.launch(port, settings=settings)
+        await server.wait_until_ready()
+        return server
+
+    def launch(
+        self, port: int | None = None, *, settings: Mapping[str, str] | None = None
+    ) -> Server:
+        """Start another replica without waiting for it."""
         port = port or _free_port()
         log = self.data_dir / f"serve-{port}.log"
         with log.open("ab") as output:
@@ -100,12 +110,11 @@ class Installation:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=self._environment(),
+                env=self._environment(settings),
                 cwd=self.data_dir,
             )
         server = Server(process=process, port=port, log=log)
         self.servers.append(server)
-        await server.wait_until_ready()
         return server
 
     def client(self, server: Server, **options: Any) -> httpx.AsyncClient:
@@ -155,13 +164,14 @@ class Installation:
     def _containers(self) -> Path:
         return self.data_dir / "containers"
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, replica_settings: Mapping[str, str] | None = None) -> dict[str, str]:
         settings = {
             "database.url": self.database_url,
             "data_dir": str(self.data_dir),
             "installation.id": "acceptance",
             "installation.secret": self.secret,
             **self.settings,
+            **(replica_settings or {}),
         }
         ours = {
             f"BOTPOOL_{name.upper().replace('.', '__').replace('-', '_')}": value
