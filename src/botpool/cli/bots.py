@@ -1,13 +1,14 @@
 """`botpool bot`: send bots into meetings, show them, stop them."""
 
+import json
 import sys
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from botpool.cli import output
-from botpool.cli.bot_data import read_bot_data
-from botpool.cli.errors import InvalidArgument, InvalidRequest
+from botpool.cli.errors import UsageError
 from botpool.cli.options import JsonOption
 from botpool.cli.server_command import with_client, with_client_and_json
 from botpool.domain.states import BotStatus
@@ -73,9 +74,9 @@ def create(
     """
     from botpool.client import NotValid
 
-    bot_data = read_bot_data(data) if data is not None else None
+    bot_data = _read_bot_data(data) if data is not None else None
     if idempotency_key is not None and not all("!" <= each <= "~" for each in idempotency_key):
-        raise InvalidArgument("--idempotency-key", "must be visible ASCII characters")
+        raise UsageError("--idempotency-key: must be visible ASCII characters")
     try:
         bot = client.create(
             meeting_url,
@@ -87,7 +88,7 @@ def create(
             idempotency_key=idempotency_key,
         )
     except NotValid as error:
-        raise InvalidRequest(_in_words_of_options(error)) from error
+        raise UsageError(_in_words_of_options(error)) from error
     if wait:
         from botpool.cli.waiting import wait_for_end
 
@@ -108,6 +109,30 @@ def _in_words_of_options(error: "NotValid") -> str:
         f"{_OPTION_OF_FIELD.get(name, name)}: {text}" for name, text in error.fields.items()
     ]
     return "; ".join(problems) or error.detail
+
+
+def _read_bot_data(data: str) -> dict[str, Any]:
+    """Read the value of `--data`: a JSON object, in the argument, a file or standard input."""
+    try:
+        found = json.loads(_text_of(data), parse_constant=_refuse_constant)
+    except OSError as error:
+        raise UsageError(f"--data: {data[1:]} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--data: is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise UsageError("""--data: must be a JSON object, such as '{"staySeconds": 3}'""")
+    return found
+
+
+def _text_of(data: str) -> str:
+    if data == "@-":
+        return sys.stdin.read()
+    return Path(data[1:]).read_text() if data.startswith("@") else data
+
+
+def _refuse_constant(name: str) -> None:
+    """Refuse NaN and the infinities, which Python accepts and JSON does not have."""
+    raise ValueError(f"{name} is not a JSON value")
 
 
 @with_client_and_json

@@ -59,9 +59,7 @@ def table(findings: "Sequence[Finding]") -> "Table":
 
     from botpool.cli.formatting import list_table, sanitised
 
-    shown = list_table()
-    shown.add_column("CHECK", no_wrap=True)
-    shown.add_column("RESULT", no_wrap=True)
+    shown = list_table("CHECK", "RESULT")
     shown.add_column("FOUND", overflow="fold", ratio=1)
     shown.add_column("WHAT TO DO", overflow="fold", ratio=1)
     for each in findings:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from botpool.cli.errors import InvalidArgument
+from botpool.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from botpool.emulators.coolify import ContainerRuntime, EmulatorConfig, EmulatorServer
@@ -53,9 +53,9 @@ def coolify(
     import asyncio
 
     if not 0 < time_scale <= 100_000:
-        raise InvalidArgument("--time-scale", "must be more than 0 and at most 100000")
+        raise UsageError("--time-scale: must be more than 0 and at most 100000")
     if not token.isascii() or not token.isprintable() or token.strip() != token or not token:
-        raise InvalidArgument("--token", "must be printable ASCII without spaces around it")
+        raise UsageError("--token: must be printable ASCII without spaces around it")
 
     from botpool.emulators.coolify import (
         EmulatedClock,
@@ -88,10 +88,10 @@ def _runtime(command: str, *, no_processes: bool) -> "Iterator[ContainerRuntime]
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise InvalidArgument("--command", str(error).lower()) from error
+        raise UsageError(f"--command: {str(error).lower()}") from error
     if not words or shutil.which(words[0]) is None:
-        raise InvalidArgument(
-            "--command", f"{words[0] if words else ''!r} is not a command on this machine"
+        raise UsageError(
+            f"--command: {words[0] if words else ''!r} is not a command on this machine"
         )
     with ProcessRuntime(words) as runtime:
         yield runtime
@@ -106,7 +106,7 @@ async def _serve(server: "EmulatorServer", config: "EmulatorConfig", time_scale:
         await server.start()
     except OSError as error:
         problem = (error.strerror or str(error)).lower()
-        raise InvalidArgument("--port", f"{server.url} cannot be used: {problem}") from error
+        raise UsageError(f"--port: {server.url} cannot be used: {problem}") from error
     stop = asyncio.Event()
     loop, signals = asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM)
     for number in signals:

@@ -5,7 +5,6 @@ No traceback reaches a user. A usage error, too, is one line; typer would write 
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import typer
@@ -15,45 +14,12 @@ from botpool.domain.errors import BotpoolError, SettingError
 INTERRUPTED = 130
 
 
-@dataclass(eq=False)
-class InvalidArgument(BotpoolError):
-    """An argument that typer accepts and the command cannot use."""
-
-    argument: str
-    problem: str
-
-    def __str__(self) -> str:
-        return f"{self.argument}: {self.problem}"
-
-
-@dataclass(eq=False)
-class NoKey(BotpoolError):
-    """The command has no API key to send."""
-
-    detail: str
-
-    def __str__(self) -> str:
-        return (
-            f"No API key: {self.detail}. Give one with --key or BOTPOOL_API_KEY, or name the "
-            "--data-dir of 'botpool up'; 'botpool key create' creates one."
-        )
-
-
-@dataclass(eq=False)
 class CommandFailed(BotpoolError):
-    """The command cannot do its work; the message says what to do."""
-
-    message: str
-
-    def __str__(self) -> str:
-        return self.message
+    """The command cannot do its work; the message says what to do. The exit code is 1."""
 
 
-class InvalidRequest(CommandFailed):
-    """The server refused the values that the user gave."""
-
-
-_USAGE_ERRORS = (InvalidArgument, InvalidRequest, NoKey, SettingError)
+class UsageError(BotpoolError):
+    """A value that the user gave cannot be used; the message names it. The exit code is 2."""
 
 
 def run_reporting_errors(app: Callable[..., Any], arguments: Sequence[str] | None) -> int:
@@ -66,7 +32,7 @@ def run_reporting_errors(app: Callable[..., Any], arguments: Sequence[str] | Non
         code = app(args=arguments, prog_name="botpool", standalone_mode=False)
     except BotpoolError as error:
         print_notice(str(error))
-        return 2 if isinstance(error, _USAGE_ERRORS) else 1
+        return 2 if isinstance(error, UsageError | SettingError) else 1
     except typer.TyperException as error:
         print_notice(_usage_message(error))
         return error.exit_code

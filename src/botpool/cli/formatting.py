@@ -75,9 +75,21 @@ def slot_number(name: str | None) -> str:
     return NONE if name is None else sanitised(name.rpartition("-")[2])
 
 
-def list_table() -> Table:
-    """A table with a header and no lines."""
-    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+def list_table(*names: str, right: str = "", wrap: str = "") -> Table:
+    """A table with a header and no lines.
+
+    `right` lists the columns that are aligned to the right, and `wrap` those that become narrower
+    when the line is full.
+    """
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in names:
+        table.add_column(
+            name,
+            justify="right" if name in right.split() else "left",
+            no_wrap=name not in wrap.split(),
+            overflow="fold",
+        )
+    return table
 
 
 def detail_table() -> Table:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from botpool.cli import output
-from botpool.cli.errors import InvalidArgument, print_notice
+from botpool.cli.errors import UsageError, print_notice
 from botpool.cli.options import ConfigOption, DataDirOption, JsonOption
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def create(
     export BOTPOOL_API_KEY=$(botpool key create --name ops --scope operator)
     """
     if not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
-        raise InvalidArgument("--name", f"must have 1 to {_LONGEST_NAME} printable characters")
+        raise UsageError(f"--name: must have 1 to {_LONGEST_NAME} printable characters")
     key, text = _with_keys(config, data_dir, lambda keys: keys.create(name, scope))
     if as_json:
         from botpool.api import schemas
@@ -103,10 +103,7 @@ def _table(listed: "Sequence[ApiKey]") -> "Table":
     from botpool.cli.formatting import list_table, shortened
     from botpool.cli.times import ago
 
-    table = list_table()
-    table.add_column("ID", justify="right")
-    for name in ("NAME", "SCOPE", "BEGINS WITH", "CREATED", "STATE"):
-        table.add_column(name, no_wrap=True)
+    table = list_table("ID", "NAME", "SCOPE", "BEGINS WITH", "CREATED", "STATE", right="ID")
     now = datetime.now(UTC)
     for key in listed:
         revoked = key.revoked_at and f"revoked {ago(key.revoked_at, now)}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from botpool.cli import options, output
-from botpool.cli.errors import CommandFailed, InvalidRequest
+from botpool.cli.errors import CommandFailed, UsageError
 from botpool.domain.errors import BotpoolError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def explained(error: "ClientError", target: "Target") -> BotpoolError:
                 "with --key or BOTPOOL_API_KEY; 'botpool key create' creates one."
             )
         case NotValid():
-            return InvalidRequest(str(error))
+            return UsageError(str(error))
         case Unavailable(retry_after_s=wait_s) if f"{wait_s:g} s" not in error.detail:
             return CommandFailed(f"{error} Try again in {wait_s:g} s.")
     return error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from botpool.cli import output
-from botpool.cli.errors import InvalidArgument
+from botpool.cli.errors import UsageError
 from botpool.cli.options import ConfigOption, DataDirOption
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _matching(found: "Sequence[EffectiveSetting]", name: str) -> "list[Effective
         names |= {each.rpartition(".")[0] for each in names}
         close = get_close_matches(name, names, n=1)
         hint = f"did you mean {close[0]}?" if close else "'botpool settings' lists all of them"
-        raise InvalidArgument(name, f"is not a setting; {hint}")
+        raise UsageError(f"{name}: is not a setting; {hint}")
     return matching
 
 
@@ -74,10 +74,7 @@ def _table(found: "Sequence[EffectiveSetting]") -> "Table":
     from botpool.cli.formatting import list_table
     from botpool.settings.effective import DEFAULT
 
-    table = list_table()
-    table.add_column("SETTING", no_wrap=True)
-    table.add_column("VALUE", overflow="fold")
-    table.add_column("FROM", overflow="fold")
+    table = list_table("SETTING", "VALUE", "FROM", wrap="VALUE FROM")
     section = ""
     for each in found:
         *parents, name = each.setting.path

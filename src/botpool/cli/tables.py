@@ -23,11 +23,8 @@ _NAME = 16
 
 
 def bots(listed: Sequence[Bot], now: datetime) -> Table:
-    table = list_table()
-    for name in ("BOT", "STATUS", "PLATFORM", "SLOT", "CREATED"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("NAME")
-    table.add_column("FAILURE", no_wrap=True)
+    names = ("BOT", "STATUS", "PLATFORM", "SLOT", "CREATED", "NAME", "FAILURE")
+    table = list_table(*names, wrap="NAME")
     for bot in listed:
         table.add_row(
             str(bot.id),
@@ -51,11 +48,7 @@ def slot_history(listed: Sequence[SlotEvent]) -> Table:
 
 def _history(listed: Sequence[Event], title: str, cells: Sequence[Text]) -> Table:
     """A history, oldest first; each line has its time since the first, and its cell of `cells`."""
-    table = list_table()
-    table.add_column("AFTER", justify="right", no_wrap=True)
-    for name in ("EVENT", "CHANGE", title):
-        table.add_column(name, no_wrap=True)
-    table.add_column("REASON", overflow="fold")
+    table = list_table("AFTER", "EVENT", "CHANGE", title, "REASON", right="AFTER", wrap="REASON")
     for event, own_cell in zip(listed, cells, strict=True):
         after = event.at - listed[0].at
         table.add_row(
@@ -69,13 +62,8 @@ def _history(listed: Sequence[Event], title: str, cells: Sequence[Text]) -> Tabl
 
 
 def queue(listed: Sequence[QueueEntry], now: datetime) -> Table:
-    table = list_table()
-    table.add_column("POSITION", justify="right")
-    table.add_column("BOT", justify="right")
-    table.add_column("PLATFORM")
-    table.add_column("PRIORITY", justify="right")
-    for name in ("WAITED", "ESTIMATE", "EXPIRES"):
-        table.add_column(name, no_wrap=True)
+    names = ("POSITION", "BOT", "PLATFORM", "PRIORITY", "WAITED", "ESTIMATE", "EXPIRES")
+    table = list_table(*names, right="POSITION BOT PRIORITY")
     for entry in listed:
         wait_ms = entry.estimated_wait_ms
         table.add_row(
@@ -91,13 +79,8 @@ def queue(listed: Sequence[QueueEntry], now: datetime) -> Table:
 
 
 def slots(listed: Sequence[Slot], now: datetime) -> Table:
-    table = list_table()
-    table.add_column("ID", justify="right", no_wrap=True)
-    table.add_column("NAME", no_wrap=True)
-    table.add_column("STATUS")
-    table.add_column("BOT", no_wrap=True)
-    table.add_column("USED", no_wrap=True)
-    table.add_column("NOTE")
+    names = ("ID", "NAME", "STATUS", "BOT", "USED", "NOTE")
+    table = list_table(*names, right="ID", wrap="STATUS NOTE")
     for slot in listed:
         notes = ["cordoned"] if slot.cordoned else []
         notes += [slot.error_message] if slot.error_message else []
@@ -113,11 +96,8 @@ def slots(listed: Sequence[Slot], now: datetime) -> Table:
 
 
 def pools(listed: Sequence[Pool]) -> Table:
-    table = list_table()
-    table.add_column("PLATFORM", no_wrap=True)
-    for name in ("SLOTS", "IDLE", "BUSY", "QUEUE", "WAIT", "WARM", "P50", "P95"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("STATE", no_wrap=True)
+    figures = ("SLOTS", "IDLE", "BUSY", "QUEUE", "WAIT", "WARM", "P50", "P95")
+    table = list_table("PLATFORM", *figures, "STATE", right=" ".join(figures))
     for pool in listed:
         name, size, *others = pool_figures(pool)
         idle, busy = (str(pool.slots_by_status.get(status, 0)) for status in ("idle", "busy"))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from botpool.cli.errors import InvalidArgument, NoKey
+from botpool.cli.errors import UsageError
 
 if TYPE_CHECKING:
     from botpool.settings import Settings
@@ -53,15 +53,22 @@ def _stored_key(settings: "Settings", url: str | None) -> tuple[str, str]:
     from botpool.client.connection import is_local
 
     if url is not None and not is_local(url):
-        raise NoKey(f"none is stored for {url}")
+        raise _no_key(f"none is stored for {url}")
     file = settings.data_dir / "key"
     try:
         return file.read_text().strip(), str(file)
     except FileNotFoundError:
-        raise NoKey(f"'botpool up' has stored none in {file}") from None
+        raise _no_key(f"'botpool up' has stored none in {file}") from None
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) else "the file is not text"
-        raise NoKey(f"{file} cannot be read: {problem}") from None
+        raise _no_key(f"{file} cannot be read: {problem}") from None
+
+
+def _no_key(detail: str) -> UsageError:
+    return UsageError(
+        f"No API key: {detail}. Give one with --key or BOTPOOL_API_KEY, or name the "
+        "--data-dir of 'botpool up'; 'botpool key create' creates one."
+    )
 
 
 def _checked_url(url: str) -> str:
@@ -71,11 +78,11 @@ def _checked_url(url: str) -> str:
     except ValueError:
         usable = False
     if not usable or not url.isascii() or any(each.isspace() for each in url):
-        raise InvalidArgument("--url", f"{url!r} is not an address such as http://127.0.0.1:8700")
+        raise UsageError(f"--url: {url!r} is not an address such as http://127.0.0.1:8700")
     return url.rstrip("/")
 
 
 def _checked_key(key: str, key_from: str) -> str:
     if not key or not all("!" <= each <= "~" for each in key):
-        raise InvalidArgument(key_from, "must be visible ASCII characters")
+        raise UsageError(f"{key_from}: must be visible ASCII characters")
     return key
