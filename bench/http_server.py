@@ -20,7 +20,7 @@ from fastapi.responses import JSONResponse
 from bench.cycles import BOT_REQUEST
 from botpool import logs
 from botpool.api import schemas
-from botpool.api.app import HttpSettings, create_app
+from botpool.api.app import create_app
 from botpool.api.listener import listening_socket
 from botpool.api.server import HttpServer
 from botpool.domain.policy import Policy
@@ -28,6 +28,8 @@ from botpool.domain.records import AdmissionRequest
 from botpool.domain.tokens import new_api_key
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.batching import Batcher
+from botpool.settings import Settings
+from botpool.settings.sections import PoolSettings, QueueSettings
 from botpool.store.database import Database
 from botpool.store.queue import ClaimedSlot, admit_to_idle_slots
 
@@ -59,8 +61,9 @@ def serving(url: str) -> Iterator[Server]:
 
 
 def _with_bare_endpoints(replica: Replica, database: Database) -> FastAPI:
-    settings = HttpSettings(
-        pool_names=_POOL_NAMES, default_timeout_ms=600_000, max_timeout_ms=600_000
+    settings = Settings(
+        pools={name: PoolSettings() for name in _POOL_NAMES},
+        queue=QueueSettings(default_timeout_ms=600_000),
     )
     app = create_app(replica, settings)
     body_model = schemas.bot_create_model(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
-from botpool.api.app import HttpSettings, create_app
+from botpool.api.app import create_app
 from botpool.backends.process import ProcessBackend
 from botpool.backends.protocol import Backend, RequestBudget
 from botpool.dashboard import static_files
@@ -199,16 +199,7 @@ async def running_replica(
 
 def http_app(replica: Replica, settings: Settings) -> FastAPI:
     """Return the HTTP application: the API and the dashboard."""
-    app = create_app(
-        replica,
-        HttpSettings(
-            pool_names=tuple(settings.pools),
-            default_timeout_ms=settings.queue.default_timeout_ms,
-            max_timeout_ms=settings.queue.max_timeout_ms,
-            metrics=settings.server.metrics,
-            docs=settings.server.docs,
-        ),
-    )
+    app = create_app(replica, settings)
     static_files.add_routes(app)
     return app
 

@@ -8,8 +8,9 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from botpool.api.app import HttpSettings, create_app
+from botpool.api.app import create_app
 from botpool.settings import Settings
+from botpool.settings.sections import ServerSettings
 from tests.support.http_server import Api, api_over, assert_problem
 from tests.support.replicas import TEAMS, Stage, pool
 
@@ -21,11 +22,9 @@ async def api(stage: Stage) -> AsyncIterator[Api]:
 
 
 @asynccontextmanager
-async def with_settings(api: Api, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
-    http_settings = HttpSettings(
-        pool_names=("google-meet",), default_timeout_ms=1, max_timeout_ms=1, **settings
-    )
-    transport = httpx.ASGITransport(create_app(api.replica, http_settings))
+async def with_settings(api: Api, **server: Any) -> AsyncIterator[httpx.AsyncClient]:
+    settings = Settings(server=ServerSettings(**server))
+    transport = httpx.ASGITransport(create_app(api.replica, settings))
     async with httpx.AsyncClient(transport=transport, base_url="http://botpool.test") as client:
         yield client
 

@@ -21,13 +21,15 @@ from typing import Any
 import httpx
 import psycopg
 
-from botpool.api.app import HttpSettings, create_app
+from botpool.api.app import create_app
 from botpool.backends.process import ProcessBackend
 from botpool.domain.ids import AssignmentId
 from botpool.domain.records import PoolSpec
 from botpool.domain.tokens import agent_token
 from botpool.engine.api_keys import ApiKeys
 from botpool.engine.replica import Replica
+from botpool.settings import Settings
+from botpool.settings.sections import PoolSettings
 from botpool.store.database import Database
 from tests.support.clock import Clock
 from tests.support.postgres import TestPostgres
@@ -184,14 +186,8 @@ class Api:
 async def api_over(stage: Stage, *pools: PoolSpec) -> AsyncIterator[Api]:
     """The API without a socket. As in a server, an exception becomes a response."""
     replica = await stage.replica(*pools)
-    app = create_app(
-        replica,
-        HttpSettings(
-            pool_names=tuple(spec.pool_name for spec in pools),
-            default_timeout_ms=300_000,
-            max_timeout_ms=600_000,
-        ),
-    )
+    settings = Settings(pools={spec.pool_name: PoolSettings() for spec in pools})
+    app = create_app(replica, settings)
     scopes = ("user", "operator", "admin")
     keys = {scope: (await replica.api_keys.create(f"{scope} key", scope))[1] for scope in scopes}
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)

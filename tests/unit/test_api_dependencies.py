@@ -10,14 +10,14 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.routing import Route
 
-from botpool.api.app import HttpSettings, create_app
+from botpool.api.app import create_app
 from botpool.engine.replica import Replica
+from botpool.settings import Settings
 
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
-    settings = HttpSettings(pool_names=("teams",), default_timeout_ms=1, max_timeout_ms=1)
-    return create_app(cast("Replica", None), settings)
+    return create_app(cast("Replica", None), Settings())
 
 
 def test_dependencies_and_routes_are_asynchronous(app: FastAPI) -> None:

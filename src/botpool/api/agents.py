@@ -8,7 +8,7 @@ from botpool.api import agent_schemas, schemas
 from botpool.api.auth import AgentAssignment, Service
 from botpool.api.parameters import BotPath
 from botpool.api.problems import error_responses
-from botpool.domain.ids import BotId, ContainerId
+from botpool.domain.ids import ContainerId
 from botpool.domain.states import BotStatus
 
 _ERRORS = error_responses(401, 404, 422, 503)
@@ -36,7 +36,7 @@ async def identify(
 @routes.post("/bots/{id}/heartbeat", response_model=agent_schemas.Heartbeat, responses=_ERRORS)
 async def heartbeat(replica: Service, assignment: AgentAssignment, bot_id: BotPath) -> Response:
     """Send a heartbeat. The response says whether to leave the meeting and whether to exit."""
-    instructions = await replica.agents.heartbeat(assignment, BotId(bot_id))
+    instructions = await replica.agents.heartbeat(assignment, bot_id)
     body = agent_schemas.Heartbeat(
         should_leave=instructions.should_leave, should_exit=instructions.should_exit
     )
@@ -50,8 +50,8 @@ async def report_status(
 ) -> agent_schemas.Applied:
     """Report a status. A late or backward report changes nothing and gets `applied: false`."""
     status = BotStatus("FAILED" if body.status == "FATAL" else body.status)
-    applied = await replica.agents.report(assignment, BotId(bot_id), status, body.failure_reason)
-    found = await replica.admission.find(BotId(bot_id))
+    applied = await replica.agents.report(assignment, bot_id, status, body.failure_reason)
+    found = await replica.admission.find(bot_id)
     return agent_schemas.Applied(applied=applied, bot=schemas.Bot.of(found.bot))
 
 
@@ -61,5 +61,5 @@ async def record_events(
 ) -> agent_schemas.Recorded:
     """Add events to the bot's history. After the release this records nothing."""
     events = [(event.kind, event.data) for event in body.events]
-    recorded = await replica.agents.record(assignment, BotId(bot_id), events)
+    recorded = await replica.agents.record(assignment, bot_id, events)
     return agent_schemas.Recorded(recorded=recorded)

@@ -1,7 +1,6 @@
 """Creates the HTTP application of one replica."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import FastAPI
 from pydantic import BaseModel
@@ -11,10 +10,8 @@ from botpool.api import (
     agents,
     bot_history,
     create_bot,
-    health,
     keys,
-    maintenance,
-    metrics,
+    monitoring,
     pools,
     problems,
     schemas,
@@ -27,45 +24,23 @@ from botpool.api import (
 from botpool.api.auth import KEY_SCHEMES
 from botpool.api.correlation import CorrelationMiddleware
 from botpool.api.limits import BodyLimit
-from botpool.api.metrics import Access
 from botpool.engine.replica import Replica
-
-_ROUTE_MODULES = (
-    users,
-    bot_history,
-    sessions,
-    agents,
-    pools,
-    slots,
-    maintenance,
-    stream,
-    keys,
-    health,
-)
+from botpool.settings import Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpSettings:
-    """The settings that shape the HTTP interface."""
-
-    pool_names: tuple[str, ...]
-    default_timeout_ms: int
-    max_timeout_ms: int
-    metrics: Access = "key"
-    docs: Literal["open", "off"] = "open"
-
-
-def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
+def create_app(replica: Replica, settings: Settings) -> FastAPI:
     """Create the application with the routes, error handlers and middleware of this replica."""
+    pool_names = tuple(settings.pools)
     bot_create = schemas.bot_create_model(
-        settings.pool_names,
-        default_timeout_ms=settings.default_timeout_ms,
-        max_timeout_ms=settings.max_timeout_ms,
+        pool_names,
+        default_timeout_ms=settings.queue.default_timeout_ms,
+        max_timeout_ms=settings.queue.max_timeout_ms,
     )
+    modules = (users, bot_history, sessions, agents, pools, slots, stream, keys)
     routers = (
-        create_bot.router(bot_create, settings.pool_names),
-        *(module.routes for module in _ROUTE_MODULES),
-        metrics.router(settings.metrics),
+        create_bot.router(bot_create, pool_names),
+        *(module.routes for module in modules),
+        monitoring.router(settings.server.metrics),
     )
     app = FastAPI(
         title="Botpool",
@@ -77,7 +52,7 @@ def create_app(replica: Replica, settings: HttpSettings) -> FastAPI:
         # FastAPI's documentation pages load scripts from other origins; the dashboard serves /docs.
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json" if settings.docs == "open" else None,
+        openapi_url="/openapi.json" if settings.server.docs == "open" else None,
         # Passed as a list: `include_router` would create every route twice.
         routes=[route for router in routers for route in router.routes],
     )

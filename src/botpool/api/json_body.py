@@ -5,7 +5,6 @@ same responses from every route.
 """
 
 import json
-from email.message import Message
 from typing import Any, TypeVar
 
 from fastapi import HTTPException, Request
@@ -72,14 +71,9 @@ def described_headers(model: type[BaseModel]) -> list[dict[str, Any]]:
 
 
 def _declares_json(request: Request) -> bool:
-    content_type = request.headers.get("content-type", "")
-    if content_type == "application/json":
-        return True
-    message = Message()
-    message["content-type"] = content_type
-    subtype = message.get_content_subtype()
-    is_json = subtype == "json" or subtype.endswith("+json")
-    return message.get_content_maintype() == "application" and is_json
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    main, _, subtype = media_type.partition("/")
+    return main == "application" and (subtype == "json" or subtype.endswith("+json"))
 
 
 def _located(part: str, error: ValidationError) -> RequestValidationError:

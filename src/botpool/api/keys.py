@@ -14,17 +14,17 @@ routes = APIRouter(prefix="/v1/keys", tags=["admins"])
 async def create_key(replica: Service, _: Admin, body: schemas.KeyCreate) -> schemas.NewKey:
     """Create an API key. Only this response contains the secret."""
     key, text = await replica.api_keys.create(body.name, body.scope)
-    return schemas.NewKey(key=schemas.Key.model_validate(key), secret=text)
+    return schemas.NewKey(key=schemas.Key.of(key), secret=text)
 
 
 @routes.get("", responses=error_responses(401, 403, 503))
 async def list_keys(replica: Service, _: Admin) -> schemas.Keys:
     """List all API keys, without their secrets."""
     keys = await replica.api_keys.list_all()
-    return schemas.Keys(keys=[schemas.Key.model_validate(key) for key in keys])
+    return schemas.Keys(keys=[schemas.Key.of(key) for key in keys])
 
 
 @routes.delete("/{id}", status_code=202, responses=error_responses(401, 403, 404, 422, 503))
 async def revoke_key(replica: Service, _: Admin, key_id: KeyPath) -> schemas.Key:
     """Revoke an API key. All replicas refuse it after ten seconds at most."""
-    return schemas.Key.model_validate(await replica.api_keys.revoke(key_id))
+    return schemas.Key.of(await replica.api_keys.revoke(key_id))

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator
 
 from botpool.api.correlation import HEADER, MAX_LENGTH
 from botpool.api.patterns import PLATFORM, VISIBLE
-from botpool.domain.ids import PoolName
+from botpool.domain.ids import BotId, PoolName, SlotId
 
 _MAX_ID = 2**63 - 1
 
@@ -23,10 +23,10 @@ def _require_decimal_digits(value: object) -> object:
 DecimalDigits = BeforeValidator(_require_decimal_digits)
 """Must come after the bounds, which are otherwise missing from the OpenAPI document."""
 
-BotPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
-SlotPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
+BotPath = Annotated[BotId, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
+SlotPath = Annotated[SlotId, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
 KeyPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
-PoolPath = Annotated[str, Path(alias="platform", pattern=PLATFORM)]
+PoolPath = Annotated[PoolName, Path(alias="platform", pattern=PLATFORM)]
 PlatformQuery = Annotated[
     PoolName | None, Query(pattern=PLATFORM, description="Only this pool, by its name.")
 ]

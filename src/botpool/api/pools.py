@@ -10,7 +10,6 @@ from botpool.api.parameters import CorrelationHeader, DecimalDigits, PoolPath
 from botpool.api.problems import error_responses
 from botpool.domain.ids import PoolName
 from botpool.domain.records import Pool
-from botpool.domain.states import SlotStatus
 from botpool.engine.replica import Replica
 
 _ERRORS = error_responses(401, 403, 404, 422, 503)
@@ -40,8 +39,8 @@ async def pool_activity(
     minutes: Annotated[int, Query(ge=1, le=_MAX_MINUTES), DecimalDigits] = 60,
 ) -> schemas.Activity:
     """Get the pool's last minutes, oldest first. The last entry is the current minute so far."""
-    found = await replica.queries.pool_samples(PoolName(platform), minutes)
-    return schemas.Activity(minutes=[schemas.PoolSample.model_validate(each) for each in found])
+    found = await replica.queries.pool_samples(platform, minutes)
+    return schemas.Activity(minutes=[schemas.PoolSample.of(each) for each in found])
 
 
 @routes.post("/pools/{platform}/drain", status_code=202, responses=_ERRORS)
@@ -49,12 +48,8 @@ async def drain_pool(
     replica: Service, key: Operator, platform: PoolPath, correlation_id: CorrelationHeader = None
 ) -> schemas.PoolResponse:
     """Cordon all slots of the pool and refuse new bots with 503. Running bots continue."""
-    await replica.pools.drain(
-        PoolName(platform),
-        drained=True,
-        reason=f"drained by {key.name}",
-        correlation_id=correlation_id,
-    )
+    reason = f"drained by {key.name}"
+    await replica.pools.drain(platform, drained=True, reason=reason, correlation_id=correlation_id)
     return await _pool_response(replica, platform)
 
 
@@ -63,34 +58,21 @@ async def undrain_pool(
     replica: Service, key: Operator, platform: PoolPath, correlation_id: CorrelationHeader = None
 ) -> schemas.PoolResponse:
     """Uncordon all slots of a drained pool and admit bots again."""
-    await replica.pools.drain(
-        PoolName(platform),
-        drained=False,
-        reason=f"undrained by {key.name}",
-        correlation_id=correlation_id,
-    )
+    reason = f"undrained by {key.name}"
+    await replica.pools.drain(platform, drained=False, reason=reason, correlation_id=correlation_id)
     return await _pool_response(replica, platform)
 
 
-async def _pool_response(replica: Replica, platform: str) -> schemas.PoolResponse:
-    (pool,) = await replica.queries.pools(PoolName(platform))
+async def _pool_response(replica: Replica, platform: PoolName) -> schemas.PoolResponse:
+    (pool,) = await replica.queries.pools(platform)
     return schemas.PoolResponse(pool=await _pool_schema(replica, pool))
 
 
 async def _pool_schema(replica: Replica, pool: Pool) -> schemas.Pool:
     health = await replica.readiness.backend_health(pool.backend)
-    return schemas.Pool(
-        pool_name=pool.pool_name,
-        backend=pool.backend,
-        backend_health=schemas.BackendHealth.model_validate(health),
-        image=pool.image,
-        size=pool.size,
-        max_size=pool.max_size,
-        slots_by_status={SlotStatus(name): n for name, n in pool.slots_by_status.items()},
-        queue_depth=pool.queue_depth,
-        oldest_wait_ms=pool.oldest_wait_ms,
+    return schemas.Pool.of(
+        pool,
+        backend_health=health,
         warm_hit_ratio=pool.warm_ratio,
-        time_to_running_p50_ms=pool.time_to_running_p50_ms,
-        time_to_running_p95_ms=pool.time_to_running_p95_ms,
         drained=pool.drained_at is not None,
     )

@@ -21,7 +21,6 @@ from botpool.domain.states import BotStatus, FailureCode
 from botpool.domain.timeline import Phase
 
 _MAX_BOT_DATA = 64 * 1024
-_MAX_EVENT_DATA = 8 * 1024
 _INT32 = 2**31 - 1
 
 PoolNameField = Annotated[str, Field(alias="platform", description="The pool name.")]
@@ -34,13 +33,15 @@ class Model(BaseModel):
     )
 
     @classmethod
-    def of(cls, record: object) -> Self:
+    def of(cls, record: object, **more: object) -> Self:
         """Create the model from a record whose attributes have the names of the fields.
 
-        Validation by field name only: a lookup by alias would fail for every field and cost more
-        time than the rest of the response.
+        `more` has the fields that the record lacks. Validation by field name only: a lookup by
+        alias would fail for every field and cost more time than the rest of the response.
         """
-        return cls.model_validate(record, by_alias=False, by_name=True)
+        names = [name for name in cls.model_fields if name not in more]
+        values = {name: getattr(record, name) for name in names} | more
+        return cls.model_validate(values, by_alias=False, by_name=True)
 
 
 def _is_link(url: str) -> str:

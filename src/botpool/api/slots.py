@@ -1,4 +1,4 @@
-"""Routes for operators: slots."""
+"""Routes for operators: slots, the recovery pass and the cleanup."""
 
 from fastapi import APIRouter
 
@@ -22,7 +22,7 @@ async def list_slots(
 ) -> schemas.Slots:
     """List slots, ordered by pool and number."""
     slots = await replica.queries.slots(pool_name=platform, status=status)
-    return schemas.Slots(slots=[schemas.Slot.model_validate(slot) for slot in slots])
+    return schemas.Slots(slots=[schemas.Slot.of(slot) for slot in slots])
 
 
 @routes.get("/slots/{id}", responses=_ERRORS)
@@ -34,17 +34,15 @@ async def get_slot(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.
 @routes.get("/slots/{id}/history", responses=_ERRORS)
 async def slot_history(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.SlotHistory:
     """Get the slot's history, newest first, even after the slot was deleted."""
-    rows = await replica.queries.slot_history(SlotId(slot_id))
-    return schemas.SlotHistory(events=[schemas.SlotEvent.model_validate(row) for row in rows])
+    rows = await replica.queries.slot_history(slot_id)
+    return schemas.SlotHistory(events=[schemas.SlotEvent.of(row) for row in rows])
 
 
 @routes.get("/slots/{id}/assignments", responses=_ERRORS)
 async def slot_assignments(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.Assignments:
     """Get the last 200 assignments of the slot, newest first."""
-    found = await replica.queries.slot_assignments(SlotId(slot_id))
-    return schemas.Assignments(
-        assignments=[schemas.Assignment.model_validate(each) for each in found]
-    )
+    found = await replica.queries.slot_assignments(slot_id)
+    return schemas.Assignments(assignments=[schemas.Assignment.of(each) for each in found])
 
 
 @routes.post("/slots/{id}/cordon", status_code=202, responses=_ERRORS)
@@ -52,12 +50,8 @@ async def cordon_slot(
     replica: Service, key: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
 ) -> schemas.SlotResponse:
     """Cordon a slot: it finishes its bot and takes no other."""
-    await replica.pools.cordon(
-        SlotId(slot_id),
-        cordoned=True,
-        reason=f"cordoned by {key.name}",
-        correlation_id=correlation_id,
-    )
+    reason = f"cordoned by {key.name}"
+    await replica.pools.cordon(slot_id, cordoned=True, reason=reason, correlation_id=correlation_id)
     return await _slot_response(replica, slot_id)
 
 
@@ -66,11 +60,9 @@ async def uncordon_slot(
     replica: Service, key: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
 ) -> schemas.SlotResponse:
     """Uncordon a slot: it takes bots again."""
+    reason = f"uncordoned by {key.name}"
     await replica.pools.cordon(
-        SlotId(slot_id),
-        cordoned=False,
-        reason=f"uncordoned by {key.name}",
-        correlation_id=correlation_id,
+        slot_id, cordoned=False, reason=reason, correlation_id=correlation_id
     )
     return await _slot_response(replica, slot_id)
 
@@ -78,7 +70,7 @@ async def uncordon_slot(
 @routes.post("/slots/{id}/release", status_code=202, responses=_ERRORS)
 async def release_slot(replica: Service, key: Operator, slot_id: SlotPath) -> schemas.SlotResponse:
     """Release a slot: its bot fails with the code `operator`, and its container is stopped."""
-    await replica.slot_commands.release(SlotId(slot_id), reason=f"released by {key.name}")
+    await replica.slot_commands.release(slot_id, reason=f"released by {key.name}")
     return await _slot_response(replica, slot_id)
 
 
@@ -88,7 +80,7 @@ async def recover_slot(
 ) -> schemas.SlotResponse:
     """Reset a slot now. A deploying bot is retried; a running bot fails."""
     await replica.slot_commands.recover(
-        SlotId(slot_id), reason=f"recovered by {key.name}", correlation_id=correlation_id
+        slot_id, reason=f"recovered by {key.name}", correlation_id=correlation_id
     )
     return await _slot_response(replica, slot_id)
 
@@ -105,17 +97,25 @@ async def delete_slot(
     slot = await _slot_response(replica, slot_id)
     reason = f"deleted by {key.name}"
     if force:
-        await replica.slot_commands.delete(
-            SlotId(slot_id), reason=reason, correlation_id=correlation_id
-        )
+        await replica.slot_commands.delete(slot_id, reason=reason, correlation_id=correlation_id)
         return slot
-    if not await replica.pools.remove(
-        SlotId(slot_id), reason=reason, correlation_id=correlation_id
-    ):
+    if not await replica.pools.remove(slot_id, reason=reason, correlation_id=correlation_id):
         raise SlotInUse(slot_id)
     return schemas.SlotResponse(slot=slot.slot.model_copy(update={"status": SlotStatus.DELETING}))
 
 
-async def _slot_response(replica: Replica, slot_id: int) -> schemas.SlotResponse:
-    slot = await replica.queries.slot(SlotId(slot_id))
-    return schemas.SlotResponse(slot=schemas.Slot.model_validate(slot))
+@routes.post("/maintenance/recover", responses=error_responses(401, 403, 503))
+async def recover(replica: Service, _: Operator) -> schemas.RecoveryCounts:
+    """Run the recovery pass now and return its counts."""
+    return schemas.RecoveryCounts.of(await replica.recovery.recover())
+
+
+@routes.post("/maintenance/cleanup", responses=error_responses(401, 403, 422, 503))
+async def cleanup(replica: Service, _: Operator, force: bool = False) -> schemas.CleanupCounts:
+    """Run the cleanup now. `force` deletes stray containers even if there are many of them."""
+    return schemas.CleanupCounts.of(await replica.cleanup.clean(all_strays=force))
+
+
+async def _slot_response(replica: Replica, slot_id: SlotId) -> schemas.SlotResponse:
+    slot = await replica.queries.slot(slot_id)
+    return schemas.SlotResponse(slot=schemas.Slot.of(slot))

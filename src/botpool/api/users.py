@@ -11,7 +11,6 @@ from botpool.api.parameters import BotPath, DecimalDigits, PlatformQuery
 from botpool.api.patterns import CURSOR, NO_NUL
 from botpool.api.problems import error_responses
 from botpool.domain.ids import BotId
-from botpool.domain.records import QueueEntry
 from botpool.domain.states import BotStatus
 
 _ERRORS = error_responses(401, 403, 404, 422, 503)
@@ -65,7 +64,7 @@ async def list_bots(
 @routes.get("/bots/{id}", response_model=schemas.BotResponse, responses=_ERRORS)
 async def get_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
     """Get a bot in its current state, with its queue position while it is queued."""
-    return bot_response(await replica.admission.find(BotId(bot_id)), status=200)
+    return bot_response(await replica.admission.find(bot_id), status=200)
 
 
 @routes.delete(
@@ -79,7 +78,7 @@ async def get_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
 )
 async def stop_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
     """Stop a bot. A queued or deploying bot is cancelled; a running bot is asked to leave."""
-    stopped, changed = await replica.bot_stopper.stop(BotId(bot_id))
+    stopped, changed = await replica.bot_stopper.stop(bot_id)
     return bot_response(stopped, status=202 if changed else 200)
 
 
@@ -87,16 +86,6 @@ async def stop_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
 async def queue(replica: Service, _: User, platform: PlatformQuery = None) -> schemas.Queue:
     """List the first 1,000 queued bots in the order of service."""
     entries = await replica.queries.queue(platform)
-    return schemas.Queue(queue=[_queue_entry(entry, wait_ms) for entry, wait_ms in entries])
-
-
-def _queue_entry(entry: QueueEntry, estimated_wait_ms: int | None) -> schemas.QueueEntry:
-    return schemas.QueueEntry(
-        bot_id=entry.bot_id,
-        pool_name=entry.pool_name,
-        priority=entry.priority,
-        position=entry.position,
-        queued_at=entry.queued_at,
-        timeout_at=entry.timeout_at,
-        estimated_wait_ms=estimated_wait_ms,
+    return schemas.Queue(
+        queue=[schemas.QueueEntry.of(each, estimated_wait_ms=wait_ms) for each, wait_ms in entries]
     )

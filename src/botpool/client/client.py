@@ -7,6 +7,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -64,11 +65,8 @@ class Client:
         if not key or not all("!" <= each <= "~" for each in key):
             raise ValueError("Give the API key, or set BOTPOOL_API_KEY: visible ASCII characters.")
 
-        def connect() -> Connection:
-            return Connection(url, key, attempts=attempts, transport=transport)
-
-        self._connect = connect
-        self._connection = connect()
+        self._connect = partial(Connection, url, key, attempts=attempts, transport=transport)
+        self._connection = self._connect()
         self._response: Response | None = None
 
     def __enter__(self) -> Self:
@@ -190,16 +188,13 @@ class Client:
         cursor: str | None = None,
     ) -> BotPage:
         """One page of the matching bots, newest first."""
-        params = _without_none(
-            status=status, platform=platform, search=search, limit=limit, cursor=cursor
-        )
-        response = self._request("GET", "/v1/bots", params=params)
-        listed = response.parse_records(Bot, "bots")
-        return BotPage(bots=listed, next_cursor=response.body.get("nextCursor"))
+        chosen = {"status": status, "platform": platform, "search": search}
+        listed = self._list(Bot, "/v1/bots", "bots", **chosen, limit=limit, cursor=cursor)
+        return BotPage(bots=listed, next_cursor=self.response.body.get("nextCursor"))
 
     def events(self, bot_id: int) -> list[Event]:
         """A bot's history, oldest first."""
-        return self._request("GET", f"/v1/bots/{bot_id}/events").parse_records(Event, "events")
+        return self._list(Event, f"/v1/bots/{bot_id}/events", "events")
 
     def logs(
         self, bot_id: int, *, tail: int | None = None, follow: bool = False
@@ -214,23 +209,19 @@ class Client:
 
     def queue(self, *, platform: str | None = None) -> list[QueueEntry]:
         """The bots that wait for a slot, in the order in which they get one."""
-        params = _without_none(platform=platform)
-        return self._request("GET", "/v1/queue", params=params).parse_records(QueueEntry, "queue")
+        return self._list(QueueEntry, "/v1/queue", "queue", platform=platform)
 
     # Slots, pools and changes: these calls need a key with scope `operator`.
 
     def slots(self, *, platform: str | None = None, status: str | None = None) -> list[Slot]:
-        params = _without_none(platform=platform, status=status)
-        return self._request("GET", "/v1/slots", params=params).parse_records(Slot, "slots")
+        return self._list(Slot, "/v1/slots", "slots", platform=platform, status=status)
 
     def slot(self, slot_id: int) -> Slot:
         return self._slot("GET", slot_id)
 
     def slot_history(self, slot_id: int) -> list[SlotEvent]:
         """A slot's transitions, newest first."""
-        return self._request("GET", f"/v1/slots/{slot_id}/history").parse_records(
-            SlotEvent, "events"
-        )
+        return self._list(SlotEvent, f"/v1/slots/{slot_id}/history", "events")
 
     def cordon_slot(self, slot_id: int) -> Slot:
         """Let a slot finish its bot and take no other."""
@@ -253,7 +244,7 @@ class Client:
         return self._slot("DELETE", slot_id, repeatable=False, params=params)
 
     def pools(self) -> list[Pool]:
-        return self._request("GET", "/v1/pools").parse_records(Pool, "pools")
+        return self._list(Pool, "/v1/pools", "pools")
 
     def pool(self, platform: str) -> Pool:
         return self._pool("GET", platform)
@@ -303,6 +294,11 @@ class Client:
     def _request(self, method: str, path: str, **request: Any) -> Response:
         self._response = self._connection.request(method, path, **request)
         return self._response
+
+    def _list(self, kind: type[T], path: str, part: str, **params: Any) -> list[T]:
+        """Get the records in a part of the response. Parameters that are None are not sent."""
+        response = self._request("GET", path, params=_without_none(**params))
+        return response.parse_records(kind, part)
 
     def _bot(self, method: str, path: str, **request: Any) -> Bot:
         response = self._request(method, path, **request)

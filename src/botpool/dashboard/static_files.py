@@ -4,20 +4,19 @@ The policy forbids inline scripts and styles, other origins, frames, and text th
 (trusted types). Names of bots and meetings therefore cannot inject markup into the page.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.responses import Response
 
-_STATIC = files("botpool.dashboard") / "static"
+_STATIC = Path(__file__).with_name("static")
 _PAGES = {"index.html": "/", "docs.html": "/docs"}
 _MEDIA_TYPES = {
-    "html": "text/html; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "svg": "image/svg+xml",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
 }
 _POLICY = (
     "default-src 'none'",
@@ -43,24 +42,17 @@ _HEADERS = {
 
 def add_routes(app: FastAPI) -> None:
     """Add a route for each static file to the application. Reads the files once, at the start."""
-    for name, file in _files(_STATIC):
+    for file in _STATIC.rglob("*.*"):
+        name = file.relative_to(_STATIC).as_posix()
         if name == "docs.html" and app.openapi_url is None:
             continue
         path = _PAGES.get(name, f"/{name}")
         app.add_api_route(path, _serve(file), methods=["GET", "HEAD"], include_in_schema=False)
 
 
-def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, Traversable]]:
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _files(entry, f"{prefix}{entry.name}/")
-        else:
-            yield prefix + entry.name, entry
-
-
-def _serve(file: Traversable) -> Callable[[], Awaitable[Response]]:
+def _serve(file: Path) -> Callable[[], Awaitable[Response]]:
     content = file.read_bytes()
-    media_type = _MEDIA_TYPES[file.name.rpartition(".")[2]]
+    media_type = _MEDIA_TYPES[file.suffix]
 
     async def serve() -> Response:
         return Response(content, media_type=media_type, headers=_HEADERS)

@@ -35,13 +35,13 @@ def effective_settings(
     config: Path | None, overrides: Mapping[str, object]
 ) -> list[EffectiveSetting]:
     """Load the settings as `load_settings` does, and list each value with its source."""
-    sources = read_sources(config, overrides)
-    settings = validate(sources)
+    given = read_sources(config, overrides)
+    settings = validate(given)
     return [
         EffectiveSetting(
             setting=each,
             value=shown_value(each.path, _value(settings, each.path)),
-            origin=origin_of(each.path, sources) or DEFAULT,
+            origin=origin_of(each.path, given) or DEFAULT,
         )
         for section in describe_sections(settings.pools)
         for each in section.settings

@@ -1,6 +1,6 @@
 """Load the settings, or report the first invalid one: its name, the problem and its source."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from botpool.domain.errors import SettingError
 from botpool.settings.catalog import SettingPath, names_in
 from botpool.settings.model import Settings
-from botpool.settings.sources import Source, merge, read_sources
+from botpool.settings.sources import GivenSettings, read_sources, tree_of
 
 
 def load_settings(
@@ -23,17 +23,18 @@ def load_settings(
     return validate(read_sources(config, overrides or {}))
 
 
-def validate(sources: Sequence[Source]) -> Settings:
+def validate(given: GivenSettings) -> Settings:
     try:
-        return Settings(**merge(source.values for source in sources))
+        return Settings(**tree_of(given))
     except ValidationError as error:
         # Not chained: pydantic's report could show the values, including secrets.
-        raise _first_problem(error, sources) from None
+        raise _first_problem(error, given) from None
 
 
-def origin_of(path: SettingPath, sources: Sequence[Source]) -> str | None:
-    """Name the source that sets a setting: a file, a variable or an option; None for a default."""
-    return next((each.origin(path) for each in reversed(sources) if each.sets(path)), None)
+def origin_of(path: SettingPath, given: GivenSettings) -> str | None:
+    """Name the file, variable or option that sets a setting or a section; None for a default."""
+    origins = (each.origin for name, each in given.items() if name[: len(path)] == path)
+    return next(origins, None)
 
 
 def _unknown_setting(path: SettingPath) -> str:
@@ -44,7 +45,7 @@ def _unknown_setting(path: SettingPath) -> str:
     return f"is not a setting; the names here are {', '.join(names)}"
 
 
-def _first_problem(error: ValidationError, sources: Sequence[Source]) -> SettingError:
+def _first_problem(error: ValidationError, given: GivenSettings) -> SettingError:
     first = error.errors(include_url=False, include_input=False)[0]
     path = tuple(part for part in first["loc"] if isinstance(part, str) and part != "[key]")
     if first["loc"][-1] == "[key]":
@@ -57,5 +58,5 @@ def _first_problem(error: ValidationError, sources: Sequence[Source]) -> Setting
         problem = "should be a path"
     else:
         problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    origin = origin_of(path, sources)
+    origin = origin_of(path, given)
     return SettingError(".".join(path), f"{problem} (from {origin})" if origin else problem)

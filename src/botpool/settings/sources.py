@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,40 +24,48 @@ Tree = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """The values of one source. `origin` names the file, variable or option of a setting."""
+class Given:
+    """A value, and the file, variable or option that gives it."""
 
-    values: Tree
-    origin: Callable[[SettingPath], str]
-
-    def sets(self, path: SettingPath) -> bool:
-        node: Any = self.values
-        for name in path:
-            if not isinstance(node, dict) or name not in node:
-                return False
-            node = node[name]
-        return True
+    value: object
+    origin: str
 
 
-def read_sources(config: Path | None, options: Mapping[str, object]) -> list[Source]:
+GivenSettings = dict[SettingPath, Given]
+
+
+def read_sources(config: Path | None, options: Mapping[str, object]) -> GivenSettings:
     """Read all sources. A later source overrides the earlier ones."""
-    variables = [_shared_variables(), _own_variables()]
-    return [_file(config), *(_environment(each) for each in variables), _options(options)]
+    return {
+        **_file(config),
+        **_variables(SHARED_VARIABLES),
+        **_variables(_own_variables()),
+        **_options(options),
+    }
 
 
-def merge(trees: Iterable[Tree]) -> Tree:
-    """Merge trees section by section; a later tree overrides the earlier ones."""
-    result: Tree = {}
-    for tree in trees:
-        for name, value in tree.items():
-            earlier = result.get(name)
-            if isinstance(earlier, dict) and isinstance(value, dict):
-                value = merge((earlier, value))
-            result[name] = value
-    return result
+def tree_of(given: GivenSettings) -> Tree:
+    """Build the sections. A value in place of a section stays, so that validation reports it."""
+    tree: Tree = {}
+    for path in sorted(given, key=len):
+        node: Any = tree
+        for name in path[:-1]:
+            node = node.setdefault(name, {}) if isinstance(node, dict) else None
+        if isinstance(node, dict):
+            node[path[-1]] = given[path].value
+    return tree
 
 
-def _file(config: Path | None) -> Source:
+def _flat(tree: Mapping[str, Any], parents: SettingPath = ()) -> dict[SettingPath, object]:
+    """The values of a tree by their paths. An empty section is a value of its own."""
+    found: dict[SettingPath, object] = {}
+    for name, value in tree.items():
+        path = (*parents, name)
+        found |= _flat(value, path) if isinstance(value, dict) and value else {path: value}
+    return found
+
+
+def _file(config: Path | None) -> GivenSettings:
     """Read the file. A file without pools gets the default pools."""
     named = os.environ.get(CONFIG_VARIABLE)
     path = config or Path(named or CONFIG_FILE)
@@ -72,12 +80,16 @@ def _file(config: Path | None) -> Source:
     except ValueError as error:
         raise SettingError("config", f"{path} is not valid TOML: {error}") from None
     values.setdefault("pools", {pool_name: {} for pool_name in DEFAULT_POOLS})
-    return Source(values=values, origin=lambda _: str(path))
+    return {each: Given(value=value, origin=str(path)) for each, value in _flat(values).items()}
 
 
-def _shared_variables() -> dict[str, SettingPath]:
-    """Find the variables that other tools use too."""
-    return {name: path for name, path in SHARED_VARIABLES.items() if name in os.environ}
+def _variables(paths: Mapping[str, SettingPath]) -> GivenSettings:
+    """Read the variables with these names; an empty one counts as absent."""
+    return {
+        path: Given(value=os.environ[name], origin=name)
+        for name, path in paths.items()
+        if os.environ.get(name)
+    }
 
 
 def _own_variables() -> dict[str, SettingPath]:
@@ -96,33 +108,10 @@ def _own_variables() -> dict[str, SettingPath]:
     return found
 
 
-def _environment(variables: Mapping[str, SettingPath]) -> Source:
-    """Read the variables; an empty one counts as absent, and a value overrides its section."""
-    given = [(name, path) for name, path in variables.items() if os.environ[name]]
-    given.sort(key=lambda each: len(each[1]), reverse=True)
-
-    def origin(path: SettingPath) -> str:
-        return next(name for name, set_path in given if set_path[: len(path)] == path)
-
-    return Source(
-        values=merge(_tree(path, os.environ[name]) for name, path in given), origin=origin
-    )
-
-
-def _tree(path: SettingPath, value: object) -> Tree:
-    return {path[0]: _tree(path[1:], value) if path[1:] else value}
-
-
-def _options(options: Mapping[str, object]) -> Source:
+def _options(options: Mapping[str, object]) -> GivenSettings:
     """Take the options of a command, such as `--data-dir`; None means that it is not given."""
-    return Source(values=_given(options), origin=lambda path: "--" + path[-1].replace("_", "-"))
-
-
-def _given(options: Mapping[str, object]) -> Tree:
-    """Drop absent options and empty sections: an empty one would hide a wrong value in the file."""
-    found = {
-        name: _given(value) if isinstance(value, Mapping) else value
-        for name, value in options.items()
+    return {
+        path: Given(value=value, origin="--" + path[-1].replace("_", "-"))
+        for path, value in _flat(options).items()
         if value is not None
     }
-    return {name: value for name, value in found.items() if value != {}}
