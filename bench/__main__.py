@@ -64,13 +64,13 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="botpool-bench-") as folder,
         started(Path(folder), small=asked.small) as bench,
-        bar(console, "Measuring") as shown,
+        bar(console, "Measuring") as update,
     ):
         for done, (name, module) in enumerate(measures.items()):
             if asked.small and time.monotonic() - began > SMALL_RUN_S:
                 console.print(f"{name}: skipped, because the machine is too busy")
                 continue
-            shown.update(done, len(measures), f"Measuring {name}")
+            update(done, len(measures), f"Measuring {name}")
             begun = time.monotonic()
             figures += module.measure(bench)
             console.print(f"{name}: measured in {time.monotonic() - begun:.0f} s")

@@ -30,8 +30,8 @@ def migrate(config: ConfigOption = None, data_dir: DataDirOption = None) -> None
     from botpool.store.migrations import migrate as apply
 
     err = console(sys.stderr)
-    with bar(err, "Preparing the database") as shown, database_url(settings) as url:
-        applied = apply(url, on_progress=shown.update)
+    with bar(err, "Preparing the database") as update, database_url(settings) as url:
+        applied = apply(url, on_progress=update)
     for name in applied:
         typer.echo(f"applied {name}")
     if not applied:

@@ -77,22 +77,17 @@ def _runtime(command: str, *, no_processes: bool) -> "Iterator[ContainerRuntime]
     import shutil
 
     from botpool.emulators.coolify import ProcessRuntime, SimulatedRuntime
+    from botpool.emulators.coolify.process_runtime import DEMO_BOT
 
     if no_processes:
         yield SimulatedRuntime()
         return
-    if command == _DEMO_BOT:
-        with ProcessRuntime() as runtime:
-            yield runtime
-        return
     try:
-        words = shlex.split(command)
+        words = DEMO_BOT if command == _DEMO_BOT else shlex.split(command) or [""]
     except ValueError as error:
         raise UsageError(f"--command: {str(error).lower()}") from error
-    if not words or shutil.which(words[0]) is None:
-        raise UsageError(
-            f"--command: {words[0] if words else ''!r} is not a command on this machine"
-        )
+    if shutil.which(words[0]) is None:
+        raise UsageError(f"--command: {words[0]!r} is not a command on this machine")
     with ProcessRuntime(words) as runtime:
         yield runtime
 

@@ -1,7 +1,7 @@
 """Progress bars on a terminal."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -10,22 +10,16 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 _WIDTH = 24
 
 
-class Bar:
-    """A progress bar. Until the first update it only shows that the work goes on."""
-
-    def __init__(self, progress: Progress, title: str) -> None:
-        self._progress = progress
-        self._task = progress.add_task(title, total=None, count="")
-
-    def update(self, done: int, total: int, title: str | None = None) -> None:
-        self._progress.update(
-            self._task, completed=done, total=total, count=f"{done} of {total}", description=title
-        )
+Update = Callable[..., None]
+"""Shows `done` of `total`, and from then on another title if one is given."""
 
 
 @contextmanager
-def bar(out: Console, title: str, *, shown: bool = True) -> Iterator[Bar]:
-    """Show a bar on a terminal, and remove it at the end."""
+def bar(out: Console, title: str, *, shown: bool = True) -> Iterator[Update]:
+    """Show a bar on a terminal, and remove it at the end.
+
+    Until the first update, the bar only shows that the work goes on.
+    """
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -41,4 +35,10 @@ def bar(out: Console, title: str, *, shown: bool = True) -> Iterator[Bar]:
         # Log lines appear above the bar, unless standard error is a file.
         redirect_stderr=sys.stderr.isatty(),
     ) as progress:
-        yield Bar(progress, title)
+        task = progress.add_task(title, total=None, count="")
+
+        def update(done: int, total: int, title: str | None = None) -> None:
+            count = f"{done} of {total}"
+            progress.update(task, completed=done, total=total, count=count, description=title)
+
+        yield update

@@ -48,13 +48,13 @@ async def _first_key(data_dir: DataDir, replica: Replica) -> str:
 
 async def _stop_bots(replica: Replica, console: Console) -> None:
     """End all running and queued bots, then close the stream of changes."""
-    with bar(console, "Stopping bots") as shown:
+    with bar(console, "Stopping bots") as update:
         most = 0
 
         def show_left(left: int) -> None:
             nonlocal most
             most = max(most, left)
-            shown.update(most - left, most)
+            update(most - left, most)
 
         await replica.shutdown.end_all(reason="Botpool was stopped", on_left=show_left)
     # After the bots, so that a dashboard shows their end.
@@ -63,20 +63,17 @@ async def _stop_bots(replica: Replica, console: Console) -> None:
 
 def _print_welcome(console: Console, url: str, key: str) -> None:
     """Print how to go on. The dashboard's address is alone on its line, ready to copy."""
-    lines = (
-        "",
-        "Botpool is ready. Open the dashboard; the address contains its key:",
-        "",
-        f"{url}/#key={key}",
-        "",
-        "Send a demo bot, which joins no real meeting and stays ten seconds:",
-        "",
-        f"curl -s {url}/v1/bots -H 'Authorization: Bearer {key}' \\",
-        "  -H 'Content-Type: application/json' \\",
-        """  -d '{"meetingUrl": "https://meet.google.com/abc-defg-hij"}'""",
-        "",
-        "Ctrl-C stops everything.",
-        "",
-    )
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    text = f"""
+Botpool is ready. Open the dashboard; the address contains its key:
+
+{url}/#key={key}
+
+Send a demo bot, which joins no real meeting and stays ten seconds:
+
+curl -s {url}/v1/bots -H 'Authorization: Bearer {key}' \\
+  -H 'Content-Type: application/json' \\
+  -d '{{"meetingUrl": "https://meet.google.com/abc-defg-hij"}}'
+
+Ctrl-C stops everything.
+"""
+    console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -6,43 +6,29 @@
 
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from botpool.cli import options, output
 from botpool.cli.errors import CommandFailed, UsageError
+from botpool.cli.target import Target, find_target
 from botpool.domain.errors import BotpoolError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from botpool.cli.target import Target
     from botpool.client import Client, ClientError
 
 P = ParamSpec("P")
-_CONNECTION_OPTIONS = {
-    "url": options.UrlOption,
-    "key": options.KeyOption,
-    "config": options.ConfigOption,
-    "data_dir": options.DataDirOption,
-}
+_CONNECTION_OPTIONS = inspect.signature(find_target).parameters
 
 
 def with_client(command: Callable[Concatenate["Client", P], None]) -> Callable[..., None]:
     """Give a command the connection options, and a client in place of its first parameter."""
 
-    def run(
-        *,
-        url: str | None,
-        key: str | None,
-        config: Path | None,
-        data_dir: Path | None,
-        **arguments: Any,
-    ) -> None:
-        from botpool.cli.target import find_target
+    def run(**arguments: Any) -> None:
         from botpool.client import Client, ClientError
 
-        target = find_target(url, key, config, data_dir)
+        target = find_target(**{name: arguments.pop(name) for name in _CONNECTION_OPTIONS})
         try:
             with Client(target.url, target.key, attempts=1) as client:
                 command(client, **arguments)  # type: ignore[call-arg]
@@ -50,9 +36,7 @@ def with_client(command: Callable[Concatenate["Client", P], None]) -> Callable[.
             raise explained(error, target) from error
 
     _, *parameters = inspect.signature(command).parameters.values()
-    for name, option in _CONNECTION_OPTIONS.items():
-        parameters.append(_option(name, option, None))
-    return _with_signature(run, command, parameters)
+    return _with_signature(run, command, [*parameters, *_CONNECTION_OPTIONS.values()])
 
 
 def with_client_and_json(
@@ -67,15 +51,11 @@ def with_client_and_json(
         else:
             output.show(text)
 
-    parameters = [*inspect.signature(command).parameters.values()]
-    parameters.append(_option("as_json", options.JsonOption, False))
-    return with_client(_with_signature(run, command, parameters))
-
-
-def _option(name: str, annotation: Any, default: object) -> inspect.Parameter:
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    as_json = inspect.Parameter(
+        "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=options.JsonOption
     )
+    parameters = [*inspect.signature(command).parameters.values(), as_json]
+    return with_client(_with_signature(run, command, parameters))
 
 
 def _with_signature(
@@ -89,7 +69,7 @@ def _with_signature(
     return run
 
 
-def explained(error: "ClientError", target: "Target") -> BotpoolError:
+def explained(error: "ClientError", target: Target) -> BotpoolError:
     """The error with advice for a user of the command line."""
     from botpool.client import NotValid, ResponseLost, Unauthorized, Unavailable, Unreachable
 

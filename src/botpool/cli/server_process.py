@@ -5,12 +5,13 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from rich.console import Console
 
 from botpool.api.listener import listening_socket
 from botpool.cli.database import installation_of
-from botpool.cli.progress import Bar, bar
+from botpool.cli.progress import Update, bar
 from botpool.settings import Settings
 from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
@@ -56,10 +57,10 @@ async def _installation(settings: Settings, *, interactive: bool) -> AsyncIterat
         # Before the start: an interrupted start may leave PostgreSQL running.
         stack.enter_context(_stopped_at_the_end(embedded, shown=interactive))
         with (
-            bar(_console, "Starting PostgreSQL", shown=interactive) as shown,
+            bar(_console, "Starting PostgreSQL", shown=interactive) as update,
             ThreadPoolExecutor(1) as executor,
         ):
-            starting = executor.submit(_start, embedded, shown)
+            starting = executor.submit(_start, embedded, update)
             # The longest part of a start, so it runs beside the start of PostgreSQL.
             import botpool.cli.serve_replica  # noqa: F401
 
@@ -67,11 +68,9 @@ async def _installation(settings: Settings, *, interactive: bool) -> AsyncIterat
         yield installation_of(settings, data_dir, url)
 
 
-def _start(embedded: EmbeddedPostgres, shown: Bar) -> str:
+def _start(embedded: EmbeddedPostgres, update: Update) -> str:
     url = embedded.start()
-    migrate(
-        url, on_progress=lambda done, total: shown.update(done, total, "Preparing the database")
-    )
+    migrate(url, on_progress=partial(update, title="Preparing the database"))
     return url
 
 

@@ -1,11 +1,11 @@
 """Finds the server and the API key: from options, the environment, then the settings."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from botpool.cli.errors import UsageError
+from botpool.cli.options import ConfigOption, DataDirOption, KeyOption, UrlOption
 
 if TYPE_CHECKING:
     from botpool.settings import Settings
@@ -23,9 +23,15 @@ class Target:
 
 
 def find_target(
-    url: str | None, key: str | None, config: Path | None, data_dir: Path | None
+    url: UrlOption = None,
+    key: KeyOption = None,
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
 ) -> Target:
-    """Find the server and the key. Settings are read only if one of the two is not given."""
+    """Find the server and the key. Settings are read only if one of the two is not given.
+
+    The parameters are the options of every command that calls the server.
+    """
     if url is not None:
         url = _checked_url(url)
     if key is not None:

@@ -45,13 +45,13 @@ def wait_until_drained(client: Client, pool: Pool) -> None:
     first = most = pool.slots_with_bot
     printed = 0
     try:
-        with bar(err, f"Waiting for the bots of {pool.platform}") as shown:
+        with bar(err, f"Waiting for the bots of {pool.platform}") as update:
 
             def report(polled: Pool) -> None:
                 nonlocal most, printed
                 left = polled.slots_with_bot
                 most = max(most, left)
-                shown.update(most - left, most)
+                update(most - left, most)
                 if not err.is_terminal and left not in (0, printed):
                     printed = left
                     err.print(f"{left} of {first} slots still have a bot")

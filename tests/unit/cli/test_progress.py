@@ -30,8 +30,8 @@ def test_log_line_appears_above_the_bar(
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with bar(Console(file=terminal, force_terminal=True, width=80), "Stopping bots") as shown:
-        shown.update(0, 2)
+    with bar(Console(file=terminal, force_terminal=True, width=80), "Stopping bots") as update:
+        update(0, 2)
         logged.info("slot.stopped")
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
     (line,) = [line for line in re.split(r"[\r\n]", text) if "slot.stopped" in line]
@@ -52,7 +52,7 @@ def test_log_file_gets_its_lines_while_a_bar_is_shown(
 def test_bar_appears_only_on_a_terminal() -> None:
     for terminal in (True, False):
         file = io.StringIO()
-        with bar(Console(file=file, force_terminal=terminal), "Bots leave") as shown:
-            shown.update(2, 8, "Bots [x] leave")
+        with bar(Console(file=file, force_terminal=terminal), "Bots leave") as update:
+            update(2, 8, "Bots [x] leave")
         assert ("2 of 8" in file.getvalue()) is terminal
         assert ("Bots [x] leave" in file.getvalue()) is terminal

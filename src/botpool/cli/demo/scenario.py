@@ -35,24 +35,19 @@ def _joins(name: str, seconds: float) -> DemoBot:
     return DemoBot(name=name, data={"joinSeconds": 0.5, "staySeconds": seconds})
 
 
+def _fails(name: str, fault: str, code: FailureCode) -> DemoBot:
+    data = {"joinSeconds": 1, fault: True}
+    return DemoBot(name=name, data=data, status=BotStatus.FAILED, failure_code=code)
+
+
 BOTS = (
     _joins("Ada", 4.0),
     _joins("Bela", 2.5),
-    DemoBot(
-        name="Crash",
-        data={"joinSeconds": 1, "crash": True},
-        status=BotStatus.FAILED,
-        failure_code=FailureCode.CONTAINER_EXITED,
-    ),
+    _fails("Crash", "crash", FailureCode.CONTAINER_EXITED),
     _joins("Dora", 5.0),
     _joins("Emil", 2.0),
     _joins("Fay", 3.0),
-    DemoBot(
-        name="Guest",
-        data={"joinSeconds": 1, "reject": True},
-        status=BotStatus.FAILED,
-        failure_code=FailureCode.MEETING_FAILED,
-    ),
+    _fails("Guest", "reject", FailureCode.MEETING_FAILED),
     _joins("Hana", 2.0),
     _joins("Ivo", 2.5),
     _joins("June", 1.5),
