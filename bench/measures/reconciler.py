@@ -26,11 +26,11 @@ from botpool.domain.records import PoolSpec
 from botpool.emulators.coolify import (
     EmulatedClock,
     EmulatedCoolify,
-    EmulatedTransport,
     EmulatorConfig,
 )
 from botpool.engine.replica import Identity, Replica
 from botpool.store.database import Database
+from tests.support.emulated_transport import EmulatedTransport
 
 _MEBI = 1024 * 1024
 _BOTS = (

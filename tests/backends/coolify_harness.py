@@ -19,11 +19,11 @@ from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.emulators.coolify import (
     EmulatedClock,
     EmulatedCoolify,
-    EmulatedTransport,
     EmulatorConfig,
     ProcessRuntime,
 )
 from tests.backends.harness import TIMEOUT_S, Capabilities, ProgramRun
+from tests.support.emulated_transport import EmulatedTransport
 
 COMMAND = (sys.executable, "-I", "-S", str(Path(__file__).parent / "bot_program.py"))
 SCALE = 50.0

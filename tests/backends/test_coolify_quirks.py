@@ -29,7 +29,6 @@ from botpool.domain.observation import (
 from botpool.emulators.coolify import (
     EmulatedClock,
     EmulatedCoolify,
-    EmulatedTransport,
     EmulatorServer,
 )
 from tests.backends.coolify_harness import CONFIG, CoolifyHarness, CountingBudget, config
@@ -41,6 +40,7 @@ from tests.backends.harness import (
     wait_for_state,
     wait_until_down,
 )
+from tests.support.emulated_transport import EmulatedTransport
 
 TIMEOUT_S = 5.0
 

@@ -25,7 +25,6 @@ from botpool.domain.recovery import RecoveryLimits
 from botpool.emulators.coolify import (
     EmulatedClock,
     EmulatedCoolify,
-    EmulatedTransport,
     EmulatorConfig,
 )
 from botpool.engine.replica import Identity, Replica
@@ -33,6 +32,7 @@ from botpool.engine.runtime.request_budget import SharedRequestBudget
 from botpool.store.database import Database
 from tests.simulation.simulated_agents import SimulatedAgents
 from tests.support.clock import Clock
+from tests.support.emulated_transport import EmulatedTransport
 from tests.support.replicas import MEET, bot_request
 
 SECRET = b"secret"

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from .backoff import Backoff, until_answered
 from .bot import Bot, Identity
-from .environment import Environment
+from .environment import read_environment
 from .errors import Released
 from .heartbeat import keep_heartbeat
 from .instructions import Instructions, LeaveCallback
@@ -59,14 +59,7 @@ class Agent:
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ, **options: Any) -> Self:
         """Create the agent of this container; `options` are those of `Agent`."""
-        found = Environment.read(environ)
-        return cls(
-            url=found.url,
-            container_id=found.container_id,
-            token=found.token,
-            correlation_id=found.correlation_id,
-            **options,
-        )
+        return cls(**read_environment(environ), **options)
 
     @property
     def bot(self) -> Bot:

@@ -2,30 +2,22 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Self
+from typing import Any
 
 from .errors import Misconfigured
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
-    url: str
-    container_id: str
-    token: str = field(repr=False)
-    correlation_id: str | None
-
-    @classmethod
-    def read(cls, environ: Mapping[str, str]) -> Self:
-        container_id = environ.get("BOTPOOL_CONTAINER_ID") or environ.get("COOLIFY_RESOURCE_UUID")
-        if not container_id:
-            raise Misconfigured("BOTPOOL_CONTAINER_ID", "is not set, nor COOLIFY_RESOURCE_UUID.")
-        return cls(
-            url=_required(environ, "BOTPOOL_URL"),
-            container_id=container_id,
-            token=_required(environ, "BOTPOOL_TOKEN"),
-            correlation_id=_correlation_id_in(environ.get("BOT_DATA", "")),
-        )
+def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the arguments of `Agent` that the environment contains."""
+    container_id = environ.get("BOTPOOL_CONTAINER_ID") or environ.get("COOLIFY_RESOURCE_UUID")
+    if not container_id:
+        raise Misconfigured("BOTPOOL_CONTAINER_ID", "is not set, nor COOLIFY_RESOURCE_UUID.")
+    return {
+        "url": _required(environ, "BOTPOOL_URL"),
+        "container_id": container_id,
+        "token": _required(environ, "BOTPOOL_TOKEN"),
+        "correlation_id": _correlation_id_in(environ.get("BOT_DATA", "")),
+    }
 
 
 def _required(environ: Mapping[str, str], variable: str) -> str:

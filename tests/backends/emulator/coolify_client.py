@@ -11,9 +11,9 @@ from botpool.emulators.coolify import (
     ContainerRuntime,
     EmulatedClock,
     EmulatedCoolify,
-    EmulatedTransport,
     EmulatorConfig,
 )
+from tests.support.emulated_transport import EmulatedTransport
 
 HEADERS = {"Authorization": "Bearer 1|emulated", "Accept": "application/json"}
 EXITED = "exited:unhealthy"

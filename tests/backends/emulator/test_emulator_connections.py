@@ -12,11 +12,11 @@ import pytest
 from botpool.emulators.coolify import (
     EmulatedClock,
     EmulatedCoolify,
-    EmulatedTransport,
     EmulatorConfig,
     EmulatorServer,
 )
 from tests.backends.emulator.coolify_client import HEADERS, LOCATION
+from tests.support.emulated_transport import EmulatedTransport
 
 Connected = tuple[EmulatedCoolify, httpx.AsyncClient]
 CREATE = {**LOCATION, "docker_registry_image_name": "team/bot", "name": "bot"}
@@ -204,7 +204,7 @@ async def test_head_request_and_malformed_request_over_a_socket() -> None:
                 assert (response.status_code, response.content) == (405, b"")
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(b"not http\r\n\r\n")
-        assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+        assert (await reader.read()).startswith(b"HTTP/1.0 400 ")
         writer.close()
 
 

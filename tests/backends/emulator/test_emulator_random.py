@@ -9,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from botpool.emulators.coolify import EmulatedClock, EmulatedCoolify, EmulatedTransport
+from botpool.emulators.coolify import EmulatedClock, EmulatedCoolify
 from botpool.emulators.coolify.endpoints import ENDPOINTS
 from botpool.emulators.coolify.fault_kinds import KINDS
 from tests.backends.emulator.coolify_client import HEADERS, LOCATION, CoolifyClient, at, emulated
+from tests.support.emulated_transport import EmulatedTransport
 
 CONNECTION_ERRORS = (
     httpx.ConnectError,

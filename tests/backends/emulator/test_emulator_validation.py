@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from botpool.emulators.coolify import EmulatedTransport, EmulatorConfig
+from botpool.emulators.coolify import EmulatorConfig
 from tests.backends.emulator.coolify_client import (
     EXITED,
     HEADERS,
@@ -14,6 +14,7 @@ from tests.backends.emulator.coolify_client import (
     CoolifyClient,
     emulated,
 )
+from tests.support.emulated_transport import EmulatedTransport
 
 CREATE = "/applications/dockerimage"
 VALID_BODY = {**LOCATION, "docker_registry_image_name": "team/bot", "name": "bot"}

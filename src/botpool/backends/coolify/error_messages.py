@@ -52,7 +52,7 @@ def no_tag_filter() -> BackendRefused:
     return BackendRefused(
         f"{_SECTION}.url",
         "this Coolify cannot filter applications by tag, so Botpool cannot recognize its own. "
-        "Update Coolify to 4.3 or later.",
+        "Update Coolify to 4.3.7 or later.",
     )
 
 

@@ -1,7 +1,6 @@
 """An emulator of Coolify: its API, its server, its delays and its failures.
 
-`EmulatedCoolify` simulates Coolify without clock and network, `EmulatorServer` serves it over HTTP,
-and `EmulatedTransport` connects an httpx client to it in memory.
+`EmulatedCoolify` simulates Coolify without clock and network, `EmulatorServer` serves it over HTTP.
 """
 
 from botpool.emulators.coolify.clock import EmulatedClock
@@ -10,14 +9,12 @@ from botpool.emulators.coolify.container_runtime import ContainerRuntime, Simula
 from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
 from botpool.emulators.coolify.faults import InvalidFault
 from botpool.emulators.coolify.http_server import EmulatorServer
-from botpool.emulators.coolify.httpx_transport import EmulatedTransport
 from botpool.emulators.coolify.process_runtime import ProcessRuntime
 
 __all__ = [
     "ContainerRuntime",
     "EmulatedClock",
     "EmulatedCoolify",
-    "EmulatedTransport",
     "EmulatorConfig",
     "EmulatorServer",
     "InvalidFault",

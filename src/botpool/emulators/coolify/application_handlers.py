@@ -1,26 +1,24 @@
 """API handlers for applications and their environment variables."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import httpx
 
 from botpool.emulators.coolify import http_messages as http
-from botpool.emulators.coolify import serializers, validation
+from botpool.emulators.coolify import serializers
 from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
 from botpool.emulators.coolify.endpoints import Ability, endpoint
 from botpool.emulators.coolify.http_messages import RequestRejected
 from botpool.emulators.coolify.records import Application
 from botpool.emulators.coolify.server_handlers import require
+from botpool.emulators.coolify.validation import (
+    ChangedApplication,
+    NewApplication,
+    SentVariable,
+    read_json,
+    validate,
+)
 
-_REQUIRED = ("project_uuid", "server_uuid", "docker_registry_image_name")
-_LOCATION = {*_REQUIRED, "environment_name", "environment_uuid", "destination_uuid"}
-_OWN_COLUMNS = {"name", "description", "docker_registry_image_tag", "tags"}
-_ACTIONS = {"domains", "instant_deploy", "autogenerate_domain", "force_domain_override"}
-_NOT_SETTINGS = _LOCATION | _OWN_COLUMNS | _ACTIONS
 _MAX_DESCRIPTION_LENGTH = 255
 _MAX_LOG_LINES = 10_000
-_FLAGS = ("is_preview", "is_literal", "is_multiline", "is_shown_once")
 
 
 def find_application(coolify: EmulatedCoolify, uuid: str) -> Application:
@@ -49,26 +47,19 @@ def show(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.R
 
 @endpoint("POST /applications/dockerimage", Ability.WRITE)
 def create(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
-    sent = validation.read_json(request)
-    errors = validation.validate(sent, validation.CREATE, _REQUIRED)
-    if not sent.get("environment_name") and not sent.get("environment_uuid"):
-        both = "You need to provide at least one of environment_name or environment_uuid."
-        errors.setdefault("environment_name", [both])
-    if errors:
-        return http.invalid(errors)
+    sent = validate(NewApplication, read_json(request))
     _check_location(coolify, sent)
-    description = _description(sent)
-    image, tag = _image(sent)
+    image, tag = _image(sent.docker_registry_image_name, sent.docker_registry_image_tag)
     application = coolify.create_application(
-        name=sent.get("name"),
+        name=sent.name,
         image=image,
         tag=tag,
-        description=description,
-        tags=tuple(str(tag).lower() for tag in sent.get("tags") or ()),
-        settings=_settings(sent),
-        with_domain=sent.get("autogenerate_domain", True) and not sent.get("domains"),
+        description=_description(sent.description),
+        tags=tuple(tag.lower() for tag in sent.tags),
+        settings=sent.settings(),
+        with_domain=sent.autogenerate_domain and not sent.domains,
     )
-    if sent.get("instant_deploy"):
+    if sent.instant_deploy:
         coolify.deployments.queue(application)
     return http.data({"uuid": application.uuid, "domains": application.fqdn}, 201)
 
@@ -76,22 +67,17 @@ def create(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx
 @endpoint("PATCH /applications/{uuid}", Ability.WRITE)
 def update(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     application = find_application(coolify, uuid)
-    sent = validation.read_json(request)
-    if errors := validation.validate(sent, validation.UPDATE):
-        return http.invalid(errors)
-    if "description" in sent:
-        application.description = _description(sent)
-    if sent.get("name"):
-        application.name = sent["name"]
-    if sent.get("docker_registry_image_name"):
-        application.image, application.tag = _image(
-            {"docker_registry_image_tag": application.tag} | sent
-        )
-    elif sent.get("docker_registry_image_tag"):
-        application.tag = sent["docker_registry_image_tag"]
-    application.settings |= _settings(sent)
+    sent = validate(ChangedApplication, read_json(request))
+    if "description" in sent.model_fields_set:
+        application.description = _description(sent.description)
+    application.name = sent.name or application.name
+    application.tag = sent.docker_registry_image_tag or application.tag
+    if sent.docker_registry_image_name:
+        name = sent.docker_registry_image_name
+        application.image, application.tag = _image(name, application.tag)
+    application.settings |= sent.settings()
     application.updated_at = coolify.now
-    if sent.get("instant_deploy"):
+    if sent.instant_deploy:
         coolify.deployments.queue(application)
     return http.data({"uuid": application.uuid})
 
@@ -129,62 +115,47 @@ def list_variables(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) 
 def write_variables(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
     """Write variables one by one: an invalid item does not undo those before it."""
     application = find_application(coolify, uuid)
-    items = validation.read_json(request).get("data")
+    items = read_json(request).get("data")
     if not isinstance(items, list) or not items:
         return http.message(400, "Bulk data is required.")
     written = []
     for item in items:
-        variable = coolify.variables.write(application, _variable(item))
+        sent = validate(SentVariable, item).model_dump()
+        sent["key"] = sent["key"].replace(" ", "_")
+        variable = coolify.variables.write(application, sent)
         written.append(serializers.variable(coolify, variable))
     return http.data(written, 201)
 
 
-def _variable(item: object) -> dict[str, Any]:
-    """Return the validated fields of a variable."""
-    if not isinstance(item, dict):
-        raise RequestRejected(
-            http.invalid({"data": ["The data field must be an array of objects."]})
-        )
-    types = {"key": "string", "value": "string"} | dict.fromkeys(_FLAGS, "boolean")
-    known = {name: item[name] for name in types if item.get(name) is not None}
-    if errors := validation.validate(known, types, ["key"]):
-        raise RequestRejected(http.invalid(errors))
-    flags = {flag: known.get(flag, False) in (True, "1") for flag in _FLAGS}
-    return {"key": known["key"].replace(" ", "_"), "value": known.get("value"), **flags}
-
-
-def _check_location(coolify: EmulatedCoolify, sent: Mapping[str, Any]) -> None:
+def _check_location(coolify: EmulatedCoolify, sent: NewApplication) -> None:
     config = coolify.config
-    environment = sent.get("environment_name") or sent.get("environment_uuid")
-    require("Project", sent["project_uuid"], config.project)
+    environment = sent.environment_name or sent.environment_uuid
+    if environment is None:
+        both = "You need to provide at least one of environment_name or environment_uuid."
+        raise RequestRejected(http.invalid({"environment_name": [both]}))
+    require("Project", sent.project_uuid, config.project)
     require("Environment", environment, config.environment)
-    require("Server", sent["server_uuid"], config.server)
-    destination = sent.get("destination_uuid")
-    if destination is None:
+    require("Server", sent.server_uuid, config.server)
+    if sent.destination_uuid is None:
         if len(config.destinations) > 1:
             several = "Server has multiple destinations and you do not set destination_uuid."
             raise RequestRejected(http.message(400, several))
-    elif destination not in config.destinations:
+    elif sent.destination_uuid not in config.destinations:
         unknown = "Provided destination_uuid does not belong to the specified server."
         raise RequestRejected(http.invalid({"destination_uuid": unknown}))
 
 
-def _description(sent: Mapping[str, Any]) -> str | None:
+def _description(sent: str | None) -> str | None:
     """Cut the text at the first `<`, as Coolify does; a longer text is a database error there."""
-    text = (sent.get("description") or "").partition("<")[0].strip()
+    text = (sent or "").partition("<")[0].strip()
     if len(text) > _MAX_DESCRIPTION_LENGTH:
         raise RequestRejected(http.message(500, "Server Error"))
     return text or None
 
 
-def _image(sent: Mapping[str, Any]) -> tuple[str, str]:
+def _image(name: str, tag: str | None) -> tuple[str, str]:
     """Return name and tag; a separate tag overrides a tag within the name."""
-    name: str = sent["docker_registry_image_name"]
-    base, colon, tag = name.rpartition(":")
-    if not colon or "/" in tag:
-        base, tag = name, ""
-    return base, sent.get("docker_registry_image_tag") or tag or "latest"
-
-
-def _settings(sent: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in sent.items() if name not in _NOT_SETTINGS}
+    base, colon, tag_in_name = name.rpartition(":")
+    if not colon or "/" in tag_in_name:
+        base, tag_in_name = name, ""
+    return base, tag or tag_in_name or "latest"

@@ -13,15 +13,14 @@ from botpool.emulators.coolify.container_runtime import ContainerRuntime, Simula
 from botpool.emulators.coolify.containers import Containers
 from botpool.emulators.coolify.deployment_queue import DeploymentQueue
 from botpool.emulators.coolify.environment_variables import VariableStore
-from botpool.emulators.coolify.faults import Faults
 from botpool.emulators.coolify.rate_limits import MINUTE_S, RateLimitWindow
 from botpool.emulators.coolify.records import EXITED, Application
 from botpool.emulators.coolify.removal import ApplicationRemoval
-from botpool.emulators.coolify.simulation import Randomness, Scheduler, Simulation
+from botpool.emulators.coolify.simulation import Simulation
 from botpool.emulators.coolify.worker_pool import WorkerPool
 
 
-class EmulatedCoolify:
+class EmulatedCoolify(Simulation):
     def __init__(
         self,
         config: EmulatorConfig | None = None,
@@ -29,22 +28,12 @@ class EmulatedCoolify:
         seed: int = 0,
         runtime: ContainerRuntime | None = None,
     ) -> None:
-        self.config = config or EmulatorConfig()
-        self.runtime = runtime or SimulatedRuntime()
-        self.randomness = Randomness(seed)
-        self.faults = Faults(self.randomness.happens)
-        self._simulation = Simulation(
-            scheduler=Scheduler(),
-            randomness=self.randomness,
-            faults=self.faults,
-            config=self.config,
-            runtime=self.runtime,
-        )
-        workers = WorkerPool(self._simulation)
-        self.containers = Containers(self._simulation)
-        self.deployments = DeploymentQueue(self._simulation, self.containers, workers)
-        self.variables = VariableStore(self._simulation)
-        self.removal = ApplicationRemoval(self._simulation, self.containers, workers)
+        super().__init__(config or EmulatorConfig(), seed, runtime or SimulatedRuntime())
+        workers = WorkerPool(self)
+        self.containers = Containers(self)
+        self.deployments = DeploymentQueue(self, self.containers, workers)
+        self.variables = VariableStore(self)
+        self.removal = ApplicationRemoval(self, self.containers, workers)
         self.calls = RateLimitWindow()
         self.failed_calls = RateLimitWindow()
         self.applications: dict[str, Application] = {}
@@ -52,25 +41,17 @@ class EmulatedCoolify:
         self._refuses_until = 0.0
 
     @property
-    def now(self) -> float:
-        return self._simulation.now
-
-    @property
-    def server_reachable(self) -> bool:
-        return self._simulation.server_reachable
-
-    @property
     def refuses_connections(self) -> bool:
         return self._refuses_until > self.now
 
     def advance(self, to: float) -> None:
         """Run everything that is due until `to`, then remove containers that have exited."""
-        self._simulation.scheduler.advance(to)
+        self.scheduler.advance(to)
         self.containers.remove_exited()
 
     def next_event_at(self) -> float | None:
         """Return the time of the next scheduled event, or None if no event is scheduled."""
-        return self._simulation.scheduler.next_at()
+        return self.scheduler.next_at()
 
     def count_request(self) -> None:
         self._requests[int(self.now // MINUTE_S)] += 1

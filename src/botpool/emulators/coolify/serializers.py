@@ -7,8 +7,12 @@ from botpool.emulators.coolify.records import Application, Deployment, Variable,
 
 
 def application(coolify: EmulatedCoolify, record: Application) -> dict[str, Any]:
-    flags = {name: value for name, value in record.settings.items() if name.startswith("is_")}
-    columns = {name: value for name, value in record.settings.items() if name not in flags}
+    columns = dict(record.settings)
+    settings = {
+        name: columns.pop(name)
+        for name in ("is_consistent_container_name_enabled", "stop_grace_period")
+        if name in columns
+    }
     return {
         "uuid": record.uuid,
         "name": record.name,
@@ -20,7 +24,7 @@ def application(coolify: EmulatedCoolify, record: Application) -> dict[str, Any]
         "status": coolify.containers.reported_status(record),
         "server_status": coolify.server_reachable,
         **columns,
-        "settings": flags,
+        "settings": settings,
         "created_at": timestamp(record.created_at),
         "updated_at": timestamp(record.updated_at),
     }

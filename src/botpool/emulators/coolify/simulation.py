@@ -5,7 +5,6 @@ import itertools
 import random
 import string
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from botpool.emulators.coolify.config import EmulatorConfig
 from botpool.emulators.coolify.container_runtime import ContainerRuntime
@@ -57,15 +56,15 @@ class Randomness:
         return probability >= 1 or self._random.random() < probability
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """Time, randomness, faults, configuration and container runtime of one emulated Coolify."""
+    """Time, randomness, faults, configuration and container runtime, which all parts share."""
 
-    scheduler: Scheduler
-    randomness: Randomness
-    faults: Faults
-    config: EmulatorConfig
-    runtime: ContainerRuntime
+    def __init__(self, config: EmulatorConfig, seed: int, runtime: ContainerRuntime) -> None:
+        self.config = config
+        self.runtime = runtime
+        self.scheduler = Scheduler()
+        self.randomness = Randomness(seed)
+        self.faults = Faults(self.randomness.happens)
 
     @property
     def now(self) -> float:

@@ -1,4 +1,4 @@
-"""An httpx transport that calls the emulator in memory.
+"""An httpx transport that calls the Coolify emulator in memory.
 
 Connection faults raise the same exceptions as over a socket.
 """
