@@ -5,9 +5,10 @@ the agent that reports its end, and the backend that observes the stopped contai
 replica's loops only the vacuum runs, because the cycles themselves cause its work.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 from bench.closed_loop import per_second
 from bench.null_backend import NullBackend
@@ -21,9 +22,9 @@ from botpool.engine.maintenance.vacuum import INTERVAL_S
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.loop import Loop
 from botpool.store.database import Database
+from botpool.store.query import Statement
 from botpool.store.queue import ClaimedSlot
 from botpool.store.releases import EndedBot
-from botpool.store.statement import Pipeline
 
 POOL = PoolName("google-meet")
 BOT_REQUEST = BotRequest(
@@ -46,13 +47,13 @@ class RecordingDatabase(Database):
         self.claimed: dict[int, ClaimedSlot] = {}
         self.ended: dict[int, EndedBot] = {}
 
-    async def commit(self, pipeline: Pipeline) -> None:
-        await super().commit(pipeline)
-        for statement, result in zip(pipeline.statements, pipeline.results, strict=True):
+    async def commit(self, statements: Sequence[Statement[Any]]) -> None:
+        await super().commit(statements)
+        for statement in statements:
             if statement.name == "admit_to_idle_slots":
-                self.claimed.update((row.bot_id, row) for row in result.rows)
+                self.claimed.update((row.bot_id, row) for row in statement.result)
             elif statement.name == "end_bots":
-                self.ended.update((row.bot_id, row) for row in result.rows)
+                self.ended.update((row.bot_id, row) for row in statement.result)
 
 
 class Cycles:

@@ -31,7 +31,7 @@ from botpool.engine.runtime.batching import Batcher
 from botpool.settings import Settings
 from botpool.settings.sections import PoolSettings, QueueSettings
 from botpool.store.database import Database
-from botpool.store.queue import ClaimedSlot, admit_to_idle_slots
+from botpool.store.queue import ClaimedSlot, admit_to_idle_slots, new_bots
 
 SECRET = b"bench"
 _POOL_NAMES = ("google-meet",)
@@ -75,7 +75,9 @@ def _with_bare_endpoints(replica: Replica, database: Database) -> FastAPI:
         return JSONResponse(_NOOP, status_code=201)
 
     async def claim(requests: Sequence[AdmissionRequest]) -> list[ClaimedSlot]:
-        claimed = await database.query(admit_to_idle_slots(requests, idempotency_days=1))
+        claimed = await admit_to_idle_slots(
+            database, bots=len(requests), idempotency_days=1, **new_bots(requests)
+        )
         assert len(claimed) == len(requests), "every request needs an idle slot"
         return claimed
 

@@ -160,7 +160,7 @@ async def admit(replica: Replica, claims: int) -> Counter[str]:
 
 async def live_bots(database: Database) -> bool:
     for queued in (True, False):
-        if await database.query(list_live_bots(queued=queued)):
+        if await list_live_bots(database, queued=queued):
             return True
     return False
 

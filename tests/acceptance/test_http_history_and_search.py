@@ -131,7 +131,7 @@ async def test_slot_history_is_ordered_newest_first(stage: Stage) -> None:
         await run_to_its_end(api, stage, 2)
         (slot,) = stage.slots()
         found = (await get(api, f"/v1/slots/{slot['id']}/history"))["events"]
-        newest = await api.replica.database.query(list_slot_history(slot["id"], limit=7))
+        newest = await list_slot_history(api.replica.database, slot_id=slot["id"], limit=7)
     written = stage.rows("SELECT * FROM history WHERE slot_id IS NOT NULL ORDER BY id DESC")
     assert {row["bot_id"] for row in written} == {None, 1, 2}
     expected = [(row["kind"], row["from_state"], row["to_state"]) for row in written]

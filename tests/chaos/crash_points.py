@@ -7,7 +7,7 @@ Every external action of the engine is a named statement of the `Database` or a 
 - `before`: the engine has not sent the statement or the call.
 - `within`: all statements of the transaction ran, and the engine has not sent the commit.
 - `after`: the action is complete or committed, and the engine has not received the result. A
-  statement that returns no row is not counted.
+  statement without a result is not counted.
 
 Run as a program, this module is a fork server: it imports the product once and forks a replica for
 each request on its standard input. It prints the process id and, after the end of that process,
@@ -19,7 +19,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Self, TypeVar
@@ -37,7 +37,7 @@ from botpool.cli.server_process import run
 from botpool.domain.policy import Policy
 from botpool.settings import Settings
 from botpool.store.database import Database, Transaction
-from botpool.store.statement import Pipeline
+from botpool.store.query import Statement
 
 T = TypeVar("T")
 
@@ -113,20 +113,19 @@ class TrackedTransaction(Transaction):
         self._trigger = trigger
         self.effective: list[str] = []
 
-    async def run(self, pipeline: Pipeline) -> None:
-        self._trigger.reached(Moment.BEFORE, *_names(pipeline))
-        await self._transaction.run(pipeline)
-        self.effective += _effective(pipeline)
+    async def run(self, statements: Sequence[Statement[Any]]) -> None:
+        self._trigger.reached(Moment.BEFORE, *_names(statements))
+        await self._transaction.run(statements)
+        self.effective += _effective(statements)
 
 
-def _names(pipeline: Pipeline) -> list[str]:
-    return [statement.name for statement in pipeline.statements]
+def _names(statements: Sequence[Statement[Any]]) -> list[str]:
+    return [statement.name for statement in statements]
 
 
-def _effective(pipeline: Pipeline) -> list[str]:
-    """Return the names of the statements that returned rows."""
-    results = zip(_names(pipeline), pipeline.results, strict=True)
-    return [name for name, result in results if result.rows]
+def _effective(statements: Sequence[Statement[Any]]) -> list[str]:
+    """Return the names of the statements that have a result."""
+    return [statement.name for statement in statements if statement.result]
 
 
 def tracked_database(trigger: CrashTrigger) -> type[Database]:
@@ -145,14 +144,14 @@ def tracked_database(trigger: CrashTrigger) -> type[Database]:
             trigger.reached(Moment.AFTER, *effective)
             return result
 
-        async def commit(self, pipeline: Pipeline) -> None:
+        async def commit(self, statements: Sequence[Statement[Any]]) -> None:
             """Run several statements with more round trips, so that `within` exists."""
-            if len(pipeline.statements) > 1:
-                await self.transact(lambda transaction: transaction.run(pipeline))
+            if len(statements) > 1:
+                await self.transact(lambda transaction: transaction.run(statements))
                 return
-            trigger.reached(Moment.BEFORE, *_names(pipeline))
-            await super().commit(pipeline)
-            if effective := _effective(pipeline):
+            trigger.reached(Moment.BEFORE, *_names(statements))
+            await super().commit(statements)
+            if effective := _effective(statements):
                 trigger.reached(Moment.AFTER, *effective)
 
     return TrackedDatabase

@@ -1,7 +1,7 @@
 """Many at once in one statement: each as if it had come alone."""
 
 import asyncio
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -16,10 +16,10 @@ from botpool.engine.observability import event_log
 from botpool.engine.replica import Replica
 from botpool.store.database import Database
 from botpool.store.pools import lock_pool
-from botpool.store.queue import enqueue_bots, settle_new_bots
-from botpool.store.releases import FreedSlot, SlotRelease, free_slots
+from botpool.store.query import Statement
+from botpool.store.queue import enqueue_bots, new_bots, settle_new_bots
+from botpool.store.releases import FreedSlot, free_slots
 from botpool.store.slot_leases import lease_slots
-from botpool.store.statement import Pipeline
 from tests.support.replicas import MEET, Stage, bot_request, key, pool
 from tests.support.statement_log import StatementLog, record_statements
 
@@ -235,12 +235,10 @@ async def test_only_full_pool_queues_without_match(
     await idle(stage, replica, 1)
     for _ in range(busy):
         await stage.run_bot(replica)
-    pipeline = Pipeline()
-    pipeline.add(lock_pool(MEET))
-    enqueued = pipeline.add(enqueue_bots([REQUEST], idempotency_days=1, match_follows=False))
-    pipeline.add(settle_new_bots())
-    await replica.database.commit(pipeline)
-    assert len(enqueued.rows) == len(stage.rows("SELECT bot_id FROM bot_pool_queue")) == queued
+    enqueue = enqueue_bots.statement(idempotency_days=1, match_follows=False, **new_bots([REQUEST]))
+    lock = lock_pool.statement(pool_name=MEET)
+    await replica.database.commit([lock, enqueue, settle_new_bots.statement()])
+    assert len(enqueue.result) == len(stage.rows("SELECT bot_id FROM bot_pool_queue")) == queued
 
 
 @pytest.mark.parametrize(
@@ -255,17 +253,26 @@ async def test_unwanted_slot_is_freed_only_with_match(stage: Stage, unwanted: st
     replica = await stage.replica(pool(2))
     bot = (await stage.run_bot(replica)).bot.id
     await stage.end(replica, bot)
-    lease = lease_slots(backends=["process"], limit=1, owner="test", lease_s=20)
+    lease = lease_slots.statement(backends=["process"], limit=1, owner="test", lease_s=20)
     (slot,) = await replica.database.query(lease)
     stage.rows(f"UPDATE bot_pool_slots SET {unwanted}, version = version + 1")
-    slot = replace(slot, version=slot.version + 1)
-    release = SlotRelease(
-        slot=slot, container_gone=False, status=SlotStatus.IDLE, failure=None, reason="test"
-    )
-    without_match = free_slots(MEET, [release], match_follows=False)
-    assert await replica.database.query(without_match) == []
-    with_match = free_slots(MEET, [release], match_follows=True)
-    assert len(await replica.database.query(with_match)) == 1
+
+    async def free(*, match_follows: bool) -> list[FreedSlot]:
+        return await free_slots(
+            replica.database,
+            pool_name=MEET,
+            match_follows=match_follows,
+            slot_ids=[slot.slot_id],
+            assignment_ids=[slot.assignment_id],
+            versions=[slot.version + 1],
+            statuses=[SlotStatus.IDLE],
+            error_messages=[None],
+            containers_gone=[False],
+            reasons=["test"],
+        )
+
+    assert await free(match_follows=False) == []
+    assert len(await free(match_follows=True)) == 1
 
 
 async def test_failed_match_does_not_fail_slots_freed_before_it(
@@ -277,14 +284,14 @@ async def test_failed_match_does_not_fail_slots_freed_before_it(
     stage.rows(
         "UPDATE bot_pool_slots SET delete_requested = true, version = version + 1 WHERE number = 2"
     )
-    lease = lease_slots(backends=["process"], limit=2, owner="test", lease_s=20)
+    lease = lease_slots.statement(backends=["process"], limit=2, owner="test", lease_s=20)
     slots = sorted(await replica.database.query(lease), key=lambda slot: slot.slot_name)
     commit = Database.commit
 
-    async def failing(database: Database, pipeline: Pipeline) -> None:
-        if any(each.name == "shrink_pool" for each in pipeline.statements):
+    async def failing(database: Database, statements: Sequence[Statement[Any]]) -> None:
+        if any(each.name == "shrink_pool" for each in statements):
             raise psycopg.errors.InternalError_("test")
-        await commit(database, pipeline)
+        await commit(database, statements)
 
     monkeypatch.setattr(Database, "commit", failing)
     handover = replica.releaser.handover

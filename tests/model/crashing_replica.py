@@ -6,13 +6,13 @@ a time, and only the test advances the clock, so the same operations give the sa
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from botpool.domain.policy import Policy
 from botpool.engine.replica import Identity, Replica
 from botpool.store.database import Database, Transaction
-from botpool.store.statement import Pipeline
+from botpool.store.query import Statement
 from tests.model.recording_backend import RecordingBackend
 
 T = TypeVar("T")
@@ -57,8 +57,8 @@ class CrashingDatabase(Database):
     async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         return await self._take_turn(lambda: self._shared.transact(work))
 
-    async def commit(self, pipeline: Pipeline) -> None:
-        await self._take_turn(lambda: self._shared.commit(pipeline))
+    async def commit(self, statements: Sequence[Statement[Any]]) -> None:
+        await self._take_turn(lambda: self._shared.commit(statements))
 
     async def _take_turn(self, step: Callable[[], Awaitable[T]]) -> T:
         async with self._turn:

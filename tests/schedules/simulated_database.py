@@ -8,7 +8,7 @@ pipelines and transactions are those of `botpool.store`.
 
 import asyncio
 import select
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -18,7 +18,7 @@ from psycopg.rows import dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.database import Connection, Database, Transaction
-from botpool.store.statement import Pipeline
+from botpool.store.query import Statement
 from botpool.store.statement_connection import StatementConnection
 from tests.schedules.turn_scheduler import TurnScheduler
 from tests.support.clock import Clock
@@ -224,23 +224,23 @@ class SimulatedDatabase(Database):
     async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         return await self._run_in_turn("transaction", super().transact(work), work)
 
-    async def commit(self, pipeline: Pipeline) -> None:
-        names = [statement.name for statement in pipeline.statements]
+    async def commit(self, statements: Sequence[Statement[Any]]) -> None:
+        names = [statement.name for statement in statements]
         if names == ["notify_replicas"]:
             self.notify()
-            pipeline.fill([[]])
+            statements[0].read([])
             return
         if names[0] in _IGNORED_STATEMENTS:
-            pipeline.fill([[]])
+            statements[0].read([])
             return
         await self._run_in_turn(
             "+".join(names),
-            super().commit(pipeline),
-            lambda transaction: transaction.run(pipeline),
+            super().commit(statements),
+            lambda transaction: transaction.run(statements),
         )
         if names[0] in _UNORDERED:
             # The order on disk differs between runs, so the seed decides the order.
-            rows = pipeline.results[0].rows
+            rows = statements[0].result
             rows.sort(key=lambda row: row.slot_id)
             self._scheduler.rng.shuffle(rows)
 

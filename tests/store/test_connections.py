@@ -8,7 +8,7 @@ import pytest
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.database import Database
 from botpool.store.maintenance import list_migrations
-from botpool.store.statement import Pipeline, Statement, column, no_rows
+from botpool.store.query import Statement
 from tests.support.replaced_statements import replaced_statements
 
 _CONNECTIONS = 4
@@ -24,7 +24,7 @@ async def test_dead_idle_connections_are_replaced_after_one_failure(database_url
     with psycopg.connect(database_url, autocommit=True) as server:
         server.execute(f"SELECT pg_terminate_backend(pid, 10000) {_OTHER_CONNECTIONS}")
         with pytest.raises(DatabaseUnavailable):
-            await database.query(list_migrations())
+            await list_migrations(database)
         async with asyncio.timeout(30):
             while len(server.execute(f"SELECT {_OTHER_CONNECTIONS}").fetchall()) < _CONNECTIONS:
                 await asyncio.sleep(0.05)
@@ -38,14 +38,14 @@ async def test_database_is_idle_without_statements_in_progress(database_url: str
     statements = {"sleep": "SELECT pg_sleep(60)", "fail": "SELECT 1 / 0"}
     with replaced_statements(**statements):
         assert database.is_idle()
-        sleeping = asyncio.create_task(database.query(Statement("sleep", {}, no_rows)))
+        sleeping = asyncio.create_task(database.query(Statement("sleep", {}, list)))
         await asyncio.sleep(0.1)
         assert not database.is_idle()
         sleeping.cancel()
         await asyncio.wait([sleeping])
         assert database.is_idle()
         with pytest.raises(psycopg.errors.DivisionByZero):
-            await database.query(Statement("fail", {}, no_rows))
+            await database.query(Statement("fail", {}, list))
         assert database.is_idle()
     await database.close()
 
@@ -57,20 +57,17 @@ async def test_cancelled_pipeline_with_failed_statement_does_not_disturb_later_o
     database = Database(database_url, max_connections=2)
     await database.open()
     statements = {"echo": "SELECT %(n)s::bigint AS n", "fail": "SELECT 1 / 0 AS n"}
-    echo = column("n", int)
     with replaced_statements(**statements):
         for turn in range(400):
-            pipeline = Pipeline()
-            for name in ("echo", "fail", "echo"):
-                pipeline.add(Statement(name, {"n": turn}, echo))
-            task = asyncio.create_task(database.commit(pipeline))
+            together = [Statement(name, {"n": turn}, list) for name in ("echo", "fail", "echo")]
+            task = asyncio.create_task(database.commit(together))
             for _ in range(turn % 40):
                 await asyncio.sleep(0)
             task.cancel()
             with pytest.raises((asyncio.CancelledError, psycopg.errors.DivisionByZero)):
                 await task
-            later = (database.query(Statement("echo", {"n": n}, echo)) for n in range(2))
-            assert await asyncio.gather(*later) == [[0], [1]]
+            later = (database.query(Statement("echo", {"n": n}, list)) for n in range(2))
+            assert await asyncio.gather(*later) == [[{"n": 0}], [{"n": 1}]]
     await database.close()
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from botpool.domain.states import BotStatus
 from botpool.store.database import Database
 from botpool.store.parameter_types import UntypedArray, register_dumpers
-from botpool.store.statement import Statement
+from botpool.store.query import Statement
 from tests.support.postgres import TestPostgres
 from tests.support.replaced_statements import replaced_statements
 
@@ -115,7 +115,7 @@ async def test_text_arrives_unchanged_in_a_database_of_another_encoding(
     await database.open()
     try:
         with replaced_statements(echo=query):
-            rows = await database.query(Statement("echo", {"names": ["Jörg"], "name": "Zoë"}, dict))
+            rows = await database.query(Statement("echo", {"names": ["Jörg"], "name": "Zoë"}, list))
         assert rows == [{"names": ["Jörg"], "letters": 4, "name": "Zoë"}]
     finally:
         await database.close()

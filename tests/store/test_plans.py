@@ -14,7 +14,7 @@ from botpool.domain.records import AdmissionRequest
 from botpool.domain.states import BotStatus
 from botpool.store import assignments, bots, heartbeats, history, pools, queue
 from botpool.store.migrations import migrate
-from botpool.store.statement import Statement
+from botpool.store.query import Statement
 from botpool.store.statements import sent_text
 from tests.store.query_plans import execute_planned, explain, plan, rows_read, scanned_tables
 from tests.support.postgres import TestPostgres
@@ -122,8 +122,8 @@ def each(value: Any) -> list[Any]:
     return [value] * BATCH
 
 
-def requests(pool_name: Any) -> list[AdmissionRequest]:
-    return [AdmissionRequest(bot=bot_request(pool_name), key=None)] * BATCH
+def new_bots(pool_name: Any) -> queue.NewBots:
+    return queue.new_bots([AdmissionRequest(bot=bot_request(pool_name), key=None)] * BATCH)
 
 
 FREED = {
@@ -165,26 +165,31 @@ def call(statement: Statement[Any]) -> tuple[str, Mapping[str, Any]]:
 
 
 HOT: list[tuple[str, Mapping[str, Any], int]] = [
-    (*call(queue.admit_to_idle_slots(requests(MEET), idempotency_days=7)), 10 * BATCH),
+    (
+        *call(
+            queue.admit_to_idle_slots.statement(bots=BATCH, idempotency_days=7, **new_bots(MEET))
+        ),
+        10 * BATCH,
+    ),
     ("end_bots", ENDED, 10 * BATCH),
     ("free_slots", FREED, 10 * BATCH),
-    (*call(heartbeats.record_heartbeats(assignment_ids=LAST, bot_ids=LAST)), 10 * BATCH),
+    (*call(heartbeats.record_heartbeats.statement(assignment_ids=LAST, bot_ids=LAST)), 10 * BATCH),
     ("lease_slots", LEASED, 10 * BATCH),
     # All due steps belong to another backend.
     ("lease_slots", LEASED | {"backends": ["elsewhere"]}, 10),
     # That pool has no queue and no surplus slots, so that nothing is counted.
-    (*call(pools.shrink_pool(MEET)), 10),
-    (*call(queue.match_queue(MEET)), 10),
-    (*call(pools.grow_pool(MEET)), 10),
+    (*call(pools.shrink_pool.statement(pool_name=MEET)), 10),
+    (*call(queue.match_queue.statement(pool_name=MEET)), 10),
+    (*call(pools.grow_pool.statement(pool_name=MEET)), 10),
     # The nested loop may read every row once per item.
-    (*call(queue.match_queue(ZOOM)), 2 * BATCH * BATCH),
-    (*call(pools.grow_pool(ZOOM)), 10 * BATCH),
-    (*call(queue.expire_queue(limit=100)), 10 * BATCH),
+    (*call(queue.match_queue.statement(pool_name=ZOOM)), 2 * BATCH * BATCH),
+    (*call(pools.grow_pool.statement(pool_name=ZOOM)), 10 * BATCH),
+    (*call(queue.expire_queue.statement(limit=100)), 10 * BATCH),
     ("mark_running", ONE | RUNNING, 30),
     ("record_start", ONE | {"slot_id": BUSY // 2, "deployment_id": "d", "timeout_s": 60}, 30),
     (
         *call(
-            bots.report_status(
+            bots.report_status.statement(
                 assignment_id=AssignmentId(BUSY // 8),
                 status=BotStatus.LEAVING,
                 sources=[BotStatus.IN_CALL],
@@ -192,22 +197,34 @@ HOT: list[tuple[str, Mapping[str, Any], int]] = [
         ),
         30,
     ),
-    (*call(assignments.get_agent_assignment(ASSIGNMENT)), 30),
-    (*call(bots.get_bot(BotId(BUSY // 2))), 30),
+    (*call(assignments.get_agent_assignment.statement(assignment_id=ASSIGNMENT)), 30),
+    (*call(bots.get_bot.statement(bot_id=BotId(BUSY // 2))), 30),
     ("find_slot_of_bot", {"bot_id": BUSY // 2}, 30),
     (
-        *call(queue.enqueue_bots(requests(TEAMS), idempotency_days=7, match_follows=True)),
+        *call(
+            queue.enqueue_bots.statement(idempotency_days=7, match_follows=True, **new_bots(TEAMS))
+        ),
         10 * BATCH,
     ),
-    (*call(history.record_agent_events(ASSIGNMENT, kinds=["joined"], data=["{}"])), 30),
-    (*call(queue.find_queue_work()), 100),
+    (
+        *call(
+            history.record_agent_events.statement(
+                assignment_id=ASSIGNMENT, kinds=["joined"], data=["{}"]
+            )
+        ),
+        30,
+    ),
+    (*call(queue.find_queue_work.statement()), 100),
     ("requeue_bots", UNDEPLOYED | {"max_attempts": 3}, 20 * BATCH),
     ("fail_bots_without_attempts", UNDEPLOYED, 20 * BATCH),
-    (*call(pools.measure_occupancy(TEAMS)), 2 * BUSY),
+    (*call(pools.measure_occupancy.statement(pool_name=TEAMS)), 2 * BUSY),
     ("prune_history", {"limit": BATCH, "days": 0}, 10 * BATCH),
     # No bot is old enough; binary search finds the first one.
     ("prune_bots", {"limit": BATCH, "days": 1}, 10),
-    (*call(history.list_slot_history(SlotId(BUSY // 2), limit=BATCH)), 10 * BATCH),
+    (
+        *call(history.list_slot_history.statement(slot_id=SlotId(BUSY // 2), limit=BATCH)),
+        10 * BATCH,
+    ),
 ]
 """Statements of the hot path, their parameters, and how many rows they may read."""
 
@@ -249,7 +266,7 @@ def test_plans_of_small_tables_suit_large_tables(
             connection.execute("VACUUM ANALYZE")
         connection.execute(sent_text("prepare_session"))
         # A position is counted up to a thousand.
-        hot = [*HOT, (*call(queue.settle_new_bots()), 1_000 + 10 * BATCH)]
+        hot = [*HOT, (*call(queue.settle_new_bots.statement()), 1_000 + 10 * BATCH)]
         for name, parameters in {name: parameters for name, parameters, _ in hot}.items():
             plan(connection, name, parameters)
         connection.execute(EMPTY)
@@ -277,6 +294,6 @@ def test_queue_position_is_counted_up_to_a_thousand(connection: psycopg.Connecti
     """One count serves all bots of a batch."""
     connection.execute("BEGIN")
     connection.execute(f"SELECT set_config('botpool.new_bot_ids', '{{{BUSY + QUEUED}}}', true)")
-    plan = explain(connection, *call(queue.settle_new_bots()), in_transaction=True)
+    plan = explain(connection, *call(queue.settle_new_bots.statement()), in_transaction=True)
     connection.execute("ROLLBACK")
     assert rows_read(plan) <= 1_100

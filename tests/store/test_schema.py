@@ -279,7 +279,7 @@ def test_first_bot_since_finds_first_bot_created_after_time(connection: psycopg.
 def test_assigned_bot_is_written_by_three_statements() -> None:
     """`assigned_bot_id` is the single source of truth."""
     writing = re.compile(r"assigned_bot_id\s*=\s*(\w+(?:\.\w+)?)\s*,")
-    found = {name: writing.findall(statements.statement(name)) for name in NAMES}
+    found = {name: writing.findall(statements.statement_text(name)) for name in NAMES}
     assert {name: values for name, values in found.items() if values} == {
         "admit_to_idle_slots": ["a.bot_id"],
         "match_queue": ["pair.bot_id"],
@@ -289,7 +289,7 @@ def test_assigned_bot_is_written_by_three_statements() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sql_file_is_one_documented_statement(name: str) -> None:
-    text = statements.statement(name)
+    text = statements.statement_text(name)
     assert text.startswith("-- "), "the first line says the purpose"
     body = re.sub(r"--[^\n]*", "", text)
     assert ";" not in body, "one statement a file"
@@ -301,7 +301,9 @@ def test_sql_file_is_one_documented_statement(name: str) -> None:
 def test_every_write_to_slot_increases_its_version() -> None:
     for name in NAMES:
         for update in re.findall(
-            r"UPDATE bot_pool_slots\b.*?(?:RETURNING|WHERE)", statements.statement(name), re.DOTALL
+            r"UPDATE bot_pool_slots\b.*?(?:RETURNING|WHERE)",
+            statements.statement_text(name),
+            re.DOTALL,
         ):
             assert re.search(r"version = (s\.)?version \+ 1", update), name
 

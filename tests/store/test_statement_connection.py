@@ -14,12 +14,17 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
 
 from botpool.store import statement_connection
+from botpool.store.query import Statement
 from botpool.store.statement_connection import StatementConnection
 from tests.support.replaced_statements import replaced_statements
 
 _STATEMENTS = 9
 _MEGABYTES = 4
 """More than the buffers of a socket hold."""
+
+
+def call(name: str, **parameters: object) -> Statement[list[dict[str, Any]]]:
+    return Statement(name, parameters, list)
 
 
 async def _connect(url: str) -> StatementConnection:
@@ -48,9 +53,9 @@ async def connection(database_url: str) -> AsyncIterator[StatementConnection]:
 
 
 async def test_rows_are_dictionaries_by_column_name(connection: StatementConnection) -> None:
-    assert await connection.run(("number", {"n": 2})) == [[{"n": 2, "rest": 2, "next": 3}]]
-    assert await connection.run(("make", {})) == [[]]
-    answers = await connection.run(("insert", {"n": 1}), ("length", {"text": None}))
+    assert await connection.run(call("number", n=2)) == [[{"n": 2, "rest": 2, "next": 3}]]
+    assert await connection.run(call("make")) == [[]]
+    answers = await connection.run(call("insert", n=1), call("length", text=None))
     assert answers == [[], [{"length": None}]]
 
 
@@ -58,7 +63,10 @@ async def test_statement_is_prepared_once_for_all_parameter_values(
     connection: StatementConnection,
 ) -> None:
     for n in (1, 40_000, None, 2):
-        await connection.run(("number", {"n": n}), ("text", {"text": None if n == 2 else str(n)}))
+        await connection.run(
+            call("number", n=n),
+            call("text", text=None if n == 2 else str(n)),
+        )
     texts = "SELECT statement FROM pg_prepared_statements WHERE statement ~ 'AS (n|text)\\M'"
     prepared = await (await connection.execute(texts)).fetchall()
     assert len(prepared) == 2
@@ -67,7 +75,7 @@ async def test_statement_is_prepared_once_for_all_parameter_values(
 async def test_transaction_is_one_round_trip(
     connection: StatementConnection, tmp_path: Path
 ) -> None:
-    calls = [("number", {"n": n}) for n in range(_STATEMENTS)]
+    calls = [call("number", n=n) for n in range(_STATEMENTS)]
     await connection.run_in_transaction(*calls)
     with (tmp_path / "trace").open("w") as trace:
         connection.pgconn.trace(trace.fileno())
@@ -85,52 +93,60 @@ async def test_pipeline_carries_more_than_the_socket_buffers_hold(
 ) -> None:
     texts = [str(n) * _MEGABYTES * 1024 * 1024 for n in range(5)]
     async with asyncio.timeout(60):
-        answers = await connection.run(*(("text", {"text": text}) for text in texts))
+        answers = await connection.run(*(call("text", text=text) for text in texts))
     assert [row["text"] for (row,) in answers] == texts
 
 
 async def test_error_of_failing_statement_is_raised(connection: StatementConnection) -> None:
     for calls in (
-        [("number", {"n": 1}), ("divide", {"by": 0}), ("number", {"n": 2})],
-        [("divide", {"by": 0})],
+        [
+            call("number", n=1),
+            call("divide", by=0),
+            call("number", n=2),
+        ],
+        [call("divide", by=0)],
     ):
         with pytest.raises(psycopg.errors.DivisionByZero):
             await connection.run(*calls)
     with pytest.raises(psycopg.errors.UndefinedColumn):
-        await connection.run(("number", {"n": 1}), ("wrong", {}))
-    assert await connection.run(("divide", {"by": 1})) == [[{"quotient": 1}]]
+        await connection.run(call("number", n=1), call("wrong"))
+    assert await connection.run(call("divide", by=1)) == [[{"quotient": 1}]]
 
 
 async def test_transaction_commits_all_calls_or_none(connection: StatementConnection) -> None:
-    await connection.run(("make", {}))
+    await connection.run(call("make"))
     with pytest.raises(psycopg.errors.DivisionByZero):
         await connection.run_in_transaction(
-            ("insert", {"n": 1}), ("divide", {"by": 0}), ("insert", {"n": 2})
+            call("insert", n=1),
+            call("divide", by=0),
+            call("insert", n=2),
         )
     assert connection.pgconn.transaction_status == TransactionStatus.IDLE
-    assert await connection.run(("count", {})) == [[{"rows": 0}]]
+    assert await connection.run(call("count")) == [[{"rows": 0}]]
     *_, counted = await connection.run_in_transaction(
-        ("insert", {"n": 1}), ("insert", {"n": 2}), ("count", {})
+        call("insert", n=1),
+        call("insert", n=2),
+        call("count"),
     )
     assert counted == [{"rows": 2}], "each sees what the former did"
-    assert await connection.run(("count", {})) == [[{"rows": 2}]]
+    assert await connection.run(call("count")) == [[{"rows": 2}]]
 
 
 async def test_error_at_commit_is_raised(connection: StatementConnection) -> None:
-    await connection.run(("make", {}))
+    await connection.run(call("make"))
     with pytest.raises(psycopg.errors.UniqueViolation):
-        await connection.run_in_transaction(("insert", {"n": 1}), ("insert", {"n": 1}))
+        await connection.run_in_transaction(call("insert", n=1), call("insert", n=1))
     assert connection.pgconn.transaction_status == TransactionStatus.IDLE
-    assert await connection.run(("count", {})) == [[{"rows": 0}]]
+    assert await connection.run(call("count")) == [[{"rows": 0}]]
 
 
 async def test_run_inside_a_transaction_does_not_commit(connection: StatementConnection) -> None:
-    await connection.run(("make", {}))
+    await connection.run(call("make"))
     with pytest.raises(psycopg.errors.DivisionByZero):
         async with connection.transaction():
-            await connection.run(("insert", {"n": 1}), ("insert", {"n": 2}))
-            await connection.run(("divide", {"by": 0}))
-    assert await connection.run(("count", {})) == [[{"rows": 0}]]
+            await connection.run(call("insert", n=1), call("insert", n=2))
+            await connection.run(call("divide", by=0))
+    assert await connection.run(call("count")) == [[{"rows": 0}]]
 
 
 async def test_unsendable_parameter_rolls_the_pipeline_back(
@@ -139,7 +155,7 @@ async def test_unsendable_parameter_rolls_the_pipeline_back(
     with psycopg.connect(database_url, autocommit=True) as other:
         other.execute("CREATE TABLE made (n integer)")
         with pytest.raises(psycopg.DataError, match="NUL"):
-            await connection.run_in_transaction(("insert", {"n": 1}), ("text", {"text": "\0"}))
+            await connection.run_in_transaction(call("insert", n=1), call("text", text="\0"))
         assert other.execute("SELECT count(*) FROM made").fetchone() == (0,)
         other.execute("DROP TABLE made")
 
@@ -149,17 +165,17 @@ async def test_pipeline_cancelled_between_two_calls_rolls_back(
 ) -> None:
     execute = statement_connection._execute
 
-    async def cancelled_at_second(cursor: Any, name: str, parameters: Any) -> None:
-        if name == "number":
+    async def cancelled_at_second(cursor: Any, statement: Statement[Any]) -> None:
+        if statement.name == "number":
             await asyncio.sleep(0.2)  # The first call has run at the server.
             raise asyncio.CancelledError
-        await execute(cursor, name, parameters)
+        await execute(cursor, statement)
 
     monkeypatch.setattr(statement_connection, "_execute", cancelled_at_second)
     with psycopg.connect(database_url, autocommit=True) as other:
         other.execute("CREATE TABLE made (n integer)")
         with pytest.raises(asyncio.CancelledError):
-            await connection.run_in_transaction(("insert", {"n": 1}), ("number", {"n": 1}))
+            await connection.run_in_transaction(call("insert", n=1), call("number", n=1))
         assert other.execute("SELECT count(*) FROM made").fetchone() == (0,)
         other.execute("DROP TABLE made")
 
@@ -168,32 +184,39 @@ async def test_pipeline_cancelled_between_two_calls_rolls_back(
 async def test_cancelled_statement_ends_at_the_server(
     connection: StatementConnection, calls: int
 ) -> None:
-    await connection.run(("number", {"n": 0}))
+    await connection.run(call("number", n=0))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
-            await connection.run(("sleep", {"seconds": 60}), *[("number", {"n": 1})] * (calls - 1))
+            await connection.run(
+                call("sleep", seconds=60),
+                *[call("number", n=1)] * (calls - 1),
+            )
     async with asyncio.timeout(30):
-        assert await connection.run(("number", {"n": 3})) == [[{"n": 3, "rest": 2, "next": 4}]]
+        assert await connection.run(call("number", n=3)) == [[{"n": 3, "rest": 2, "next": 4}]]
 
 
 @pytest.mark.parametrize("calls", [1, 3])
 async def test_terminated_connection_raises_operational_error(
     connection: StatementConnection, database_url: str, calls: int
 ) -> None:
-    await connection.run(("number", {"n": 0}))
+    await connection.run(call("number", n=0))
     with psycopg.connect(database_url, autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
     with pytest.raises(psycopg.OperationalError):
-        await connection.run(*[("number", {"n": 1})] * calls)
+        await connection.run(*[call("number", n=1)] * calls)
     assert connection.closed
 
 
 async def test_connection_terminated_in_a_pipeline_raises_operational_error(
     connection: StatementConnection, database_url: str
 ) -> None:
-    await connection.run(("number", {"n": 0}))
+    await connection.run(call("number", n=0))
     running = asyncio.create_task(
-        connection.run(("number", {"n": 1}), ("sleep", {"seconds": 60}), ("number", {"n": 2}))
+        connection.run(
+            call("number", n=1),
+            call("sleep", seconds=60),
+            call("number", n=2),
+        )
     )
     await asyncio.sleep(0.3)
     with psycopg.connect(database_url, autocommit=True) as other:
@@ -209,11 +232,11 @@ async def test_garbled_answers_close_the_connection(database_url: str, calls: in
         connection = await _connect(url)
         async with connection:
             with replaced_statements(number="SELECT %(n)s::integer AS n"):
-                await connection.run(*[("number", {"n": 1})] * 2)
+                await connection.run(*[call("number", n=1)] * 2)
                 garble.set()
                 with pytest.raises(psycopg.Error):
                     async with asyncio.timeout(30):
-                        await connection.run(*[("number", {"n": 1})] * calls)
+                        await connection.run(*[call("number", n=1)] * calls)
             assert connection.closed
 
 
@@ -265,6 +288,6 @@ async def test_event_loop_runs_while_the_server_reads_nothing(
 
     ticking = asyncio.create_task(tick())
     text = "-" * 8 * _MEGABYTES * 1024 * 1024
-    await connection.run(("sleep", {"seconds": 2}), ("length", {"text": text}))
+    await connection.run(call("sleep", seconds=2), call("length", text=text))
     ticking.cancel()
     assert ticks > 50, "the event loop was held until the socket took more"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from botpool.store.database import Database
-from botpool.store.statement import Pipeline, Statement
+from botpool.store.query import Statement
 
 
 @dataclass
@@ -43,9 +43,9 @@ def record_statements(monkeypatch: pytest.MonkeyPatch) -> StatementLog:
     log = StatementLog()
     commit = Database.commit
 
-    async def recorded(database: Database, pipeline: Pipeline) -> None:
-        log.pipelines.append(pipeline.statements)
-        await commit(database, pipeline)
+    async def recorded(database: Database, statements: Sequence[Statement[Any]]) -> None:
+        log.pipelines.append(statements)
+        await commit(database, statements)
 
     monkeypatch.setattr(Database, "commit", recorded)
     return log

@@ -10,7 +10,7 @@ from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import PoolName
 from botpool.engine.admission.estimates import Estimates
 from botpool.store.database import Database
-from botpool.store.statement import Statement
+from botpool.store.query import Statement
 
 TEAMS = PoolName("teams")
 
@@ -24,13 +24,13 @@ class Counted:
     answers: asyncio.Event = field(default_factory=asyncio.Event)
     broken: bool = False
 
-    async def query(self, statement: Statement[Any]) -> list[Any]:
+    async def query(self, statement: Statement[Any]) -> Any:
         self.looks += 1
         bots = self.looks * 1000 + 1000
         await self.answers.wait()
         if self.broken:
             raise DatabaseUnavailable("it is away")
-        return [statement.record({"priority": 100, "bots": bots})]
+        return statement.result_of([{"priority": 100, "bots": bots}])
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, TypedDict
 
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId, PoolName, SlotId
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
@@ -232,15 +232,12 @@ class AgentView:
     bot: Bot
 
 
-class FencedSlot(Protocol):
+class Fence(TypedDict):
     """The values that a fenced write compares; it changes nothing if the slot has changed."""
 
-    @property
-    def slot_id(self) -> SlotId: ...
-    @property
-    def assignment_id(self) -> AssignmentId | None: ...
-    @property
-    def version(self) -> int: ...
+    slot_id: SlotId
+    assignment_id: AssignmentId | None
+    version: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,13 +252,47 @@ class SlotChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeasedSlot:
-    """A slot that this replica has leased, with all data that its next step needs."""
+class FencedSlot:
+    """The state of a slot; the write that depends on it is fenced."""
 
     slot_id: SlotId
-    pool_name: PoolName
     slot_name: str
+    pool_name: PoolName
+    status: SlotStatus
+    container_id: ContainerId | None
+    assignment_id: AssignmentId | None
+    version: int
+
+    @property
+    def fence(self) -> Fence:
+        return {
+            "slot_id": self.slot_id,
+            "assignment_id": self.assignment_id,
+            "version": self.version,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendSlot(FencedSlot):
+    """A slot and its bot, as read before a call to the slot's backend."""
+
     backend: str
+    deployment_id: DeploymentId | None
+    start_issued_at: datetime | None
+    bot_id: BotId | None
+    bot_status: BotStatus | None
+    correlation_id: str | None
+    leave_by: datetime | None
+    running_at: datetime | None
+    status_unreliable_at: datetime | None
+    """When the backend's statuses were last unreliable."""
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeasedSlot(BackendSlot):
+    """A slot that this replica has leased, with all data that its next step needs."""
+
     image: str
     """The image that the pool currently specifies."""
     created_image: str
@@ -270,39 +301,25 @@ class LeasedSlot:
     """The limits that the container was created with."""
     cpus: float
     memory_mb: int
-    container_id: ContainerId | None
-    status: SlotStatus
     phase: SlotPhase | None
     phase_at: datetime | None
     cordoned: bool
     assigned_bot_id: BotId | None
-    assignment_id: AssignmentId | None
-    deployment_id: DeploymentId | None
     start_allowed_at: datetime | None
     """When the start was allowed; before that, no container of this assignment can run."""
-    start_issued_at: datetime | None
     stop_issued_at: datetime | None
     delete_issued_at: datetime | None
     resets: int
     error_message: str | None
-    version: int
     step_attempts: int
     lease_until: datetime
     """When the lease ends, by the database's clock; identifies the lease."""
-    bot_id: BotId | None
-    bot_status: BotStatus | None
-    correlation_id: str | None
     meeting_url: str | None = field(repr=False)
     bot_display_name: str | None
     bot_data: Mapping[str, Any] | None = field(repr=False)
     attempts: int | None
     started_at: datetime | None
-    leave_by: datetime | None
-    running_at: datetime | None
     failure: str | None
-    status_unreliable_at: datetime | None
-    """When the backend's statuses were last unreliable."""
-    now: datetime
 
     @property
     def limits(self) -> str:
@@ -316,61 +333,32 @@ class LeasedSlot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedSlot:
-    """A slot whose container should run or have stopped, as read before the observation."""
+class ObservedSlot(BackendSlot):
+    """A slot with a bot, whose container should run or have stopped."""
 
-    slot_id: SlotId
-    slot_name: str
-    pool_name: PoolName
-    backend: str
     container_id: ContainerId
-    status: SlotStatus
     assignment_id: AssignmentId
-    deployment_id: DeploymentId | None
-    start_issued_at: datetime | None
-    deployment_ended_at: datetime | None
-    stop_issued_at: datetime | None
-    delete_issued_at: datetime | None
-    version: int
     bot_id: BotId
     bot_status: BotStatus
     correlation_id: str
-    leave_by: datetime | None
-    running_at: datetime | None
+    deployment_ended_at: datetime | None
+    stop_issued_at: datetime | None
+    delete_issued_at: datetime | None
     observed_running_at: datetime | None
     """When an observation, and not only the agent, first showed the container running."""
     failure: str | None
     last_heartbeat_at: datetime | None
-    status_unreliable_at: datetime | None
-    now: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StuckSlot:
-    """A slot that a recovery pass checks, as read before the observation."""
+class StuckSlot(BackendSlot):
+    """A slot that a recovery pass checks."""
 
-    slot_id: SlotId
-    slot_name: str
-    pool_name: PoolName
-    backend: str
-    container_id: ContainerId | None
-    status: SlotStatus
     phase: SlotPhase | None
     phase_at: datetime | None
     last_used_at: datetime | None
-    start_issued_at: datetime | None
-    deployment_id: DeploymentId | None
     skipped_recoveries: int
     resets: int
     error_message: str | None
-    assignment_id: AssignmentId | None
-    version: int
-    bot_id: BotId | None
-    bot_status: BotStatus | None
-    leave_by: datetime | None
-    correlation_id: str | None
-    running_at: datetime | None
     needs_heartbeats: bool
     heartbeat_at: datetime | None
-    status_unreliable_at: datetime | None
-    now: datetime

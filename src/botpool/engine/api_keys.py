@@ -42,10 +42,12 @@ class ApiKeys:
 
     async def adopt(self, text: str, name: str, scope: str) -> ApiKey | None:
         """Store a given text as a key; None if the key exists."""
-        return await self._database.query_one(
-            insert_api_key(
-                name=name, scope=scope, prefix=shown_prefix(text), key_hash=hash_api_key(text)
-            )
+        return await insert_api_key(
+            self._database,
+            name=name,
+            scope=scope,
+            prefix=shown_prefix(text),
+            key_hash=hash_api_key(text),
         )
 
     async def find(self, text: str) -> ApiKey | None:
@@ -53,7 +55,7 @@ class ApiKeys:
         key_hash = hash_api_key(text)
         if (cached := self._cache.get(key_hash)) and self._monotonic() - cached[0] < _CACHE_S:
             return cached[1]
-        key = await self._database.query_one(find_api_key(key_hash))
+        key = await find_api_key(self._database, key_hash=key_hash)
         if key is None:
             self._cache.pop(key_hash, None)
             return None
@@ -64,14 +66,14 @@ class ApiKeys:
 
     async def find_by_id(self, key_id: int) -> ApiKey | None:
         """Find the key of a session. Not cached, because sessions are few."""
-        return await self._database.query_one(find_api_key_by_id(key_id))
+        return await find_api_key_by_id(self._database, key_id=key_id)
 
     async def list_all(self) -> list[ApiKey]:
-        return await self._database.query(list_api_keys())
+        return await list_api_keys(self._database)
 
     async def revoke(self, key_id: int) -> ApiKey:
         """Revoke a key and drop the cache of this replica."""
-        key = await self._database.query_one(revoke_api_key(key_id))
+        key = await revoke_api_key(self._database, key_id=key_id)
         if key is None:
             raise NotFound("API key", key_id)
         self._cache.clear()

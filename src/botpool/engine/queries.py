@@ -69,22 +69,20 @@ class Queries:
         if search is not None:
             searched = await self._search_range(before)
             before, since, rest = searched.before, searched.since, searched.rest
-        found = await self.database.query(
-            list_bots(
-                statuses=[*BotStatus] if status is None else [status],
-                pool_name=pool_name,
-                search=search,
-                before=_ABOVE_ALL_IDS if before is None else before,
-                since=since,
-                limit=limit + 1,
-            )
+        found = await list_bots(
+            self.database,
+            statuses=[*BotStatus] if status is None else [status],
+            pool_name=pool_name,
+            search=search,
+            before=_ABOVE_ALL_IDS if before is None else before,
+            since=since,
+            limit=limit + 1,
         )
         bots = found[:limit]
         return BotPage(bots=bots, before=bots[-1].id if len(found) > limit else rest)
 
     async def _search_range(self, before: BotId | None) -> _SearchRange:
-        bounds = await self.database.query_one(find_bot_bounds())
-        assert bounds is not None, "the statement always returns a row"
+        bounds = await find_bot_bounds(self.database)
         oldest, newest = bounds.oldest or 0, bounds.newest or 0
         end = newest + 1 if before is None else min(before, newest + 1)
         begin = end - _SEARCHED_IDS
@@ -94,7 +92,7 @@ class Queries:
 
     async def bot_history(self, bot_id: BotId) -> list[HistoryRow]:
         """Return a bot's history, oldest first."""
-        rows = await self.database.query(list_bot_history(bot_id))
+        rows = await list_bot_history(self.database, bot_id=bot_id)
         if not rows:
             raise NotFound("bot", bot_id)
         return rows
@@ -107,7 +105,7 @@ class Queries:
         self, bot_id: BotId, *, tail: int | None, follow: bool
     ) -> AsyncIterator[bytes]:
         """Return the output of the bot's last run; empty before the first run."""
-        run = await self.database.query_one(find_bot_run(bot_id))
+        run = await find_bot_run(self.database, bot_id=bot_id)
         if run is None:
             raise NotFound("bot", bot_id)
         backend = self.backends.get(run.backend)
@@ -117,47 +115,45 @@ class Queries:
 
     async def queue(self, pool_name: PoolName | None) -> list[tuple[QueueEntry, int | None]]:
         """Return the queued bots, each with its estimated wait in milliseconds."""
-        entries = await self.database.query(
-            list_queue(pool_name=pool_name, limit=_MAX_QUEUE_ENTRIES)
-        )
+        entries = await list_queue(self.database, pool_name=pool_name, limit=_MAX_QUEUE_ENTRIES)
         return [
             (entry, await self.estimates.wait_ms(entry.pool_name, entry.position))
             for entry in entries
         ]
 
     async def slots(self, *, pool_name: PoolName | None, status: SlotStatus | None) -> list[Slot]:
-        return await self.database.query(list_slots(pool_name=pool_name, status=status))
+        return await list_slots(self.database, pool_name=pool_name, status=status)
 
     async def slot(self, slot_id: SlotId) -> Slot:
-        slot = await self.database.query_one(list_slots(slot_id=slot_id))
-        if slot is None:
+        slots = await list_slots(self.database, slot_id=slot_id)
+        if not slots:
             raise NotFound("slot", slot_id)
-        return slot
+        return slots[0]
 
     async def slot_history(self, slot_id: SlotId) -> list[HistoryRow]:
         """Return a slot's history, newest first."""
-        rows = await self.database.query(list_slot_history(slot_id, limit=_MAX_HISTORY_ROWS))
+        rows = await list_slot_history(self.database, slot_id=slot_id, limit=_MAX_HISTORY_ROWS)
         if not rows:
             raise NotFound("slot", slot_id)
         return rows
 
     async def slot_assignments(self, slot_id: SlotId) -> list[Assignment]:
         """Return a slot's assignments, newest first."""
-        found = await self.database.query(list_slot_assignments(slot_id, limit=_MAX_ASSIGNMENTS))
+        found = await list_slot_assignments(self.database, slot_id=slot_id, limit=_MAX_ASSIGNMENTS)
         if not found:
             await self.slot(slot_id)
         return found
 
     async def pool_samples(self, pool_name: PoolName, minutes: int) -> list[PoolSample]:
         """Return the samples of the last minutes, oldest first, the current minute included."""
-        samples = await self.database.query(list_pool_samples(pool_name, minutes=minutes))
+        samples = await list_pool_samples(self.database, pool_name=pool_name, minutes=minutes)
         if not samples:
             raise NotFound("pool", pool_name)
         return samples
 
     async def pools(self, pool_name: PoolName | None = None) -> list[Pool]:
         """Return one pool, or all of them, with their figures."""
-        pools = await self.database.query(list_pools(pool_name))
+        pools = await list_pools(self.database, pool_name=pool_name)
         if pool_name is not None and not pools:
             raise NotFound("pool", pool_name)
         return pools

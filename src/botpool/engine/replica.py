@@ -288,7 +288,7 @@ class Replica:
     async def start(self, *, alone: bool = False) -> None:
         """Start the loops. `alone`: no other replica runs, so all leases may be returned."""
         if alone:
-            await self.database.query(return_leases(owner=None))
+            await return_leases(self.database, owner=None)
         self.wakeups.start()
         for loop in self._loops:
             loop.start()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from botpool.domain.ids import AssignmentId, BotId, PoolName
 from botpool.domain.states import BotStatus
-from botpool.store.statement import Statement, record_of
+from botpool.store.query import query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,37 +36,28 @@ class LiveBot:
     assignment_id: AssignmentId | None
 
 
-def cancel_queued_bot(bot_id: BotId, *, reason: str) -> Statement[CancelledBot]:
+@query
+def cancel_queued_bot(*, bot_id: BotId, reason: str) -> CancelledBot | None:
     """Cancel a bot that is in the queue."""
-    parameters = {"bot_id": bot_id, "reason": reason}
-    return Statement("cancel_queued_bot", parameters, record_of(CancelledBot))
 
 
-def cancel_bot_retry(bot_id: BotId, *, reason: str) -> Statement[CancelledBot]:
+@query
+def cancel_bot_retry(*, bot_id: BotId, reason: str) -> CancelledBot | None:
     """Cancel a bot whose failed deployment is being released, so that it is not queued again."""
-    parameters = {"bot_id": bot_id, "reason": reason}
-    return Statement("cancel_bot_retry", parameters, record_of(CancelledBot))
 
 
+@query
 def ask_bot_to_leave(
-    bot_id: BotId,
     *,
+    bot_id: BotId,
     reason: str,
     running: Sequence[BotStatus],
     sources: Sequence[BotStatus],
     grace_s: float,
-) -> Statement[LeavingBot]:
+) -> LeavingBot | None:
     """Ask a running bot to leave, and stop it when the grace is over."""
-    parameters = {
-        "bot_id": bot_id,
-        "reason": reason,
-        "running": list(running),
-        "sources": list(sources),
-        "grace_s": grace_s,
-    }
-    return Statement("ask_bot_to_leave", parameters, record_of(LeavingBot))
 
 
-def list_live_bots(*, queued: bool) -> Statement[LiveBot]:
+@query
+def list_live_bots(*, queued: bool) -> list[LiveBot]:
     """List the bots in the queue, or the bots in slots."""
-    return Statement("list_live_bots", {"queued": queued}, record_of(LiveBot))

@@ -7,7 +7,7 @@ from botpool.domain import reasons
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName
 from botpool.domain.records import Bot
 from botpool.domain.states import BotStatus
-from botpool.store.statement import Statement, column, record_of
+from botpool.store.query import query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,27 +43,19 @@ class BotRun:
     backend: str
 
 
-def get_bot(bot_id: BotId) -> Statement[BotWithPosition]:
+@query
+def get_bot(*, bot_id: BotId) -> BotWithPosition | None:
     """One bot, with its position while it waits."""
-    return Statement(
-        "get_bot",
-        {"bot_id": bot_id},
-        lambda row: BotWithPosition(bot=record_of(Bot)(row), position=row["position"]),
-    )
 
 
+@query
 def find_idempotent_bot(
     *, api_key_id: int, idempotency_key: str, idempotency_days: int
-) -> Statement[IdempotentBot]:
+) -> IdempotentBot | None:
     """Find the bot of an idempotency key."""
-    parameters = {
-        "api_key_id": api_key_id,
-        "idempotency_key": idempotency_key,
-        "idempotency_days": idempotency_days,
-    }
-    return Statement("find_idempotent_bot", parameters, record_of(IdempotentBot))
 
 
+@query
 def list_bots(
     *,
     statuses: Sequence[BotStatus],
@@ -72,37 +64,26 @@ def list_bots(
     before: BotId,
     since: BotId,
     limit: int,
-) -> Statement[Bot]:
+) -> list[Bot]:
     """A page of bots with ids from `since` to below `before`, newest first."""
-    parameters = {
-        "statuses": list(statuses),
-        "pool_name": pool_name,
-        "search": search,
-        "before": before,
-        "since": since,
-        "limit": limit,
-    }
-    return Statement("list_bots", parameters, record_of(Bot))
 
 
-def find_bot_bounds() -> Statement[BotBounds]:
+@query
+def find_bot_bounds() -> BotBounds:
     """The lowest and the highest bot id: one row."""
-    return Statement("find_bot_bounds", {}, record_of(BotBounds))
 
 
-def find_bot_run(bot_id: BotId) -> Statement[BotRun]:
+@query
+def find_bot_run(*, bot_id: BotId) -> BotRun | None:
     """The last run of a bot, whose output its logs are."""
-    return Statement("find_bot_run", {"bot_id": bot_id}, record_of(BotRun))
 
 
+@query
 def report_status(
-    *, assignment_id: AssignmentId, status: BotStatus, sources: Sequence[BotStatus]
-) -> Statement[BotStatus]:
+    *,
+    assignment_id: AssignmentId,
+    status: BotStatus,
+    sources: Sequence[BotStatus],
+    reason: str = reasons.REPORTED_BY_AGENT,
+) -> BotStatus | None:
     """Apply a status that the bot's agent reports, from one of `sources`; returns the old one."""
-    parameters = {
-        "assignment_id": assignment_id,
-        "status": status,
-        "sources": list(sources),
-        "reason": reasons.REPORTED_BY_AGENT,
-    }
-    return Statement("report_status", parameters, column("former_status", BotStatus))

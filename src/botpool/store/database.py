@@ -7,7 +7,7 @@ were committed before the lock was granted.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import psycopg
 import psycopg_pool
@@ -17,13 +17,12 @@ from psycopg.rows import DictRow, dict_row
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.maintenance import list_migrations
 from botpool.store.notifications import listen
-from botpool.store.statement import Pipeline, Statement
-from botpool.store.statement_connection import Call, StatementConnection
+from botpool.store.query import Rows, Statement
+from botpool.store.statement_connection import StatementConnection
 from botpool.store.statements import sent_text
 
 Connection: TypeAlias = psycopg.AsyncConnection[DictRow]
 T = TypeVar("T")
-R = TypeVar("R")
 
 _UNAVAILABLE = (
     psycopg.OperationalError,
@@ -41,9 +40,9 @@ class Transaction:
     def __init__(self, connection: StatementConnection) -> None:
         self._connection = connection
 
-    async def run(self, pipeline: Pipeline) -> None:
-        """Run a pipeline in one round trip and fill its results; the transaction stays open."""
-        pipeline.fill(await self._connection.run(*_calls(pipeline)))
+    async def run(self, statements: Sequence[Statement[Any]]) -> None:
+        """Run statements in one round trip and set their results; the transaction stays open."""
+        _read(statements, await self._connection.run(*statements))
 
 
 class Database:
@@ -105,7 +104,7 @@ class Database:
     async def applied_migrations(self) -> list[str] | None:
         """Return the migrations of the schema, or None when the database has no schema."""
         try:
-            return await self.query_one(list_migrations())
+            return await list_migrations(self)
         except psycopg.errors.UndefinedTable:
             return None
 
@@ -121,26 +120,19 @@ class Database:
 
         return await self._run(work_in_transaction)
 
-    async def query(self, statement: Statement[R]) -> list[R]:
-        """Run and commit one statement and return its records."""
-        pipeline = Pipeline()
-        result = pipeline.add(statement)
-        await self.commit(pipeline)
-        return result.rows
+    async def query(self, statement: Statement[T]) -> T:
+        """Run and commit one statement and return its result."""
+        await self.commit([statement])
+        return statement.result
 
-    async def query_one(self, statement: Statement[R]) -> R | None:
-        """Run one statement and return its first record, or None."""
-        records = await self.query(statement)
-        return records[0] if records else None
-
-    async def commit(self, pipeline: Pipeline) -> None:
-        """Run a pipeline in one transaction and one round trip, commit included.
+    async def commit(self, statements: Sequence[Statement[Any]]) -> None:
+        """Run statements in one transaction and one round trip, commit included.
 
         `transact` needs one more round trip for the commit and holds the locks of the statements
         that much longer.
         """
-        calls = _calls(pipeline)
-        pipeline.fill(await self._run(lambda connection: connection.run_in_transaction(*calls)))
+        rows = await self._run(lambda connection: connection.run_in_transaction(*statements))
+        _read(statements, rows)
 
     async def listener(self) -> Connection:
         """Open a separate connection that receives notifications. The caller closes it."""
@@ -148,7 +140,7 @@ class Database:
             connection = await psycopg.AsyncConnection[DictRow].connect(
                 self.url, autocommit=True, row_factory=dict_row, connect_timeout=5
             )
-            await connection.execute(sent_text(listen().name))
+            await connection.execute(sent_text(listen.name))
         except _UNAVAILABLE as error:
             raise DatabaseUnavailable(_first_line(error)) from error
         return connection
@@ -200,8 +192,9 @@ class Database:
             )
 
 
-def _calls(pipeline: Pipeline) -> Sequence[Call]:
-    return [(each.name, each.parameters) for each in pipeline.statements]
+def _read(statements: Sequence[Statement[Any]], rows: Sequence[Rows]) -> None:
+    for statement, returned in zip(statements, rows, strict=True):
+        statement.read(returned)
 
 
 def _first_line(error: BaseException) -> str:

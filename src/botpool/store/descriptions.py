@@ -6,7 +6,7 @@ from datetime import datetime
 
 from botpool.domain.ids import BotId, ContainerId, SlotId
 from botpool.domain.states import SlotStatus
-from botpool.store.statement import Statement, no_rows, record_of
+from botpool.store.query import query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,19 +29,13 @@ class LeasedDescription:
     correlation_id: str | None
 
 
+@query
 def lease_descriptions(
     *, backends: Sequence[str], limit: int, hold_s: float
-) -> Statement[LeasedDescription]:
+) -> list[LeasedDescription]:
     """Lease the descriptions that are out of date."""
-    parameters = {"backends": list(backends), "limit": limit, "hold_s": hold_s}
-    return Statement("lease_descriptions", parameters, record_of(LeasedDescription))
 
 
-def record_description(description: LeasedDescription) -> Statement[None]:
+@query
+def record_description(*, slot_id: SlotId, state: str, hold_until: datetime) -> None:
     """Record that a description was written, and end its lease."""
-    parameters = {
-        "slot_id": description.slot_id,
-        "state": description.state,
-        "hold_until": description.hold_until,
-    }
-    return Statement("record_description", parameters, no_rows)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from botpool.domain.ids import ContainerId
 from botpool.domain.states import SlotStatus
-from botpool.store.statement import Statement, no_rows, record_of
+from botpool.store.query import query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,36 +63,36 @@ class PausedBackend:
     seconds: float
 
 
-def read_server_facts() -> Statement[ServerFacts]:
+@query
+def read_server_facts() -> ServerFacts:
     """Read the facts about the server."""
-    return Statement("read_server_facts", {}, record_of(ServerFacts))
 
 
-def measure_tables() -> Statement[TableSizes]:
+@query
+def measure_tables() -> TableSizes:
     """Measure the database."""
-    return Statement("measure_tables", {}, record_of(TableSizes))
 
 
-def list_replicas() -> Statement[ConnectedReplicas]:
+@query
+def list_replicas() -> ConnectedReplicas:
     """List the connected replicas."""
-    return Statement("list_replicas", {}, record_of(ConnectedReplicas))
 
 
-def list_slot_containers() -> Statement[SlotContainer]:
+@query
+def list_slot_containers() -> list[SlotContainer]:
     """List every slot with its container."""
-    return Statement("list_slot_containers", {}, record_of(SlotContainer))
 
 
-def list_paused_backends() -> Statement[PausedBackend]:
+@query
+def list_paused_backends() -> list[PausedBackend]:
     """List the paused backends."""
-    return Statement("list_paused_backends", {}, record_of(PausedBackend))
 
 
-def notify_doctor(*, payload: str) -> Statement[None]:
+@query
+def notify_doctor(*, payload: str) -> None:
     """Notify the doctor's other connection."""
-    return Statement("notify_doctor", {"payload": payload}, no_rows)
 
 
-def listen_for_doctor() -> Statement[None]:
+@query
+def listen_for_doctor() -> None:
     """Receive the notification of notify_doctor."""
-    return Statement("listen_for_doctor", {}, no_rows)

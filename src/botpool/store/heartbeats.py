@@ -6,7 +6,7 @@ from datetime import datetime
 
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.states import SlotStatus
-from botpool.store.statement import Statement, record_of
+from botpool.store.query import query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +19,8 @@ class Heartbeat:
     slot_status: SlotStatus | None
 
 
+@query
 def record_heartbeats(
     *, assignment_ids: Sequence[AssignmentId], bot_ids: Sequence[BotId]
-) -> Statement[Heartbeat]:
+) -> list[Heartbeat]:
     """Record the heartbeats of agents whose assignments have not ended."""
-    parameters = {"assignment_ids": list(assignment_ids), "bot_ids": list(bot_ids)}
-    return Statement("record_heartbeats", parameters, record_of(Heartbeat))

@@ -1,13 +1,12 @@
 """Statements about history: the record of every change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from botpool.domain import reasons
 from botpool.domain.ids import AssignmentId, BotId, SlotId
 from botpool.domain.records import Change, HistoryRow
-from botpool.store.statement import Statement, column, record_of
+from botpool.store.query import query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,70 +25,32 @@ class OldestChange:
     transaction: int
 
 
-def list_bot_history(bot_id: BotId) -> Statement[HistoryRow]:
+@query
+def list_bot_history(*, bot_id: BotId) -> list[HistoryRow]:
     """The history of a bot, oldest first."""
-    return Statement("list_bot_history", {"bot_id": bot_id}, record_of(HistoryRow))
 
 
-def list_slot_history(slot_id: SlotId, *, limit: int) -> Statement[HistoryRow]:
+@query
+def list_slot_history(*, slot_id: SlotId, limit: int) -> list[HistoryRow]:
     """The history of a slot, newest first."""
-    parameters = {"slot_id": slot_id, "limit": limit}
-    return Statement("list_slot_history", parameters, record_of(HistoryRow))
 
 
+@query
 def record_agent_events(
-    assignment_id: AssignmentId, *, kinds: Sequence[str], data: Sequence[str]
-) -> Statement[int]:
+    *,
+    assignment_id: AssignmentId,
+    kinds: Sequence[str],
+    data: Sequence[str],
+    reason: str = reasons.REPORTED_BY_AGENT,
+) -> list[int]:
     """Write an agent's events to its bot's history, unless its assignment has ended."""
-    parameters = {
-        "assignment_id": assignment_id,
-        "kinds": list(kinds),
-        "data": list(data),
-        "reason": reasons.REPORTED_BY_AGENT,
-    }
-    return Statement("record_agent_events", parameters, column("id", int))
 
 
-def read_changes(*, since: int | None, until: int | None, limit: int) -> Statement[ChangeRow]:
+@query
+def read_changes(*, since: int | None, until: int | None, limit: int) -> list[ChangeRow]:
     """The changes of transactions from `since` up to the horizon, at least one row."""
-    parameters = {
-        "since": None if since is None else str(since),
-        "until": None if until is None else str(until),
-        "limit": limit,
-    }
-    return Statement("read_changes", parameters, _change_row)
 
 
-def find_oldest_change() -> Statement[OldestChange]:
+@query
+def find_oldest_change() -> OldestChange | None:
     """The oldest change in history, with its transaction."""
-    return Statement("find_oldest_change", {}, _oldest_change)
-
-
-def _change_row(row: Mapping[str, Any]) -> ChangeRow:
-    return ChangeRow(
-        horizon=int(row["horizon"]),
-        held_s=row["held_s"],
-        change=None if row["id"] is None else _change(row),
-    )
-
-
-def _change(row: Mapping[str, Any]) -> Change:
-    return Change(
-        id=row["id"],
-        transaction=int(row["xid"]),
-        at=row["at"],
-        kind=row["kind"],
-        pool_name=row["pool_name"],
-        bot_id=row["bot_id"],
-        slot_id=row["slot_id"],
-        slot_name=row["slot_name"],
-        from_state=row["from_state"],
-        to_state=row["to_state"],
-        reason=row["reason"],
-        correlation_id=row["correlation_id"],
-        data=row["data"],
-    )
-
-
-def _oldest_change(row: Mapping[str, Any]) -> OldestChange:
-    return OldestChange(id=row["id"], transaction=int(row["xid"]))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from botpool.domain import reasons
 from botpool.domain.ids import BotId, PoolName, SlotId
-from botpool.store.statement import Statement, no_rows, record_of
+from botpool.store.query import query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,26 +32,25 @@ class SlotPastStartGate:
     waited_s: float
 
 
-def lock_gate(backend: str) -> Statement[None]:
+@query
+def lock_gate(*, backend: str) -> None:
     """Take the lock of a backend's image gate until the transaction ends."""
-    return Statement("lock_gate", {"backend": backend}, no_rows)
 
 
+@query
 def pass_image_gate(
-    backend: str, *, image_known_s: float, wait_timeout_s: float
-) -> Statement[SlotPastImageGate]:
+    *,
+    backend: str,
+    image_known_s: float,
+    wait_timeout_s: float,
+    leads_reason: str = reasons.LEADS_PULL,
+    present_reason: str = reasons.IMAGE_PRESENT,
+) -> list[SlotPastImageGate]:
     """Let slots pass whose image is present, and one slot per image that leads its pull."""
-    parameters = {
-        "backend": backend,
-        "image_known_s": image_known_s,
-        "wait_timeout_s": wait_timeout_s,
-        "leads_reason": reasons.LEADS_PULL,
-        "present_reason": reasons.IMAGE_PRESENT,
-    }
-    return Statement("pass_image_gate", parameters, record_of(SlotPastImageGate))
 
 
-def pass_start_gate(backend: str, *, limit: int | None) -> Statement[SlotPastStartGate]:
+@query
+def pass_start_gate(
+    *, backend: str, limit: int | None, reason: str = reasons.START_ALLOWED
+) -> list[SlotPastStartGate]:
     """Let slots start in the order of their assignment, within the backend's limit of starts."""
-    parameters = {"backend": backend, "limit": limit, "reason": reasons.START_ALLOWED}
-    return Statement("pass_start_gate", parameters, record_of(SlotPastStartGate))

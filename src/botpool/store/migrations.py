@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from botpool.domain.errors import DatabaseUnavailable, SchemaMismatch
+from botpool.store.maintenance import list_migrations
 from botpool.store.statements import sent_text
 
 MIGRATIONS: Traversable = files("botpool.store") / "sql" / "migrations"
@@ -78,10 +79,10 @@ def _is_up_to_date(url: str, folder: Traversable) -> bool:
     """Check whether every migration of the folder has been applied."""
     with psycopg.connect(url, connect_timeout=5) as connection:
         try:
-            row = connection.execute(sent_text("list_migrations")).fetchone()
+            rows = connection.execute(sent_text(list_migrations.name)).fetchall()
         except psycopg.errors.UndefinedTable:
             return False
-    return row is not None and set(known_migrations(folder)) <= set(row[0])
+    return set(known_migrations(folder)) <= {migration for (migration,) in rows}
 
 
 def _yoyo_url(url: str) -> str:

@@ -1,13 +1,13 @@
 """Statements about wake-ups between replicas."""
 
-from botpool.store.statement import Statement, no_rows
+from botpool.store.query import query
 
 
-def notify_replicas(*, owner: str) -> Statement[None]:
+@query
+def notify_replicas(*, owner: str) -> None:
     """Wake the other replicas."""
-    return Statement("notify_replicas", {"owner": owner}, no_rows)
 
 
-def listen() -> Statement[None]:
+@query
+def listen() -> None:
     """Receive the wake-ups of other replicas."""
-    return Statement("listen", {}, no_rows)

@@ -23,9 +23,9 @@ class UntypedInt(Dumper):
 
 
 class UntypedArray(Dumper):
-    """Sends a flat list as the text of a PostgreSQL array, without a type."""
+    """Sends a flat sequence as the text of a PostgreSQL array, without a type."""
 
-    def dump(self, obj: list[Any]) -> bytes:
+    def dump(self, obj: Sequence[Any]) -> bytes:
         types = set(map(type, obj))
         if len(types) == 1:
             text = _writer(types.pop())(obj)
@@ -38,6 +38,7 @@ def register_dumpers(connection: AdaptContext) -> None:
     """Use these dumpers for the parameters of a connection's statements."""
     connection.adapters.register_dumper(int, UntypedInt)
     connection.adapters.register_dumper(list, UntypedArray)
+    connection.adapters.register_dumper(tuple, UntypedArray)
     connection.adapters.register_dumper(dict, JsonDumper)
 
 

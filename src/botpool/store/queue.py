@@ -4,13 +4,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TypedDict, Unpack
 
 from botpool.domain import reasons
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName
 from botpool.domain.records import AdmissionRequest, QueueEntry, SlotChange
 from botpool.domain.states import BotStatus
-from botpool.store.statement import Statement, record_of
+from botpool.store.query import query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,71 +86,23 @@ class QueuedBots:
     bots: int
 
 
-def admit_to_idle_slots(
-    requests: Sequence[AdmissionRequest], *, idempotency_days: int
-) -> Statement[ClaimedSlot]:
-    """Admit bots of one pool to its idle slots, if no bot waits there."""
-    parameters = _columns(requests, idempotency_days) | {
-        "bots": len(requests),
-        "claimed_reason": reasons.IDLE_SLOT,
-        "assigned_reason": reasons.ASSIGNED,
-    }
-    return Statement("admit_to_idle_slots", parameters, record_of(ClaimedSlot))
+class NewBots(TypedDict):
+    """New bots of one pool as parameters: one list per column."""
+
+    pool_name: PoolName
+    meeting_urls: Sequence[str]
+    bot_display_names: Sequence[str]
+    bot_data: Sequence[str]
+    priorities: Sequence[int]
+    queue_timeouts_ms: Sequence[int]
+    correlation_ids: Sequence[str]
+    api_key_ids: Sequence[int | None]
+    idempotency_keys: Sequence[str | None]
+    body_hashes: Sequence[bytes | None]
 
 
-def enqueue_bots(
-    requests: Sequence[AdmissionRequest], *, idempotency_days: int, match_follows: bool
-) -> Statement[EnqueuedBot]:
-    """Put new bots of one pool into its queue, still PENDING."""
-    parameters = _columns(requests, idempotency_days) | {"match_follows": match_follows}
-    return Statement("enqueue_bots", parameters, record_of(EnqueuedBot))
-
-
-def settle_new_bots() -> Statement[SettledBot]:
-    """Make the bots that enqueue_bots wrote in this transaction QUEUED unless they got a slot."""
-    parameters = {"reason": reasons.NO_FREE_SLOT}
-    return Statement("settle_new_bots", parameters, record_of(SettledBot))
-
-
-def match_queue(pool_name: PoolName) -> Statement[MatchedSlot]:
-    """Assign the heads of a pool's queue to its idle slots, in order."""
-    parameters = {
-        "pool_name": pool_name,
-        "new_slot_reason": reasons.NEW_SLOT,
-        "freed_slot_reason": reasons.SLOT_BECAME_FREE,
-        "assigned_reason": reasons.ASSIGNED,
-    }
-    return Statement("match_queue", parameters, record_of(MatchedSlot))
-
-
-def expire_queue(*, limit: int) -> Statement[ExpiredBot]:
-    """Fail the bots whose time in the queue is over."""
-    parameters = {
-        "limit": limit,
-        "reason": reasons.QUEUE_TIMEOUT,
-        "failure_reason": reasons.QUEUE_TIMEOUT_FAILURE,
-    }
-    return Statement("expire_queue", parameters, record_of(ExpiredBot))
-
-
-def find_queue_work() -> Statement[QueueWork]:
-    """What the queue poll has to do: one row."""
-    return Statement("find_queue_work", {}, record_of(QueueWork))
-
-
-def list_queue(*, pool_name: PoolName | None, limit: int) -> Statement[QueueEntry]:
-    """Queued bots in the order of service within each pool."""
-    parameters = {"pool_name": pool_name, "limit": limit}
-    return Statement("list_queue", parameters, record_of(QueueEntry))
-
-
-def measure_queue(pool_name: PoolName) -> Statement[QueuedBots]:
-    """Count the queued bots of a pool by priority."""
-    return Statement("measure_queue", {"pool_name": pool_name}, record_of(QueuedBots))
-
-
-def _columns(requests: Sequence[AdmissionRequest], idempotency_days: int) -> dict[str, Any]:
-    """Return the requests of one pool as parameters, one array per column."""
+def new_bots(requests: Sequence[AdmissionRequest]) -> NewBots:
+    """Return the requests of one pool as parameters."""
     bots = [request.bot for request in requests]
     keys = [request.key for request in requests]
     return {
@@ -164,6 +116,69 @@ def _columns(requests: Sequence[AdmissionRequest], idempotency_days: int) -> dic
         "api_key_ids": [key.api_key_id if key else None for key in keys],
         "idempotency_keys": [key.key if key else None for key in keys],
         "body_hashes": [key.body_hash if key else None for key in keys],
-        "idempotency_days": idempotency_days,
-        "accepted_reason": reasons.ACCEPTED,
     }
+
+
+@query
+def admit_to_idle_slots(
+    *,
+    bots: int,
+    idempotency_days: int,
+    accepted_reason: str = reasons.ACCEPTED,
+    claimed_reason: str = reasons.IDLE_SLOT,
+    assigned_reason: str = reasons.ASSIGNED,
+    **new_bots: Unpack[NewBots],
+) -> list[ClaimedSlot]:
+    """Admit bots of one pool to its idle slots, if no bot waits there."""
+
+
+@query
+def enqueue_bots(
+    *,
+    idempotency_days: int,
+    match_follows: bool,
+    accepted_reason: str = reasons.ACCEPTED,
+    **new_bots: Unpack[NewBots],
+) -> list[EnqueuedBot]:
+    """Put new bots of one pool into its queue, still PENDING."""
+
+
+@query
+def settle_new_bots(*, reason: str = reasons.NO_FREE_SLOT) -> list[SettledBot]:
+    """Make the bots that enqueue_bots wrote in this transaction QUEUED unless they got a slot."""
+
+
+@query
+def match_queue(
+    *,
+    pool_name: PoolName,
+    new_slot_reason: str = reasons.NEW_SLOT,
+    freed_slot_reason: str = reasons.SLOT_BECAME_FREE,
+    assigned_reason: str = reasons.ASSIGNED,
+) -> list[MatchedSlot]:
+    """Assign the heads of a pool's queue to its idle slots, in order."""
+
+
+@query
+def expire_queue(
+    *,
+    limit: int,
+    reason: str = reasons.QUEUE_TIMEOUT,
+    failure_reason: str = reasons.QUEUE_TIMEOUT_FAILURE,
+) -> list[ExpiredBot]:
+    """Fail the bots whose time in the queue is over."""
+
+
+@query
+def find_queue_work() -> QueueWork:
+    """What the queue poll has to do: one row."""
+
+
+@query
+def list_queue(*, pool_name: PoolName | None, limit: int) -> list[QueueEntry]:
+    """Queued bots in the order of service within each pool."""
+
+
+@query
+def measure_queue(*, pool_name: PoolName) -> list[QueuedBots]:
+    """Count the queued bots of a pool by priority."""

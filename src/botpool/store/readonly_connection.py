@@ -18,10 +18,9 @@ from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.database import Connection
 from botpool.store.doctor import listen_for_doctor, notify_doctor
 from botpool.store.maintenance import list_migrations
+from botpool.store.query import Rows, Statement
 from botpool.store.sessions import prepare_session
-from botpool.store.statement import Statement
-from botpool.store.statement_connection import Rows
-from botpool.store.statements import statement
+from botpool.store.statements import statement_text
 
 _CHECKS = files("botpool.store") / "sql" / "checks"
 _CONNECT_TIMEOUT_S = 5
@@ -59,28 +58,27 @@ class ReadonlyConnection:
         """Return the rows that violate the invariant of `sql/checks/<check>.sql`."""
         return list(await self._fetch(check_statement(check), parameters))
 
-    async def query(self, query: Statement[T]) -> list[T]:
-        """Run one statement and return its records."""
-        rows = await self._fetch(statement(query.name), query.parameters)
-        return [query.record(row) for row in rows]
+    async def query(self, statement: Statement[T]) -> T:
+        """Run one statement and return its result."""
+        statement.read(await self._fetch(statement_text(statement.name), statement.parameters))
+        return statement.result
 
     async def applied_migrations(self) -> list[str] | None:
         """Return the applied migrations; None if the database has no schema of Botpool."""
         try:
-            (migrations,) = await self.query(list_migrations())
+            return await list_migrations(self)
         except DatabaseUnavailable as error:
             if isinstance(error.__cause__, psycopg.errors.UndefinedTable):
                 return None
             raise
-        return migrations
 
     async def receives_notifications(self, *, within_s: float) -> bool:
         """Check that a NOTIFY reaches the other connection; a pooler may swallow it."""
         payload = secrets.token_hex(8)
         try:
-            await self._listening.execute(statement(listen_for_doctor().name))
+            await self._listening.execute(statement_text(listen_for_doctor.name))
             await self._listening.commit()
-            await self.query(notify_doctor(payload=payload))
+            await notify_doctor(self, payload=payload)
             async for notification in self._listening.notifies(timeout=within_s):
                 if notification.payload == payload:
                     return True
@@ -106,7 +104,7 @@ async def _connect(url: str) -> Connection:
             connect_timeout=_CONNECT_TIMEOUT_S,
         )
         await connection.set_read_only(True)
-        await connection.execute(statement(prepare_session().name))
+        await connection.execute(statement_text(prepare_session.name))
         await connection.commit()
     except psycopg.Error as error:
         raise DatabaseUnavailable(_first_line(error)) from error

@@ -1,30 +1,14 @@
 """Statements about the end of bots and the release of their slots."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Unpack
 
-from botpool.domain.bot_ending import BotEnding
-from botpool.domain.ids import AssignmentId, BotId, PoolName
-from botpool.domain.records import LeasedSlot, ObservedSlot, SlotChange
+from botpool.domain.ids import AssignmentId, BotId, PoolName, SlotId
+from botpool.domain.records import Fence, SlotChange
 from botpool.domain.states import BotStatus, FailureCode, SlotStatus
-from botpool.store.statement import Statement, column, record_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BotEnd:
-    """The end of an assignment's bot, as requested.
-
-    `holds_lease`: the caller holds the slot's lease, and the statement returns the lease.
-    `silent_since`: the bot ends only if no heartbeat arrived at that time or later.
-    """
-
-    assignment_id: AssignmentId
-    ending: BotEnding
-    version: int | None = None
-    holds_lease: bool = False
-    silent_since: datetime | None = None
+from botpool.store.query import query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +20,6 @@ class EndedBot(SlotChange):
     assignment_id: AssignmentId
     bot_status: BotStatus
     version: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotRelease:
-    """The release of a slot whose stop is confirmed, as requested."""
-
-    slot: LeasedSlot | ObservedSlot
-    container_gone: bool
-    status: SlotStatus
-    """The slot's status after the release: `idle`, or `error` after a failed deployment."""
-    failure: str | None
-    """Why the deployment failed, if it did."""
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,70 +41,66 @@ class BotWithoutAttempts:
     failure_code: FailureCode
 
 
-def end_bots(ends: Sequence[BotEnd]) -> Statement[EndedBot]:
-    """End bots that are in slots, and start the release of their slots."""
-    endings = [end.ending for end in ends]
-    parameters = {
-        "assignment_ids": [end.assignment_id for end in ends],
-        "versions": [end.version for end in ends],
-        "statuses": [ending.status for ending in endings],
-        "failure_codes": [ending.failure_code for ending in endings],
-        "failure_reasons": [ending.reason if ending.failure_code else None for ending in endings],
-        "reasons": [ending.reason for ending in endings],
-        "hold_leases": [end.holds_lease for end in ends],
-        "silent_since": [end.silent_since for end in ends],
-    }
-    return Statement("end_bots", parameters, record_of(EndedBot))
+@query
+def end_bots(
+    *,
+    assignment_ids: Sequence[AssignmentId],
+    versions: Sequence[int | None],
+    statuses: Sequence[BotStatus],
+    failure_codes: Sequence[FailureCode | None],
+    failure_reasons: Sequence[str | None],
+    reasons: Sequence[str],
+    hold_leases: Sequence[bool],
+    silent_since: Sequence[datetime | None],
+) -> list[EndedBot]:
+    """End bots that are in slots, and start the release of their slots.
+
+    `hold_leases`: the caller holds the slot's lease, and the query returns the lease.
+    `silent_since`: the bot ends only if no heartbeat arrived at that time or later.
+    """
 
 
+@query
 def free_slots(
-    pool_name: PoolName, releases: Sequence[SlotRelease], *, match_follows: bool
-) -> Statement[FreedSlot]:
+    *,
+    pool_name: PoolName,
+    match_follows: bool,
+    slot_ids: Sequence[SlotId],
+    assignment_ids: Sequence[AssignmentId | None],
+    versions: Sequence[int],
+    statuses: Sequence[SlotStatus],
+    error_messages: Sequence[str | None],
+    containers_gone: Sequence[bool],
+    reasons: Sequence[str],
+) -> list[FreedSlot]:
     """Free slots of one pool whose stops are confirmed.
 
-    Without a match in the same transaction, the statement frees only slots after which a match
-    would change nothing.
+    Without a match in the same transaction, the query frees only slots after which a match would
+    change nothing.
     """
-    slots = [release.slot for release in releases]
-    parameters = {
-        "pool_name": pool_name,
-        "match_follows": match_follows,
-        "slot_ids": [slot.slot_id for slot in slots],
-        "assignment_ids": [slot.assignment_id for slot in slots],
-        "versions": [slot.version for slot in slots],
-        "statuses": [release.status for release in releases],
-        "error_messages": [release.failure for release in releases],
-        "containers_gone": [release.container_gone for release in releases],
-        "reasons": [release.reason for release in releases],
-    }
-    return Statement("free_slots", parameters, record_of(FreedSlot))
 
 
-def requeue_bots(releases: Sequence[SlotRelease], *, max_attempts: int) -> Statement[BotId]:
+@query
+def requeue_bots(
+    *,
+    bot_ids: Sequence[BotId | None],
+    assignment_ids: Sequence[AssignmentId | None],
+    reasons: Sequence[str | None],
+    max_attempts: int,
+) -> list[BotId]:
     """Queue bots again whose deployments failed, while attempts remain; returns these bots."""
-    parameters = {**_bots(releases), "max_attempts": max_attempts}
-    return Statement("requeue_bots", parameters, column("bot_id", BotId))
 
 
-def fail_bots_without_attempts(releases: Sequence[SlotRelease]) -> Statement[BotWithoutAttempts]:
+@query
+def fail_bots_without_attempts(
+    *,
+    bot_ids: Sequence[BotId | None],
+    assignment_ids: Sequence[AssignmentId | None],
+    reasons: Sequence[str | None],
+) -> list[BotWithoutAttempts]:
     """Fail the bots whose last deployment failed and that `requeue_bots` did not queue."""
-    return Statement("fail_bots_without_attempts", _bots(releases), record_of(BotWithoutAttempts))
 
 
-def clear_stop(slot: ObservedSlot, *, limit_s: float) -> Statement[int]:
+@query
+def clear_stop(*, limit_s: float, **fence: Unpack[Fence]) -> int | None:
     """Discard a stop that an active deployment may undo, so that the reconciler repeats it."""
-    parameters = {
-        "slot_id": slot.slot_id,
-        "assignment_id": slot.assignment_id,
-        "version": slot.version,
-        "limit_s": limit_s,
-    }
-    return Statement("clear_stop", parameters, column("version", int))
-
-
-def _bots(releases: Sequence[SlotRelease]) -> Mapping[str, Any]:
-    return {
-        "bot_ids": [release.slot.bot_id for release in releases],
-        "assignment_ids": [release.slot.assignment_id for release in releases],
-        "reasons": [release.failure for release in releases],
-    }

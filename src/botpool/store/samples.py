@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from botpool.domain.ids import PoolName
-from botpool.store.statement import Statement, no_rows, record_of
+from botpool.store.query import query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,11 +19,11 @@ class PoolFigures:
     oldest_wait_s: float
 
 
-def measure_pools() -> Statement[PoolFigures]:
+@query
+def measure_pools() -> list[PoolFigures]:
     """Read the figures of all pools."""
-    return Statement("measure_pools", {}, record_of(PoolFigures))
 
 
-def record_pool_sample(*, kept_h: int) -> Statement[None]:
+@query
+def record_pool_sample(*, kept_h: int) -> None:
     """Record the state of all pools in this minute and delete samples older than `kept_h`."""
-    return Statement("record_pool_sample", {"kept_h": kept_h}, no_rows)

@@ -1,18 +1,18 @@
 """Statements about sessions and transactions, for the connections of the store."""
 
-from botpool.store.statement import Statement, no_rows
+from botpool.store.query import query
 
 
-def prepare_session() -> Statement[None]:
+@query
+def prepare_session() -> None:
     """Set the session parameters of every connection."""
-    return Statement("prepare_session", {}, no_rows)
 
 
-def begin() -> Statement[None]:
+@query
+def begin() -> None:
     """Begin a transaction."""
-    return Statement("begin", {}, no_rows)
 
 
-def commit() -> Statement[None]:
+@query
+def commit() -> None:
     """Commit a transaction."""
-    return Statement("commit", {}, no_rows)

@@ -4,10 +4,9 @@ It adds methods to psycopg's connection and uses only public calls: raw cursors,
 prepared statements.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import psycopg
 from psycopg import AsyncRawCursor
@@ -15,14 +14,11 @@ from psycopg.rows import DictRow
 
 from botpool.store import sessions
 from botpool.store.parameter_types import register_dumpers
+from botpool.store.query import Rows, Statement
 from botpool.store.statements import positional, sent_text
 
-Call: TypeAlias = tuple[str, Mapping[str, Any]]
-"""The name of an SQL file and its parameters."""
-Rows: TypeAlias = list[dict[str, Any]]
-
-_BEGIN: Call = (sessions.begin().name, {})
-_COMMIT: Call = (sessions.commit().name, {})
+_BEGIN = sessions.begin.statement()
+_COMMIT = sessions.commit.statement()
 _MAX_KEPT_ROWS = 100
 """A cursor keeps its last result; after a larger one, the connection drops the cursor."""
 
@@ -38,36 +34,36 @@ class StatementConnection(psycopg.AsyncConnection[DictRow]):
         self.prepare_threshold = 0
         self.prepared_max = None
         register_dumpers(self)
-        await self.run((sessions.prepare_session().name, {}))
+        await self.run(sessions.prepare_session.statement())
 
-    async def run(self, *calls: Call) -> list[Rows]:
-        """Run the calls in order, in one round trip, and return the rows of each.
+    async def run(self, *statements: Statement[Any]) -> list[Rows]:
+        """Run the statements in order, in one round trip, and return the rows of each.
 
-        Several calls need an open transaction. Raise the error of the first call that fails; the
-        server skips the calls after it.
+        Several statements need an open transaction. Raise the error of the first one that fails;
+        the server skips those after it.
         """
-        cursors = [self._take_cursor(name) for name, _ in calls]
-        if len(calls) == 1:
-            await _execute(cursors[0], *calls[0])
+        cursors = [self._take_cursor(statement.name) for statement in statements]
+        if len(statements) == 1:
+            await _execute(cursors[0], statements[0])
         else:
             async with self.pipeline():
-                for cursor, (name, parameters) in zip(cursors, calls, strict=True):
-                    await _execute(cursor, name, parameters)
+                for cursor, statement in zip(cursors, statements, strict=True):
+                    await _execute(cursor, statement)
         return [
-            await self._fetch(name, cursor)
-            for (name, _), cursor in zip(calls, cursors, strict=True)
+            await self._fetch(statement.name, cursor)
+            for statement, cursor in zip(statements, cursors, strict=True)
         ]
 
-    async def run_in_transaction(self, *calls: Call) -> list[Rows]:
-        """Run the calls in one transaction and one round trip, commit included.
+    async def run_in_transaction(self, *statements: Statement[Any]) -> list[Rows]:
+        """Run the statements in one transaction and one round trip, commit included.
 
-        A cancelled or failing client sends no commit, so the calls take effect together or not at
-        all.
+        A cancelled or failing client sends no commit, so the statements take effect together or
+        not at all.
         """
-        if len(calls) == 1:
-            return await self.run(*calls)
+        if len(statements) == 1:
+            return await self.run(*statements)
         try:
-            _, *answers, _ = await self.run(_BEGIN, *calls, _COMMIT)
+            _, *answers, _ = await self.run(_BEGIN, *statements, _COMMIT)
         except BaseException:
             with suppress(psycopg.Error):
                 await self.rollback()
@@ -84,8 +80,6 @@ class StatementConnection(psycopg.AsyncConnection[DictRow]):
         return rows
 
 
-async def _execute(
-    cursor: AsyncRawCursor[DictRow], name: str, parameters: Mapping[str, Any]
-) -> None:
-    query, names = positional(sent_text(name))
-    await cursor.execute(query, [parameters[each] for each in names])
+async def _execute(cursor: AsyncRawCursor[DictRow], statement: Statement[Any]) -> None:
+    text, names = positional(sent_text(statement.name))
+    await cursor.execute(text, [statement.parameters[each] for each in names])

@@ -10,7 +10,7 @@ _PARAMETER = re.compile(r"%\((\w+)\)s")
 
 
 @cache
-def statement(name: str) -> str:
+def statement_text(name: str) -> str:
     """Return the text of `sql/queries/<name>.sql`."""
     return (_QUERIES / f"{name}.sql").read_text()
 
@@ -18,7 +18,7 @@ def statement(name: str) -> str:
 @cache
 def sent_text(name: str) -> str:
     """Return a statement without comments and indentation, as it is sent."""
-    lines = (line.strip() for line in statement(name).splitlines())
+    lines = (line.strip() for line in statement_text(name).splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("--"))
 
 

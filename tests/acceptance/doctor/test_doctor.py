@@ -21,7 +21,7 @@ from botpool.engine.maintenance.doctor import ALL_CHECKS
 from botpool.store.maintenance import record_strays
 from botpool.store.migrations import migrate
 from botpool.store.readonly_connection import ReadonlyConnection
-from botpool.store.statements import statement
+from botpool.store.statements import statement_text
 from tests.acceptance.doctor.checked_installation import (
     INSTALLATION,
     PASSWORD,
@@ -82,9 +82,7 @@ def test_doctor_works_with_older_postgresql(
 async def test_readonly_connection_cannot_write(database_url: str) -> None:
     async with ReadonlyConnection.connected(database_url) as connection:
         with pytest.raises(DatabaseUnavailable, match="read-only transaction"):
-            await connection.query(
-                record_strays(backend="process", container_ids=[], names=[], age_s=0)
-            )
+            await record_strays(connection, backend="process", container_ids=[], names=[], age_s=0)
 
 
 # Database, schema, containers.
@@ -140,9 +138,9 @@ def test_lost_notifications_are_reported(
     """A pooler that gives each transaction another connection loses notifications."""
 
     def without_listening(name: str) -> str:
-        return statement("list_migrations" if name == "listen_for_doctor" else name)
+        return statement_text("list_migrations" if name == "listen_for_doctor" else name)
 
-    settings.setattr("botpool.store.readonly_connection.statement", without_listening)
+    settings.setattr("botpool.store.readonly_connection.statement_text", without_listening)
     report = installation.run_doctor()
     assert report.findings["listen"]["result"] == "warning"
     assert report.code == 0, "replicas poll"

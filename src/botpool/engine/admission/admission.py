@@ -15,7 +15,7 @@ waits at the unique index of the key. Without a key, a repeated request creates 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from botpool.domain import reasons
 from botpool.domain.errors import (
@@ -32,7 +32,7 @@ from botpool.domain.records import AdmissionRequest, AdmittedBot, Bot, BotReques
 from botpool.domain.states import BotStatus
 from botpool.engine.admission.bot_requests import new_bot
 from botpool.engine.admission.estimates import Estimates
-from botpool.engine.admission.matcher import Matcher, add_match
+from botpool.engine.admission.matcher import Match, Matcher
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.batching import Batcher, Handler
@@ -40,15 +40,16 @@ from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.bots import find_idempotent_bot, get_bot
 from botpool.store.database import Database, Transaction
 from botpool.store.pools import find_pool, lock_pool
+from botpool.store.query import Statement
 from botpool.store.queue import (
     ClaimedSlot,
     EnqueuedBot,
     SettledBot,
     admit_to_idle_slots,
     enqueue_bots,
+    new_bots,
     settle_new_bots,
 )
-from botpool.store.statement import Pipeline, Result
 
 _MAX_BATCH = 64
 """Larger batches slow each request down: the joins of the statement are planned for few rows."""
@@ -97,7 +98,7 @@ class Admission:
 
     async def find(self, bot_id: BotId) -> AdmittedBot:
         """Return a bot as it is now, with its position and estimate while it is queued."""
-        found = await self._database.query_one(get_bot(bot_id))
+        found = await get_bot(self._database, bot_id=bot_id)
         if found is None:
             raise NotFound("bot", bot_id)
         if found.bot.status is not BotStatus.QUEUED or found.position is None:
@@ -146,8 +147,11 @@ class Admission:
 
     async def _claim(self, requests: Sequence[AdmissionRequest]) -> list[ClaimedSlot | None]:
         """Admit bots of one pool to its idle slots; None for a request that got none."""
-        claimed = await self._database.query(
-            admit_to_idle_slots(requests, idempotency_days=self._policy.idempotency_days)
+        claimed = await admit_to_idle_slots(
+            self._database,
+            bots=len(requests),
+            idempotency_days=self._policy.idempotency_days,
+            **new_bots(requests),
         )
         if claimed:
             self._wakeups.slots_due()
@@ -175,67 +179,66 @@ class Admission:
         self, pool_name: PoolName, requests: Sequence[AdmissionRequest]
     ) -> list[SettledBot | None]:
         """Queue the bots without a match; all None if the pool is not full any more."""
-        pipeline = Pipeline()
-        pipeline.add(lock_pool(pool_name))
-        enqueued = self._add_enqueue(pipeline, requests, match_follows=False)
-        settled = pipeline.add(settle_new_bots())
-        await self._database.commit(pipeline)
-        return _by_request(enqueued, settled, len(requests))
+        lock = lock_pool.statement(pool_name=pool_name)
+        enqueue = self._enqueue_statement(requests, match_follows=False)
+        settle = settle_new_bots.statement()
+        await self._database.commit([lock, enqueue, settle])
+        return _by_request(enqueue.result, settle.result, len(requests))
 
     async def _enqueue_and_match(
         self, pool_name: PoolName, requests: Sequence[AdmissionRequest]
     ) -> list[SettledBot | Exception | None]:
-        pipeline = Pipeline()
-        pipeline.add(lock_pool(pool_name))
-        pool = pipeline.add(find_pool(pool_name))
-        enqueued = self._add_enqueue(pipeline, requests, match_follows=True)
-        match = add_match(pipeline, pool_name)
-        settled = pipeline.add(settle_new_bots())
+        lock = lock_pool.statement(pool_name=pool_name)
+        pool = find_pool.statement(pool_name=pool_name)
+        enqueue = self._enqueue_statement(requests, match_follows=True)
+        match = Match(pool_name)
+        settle = settle_new_bots.statement()
+        statements: Sequence[Statement[Any]] = [lock, pool, enqueue, *match.statements, settle]
         if all(request.bot.queue_timeout_ms > 0 for request in requests):
-            await self._database.commit(pipeline)
+            await self._database.commit(statements)
         else:
-            await self._commit_unless_queued(pipeline, settled, pool_name)
-        if not self._matcher.report(match) and enqueued.rows:
+            await self._commit_unless_queued(statements, settle, pool_name)
+        if not self._matcher.report(match) and enqueue.result:
             self._full_pools.add(pool_name)
         else:
             self._full_pools.discard(pool_name)
-        if pool.first is None:
+        if pool.result is None:
             return [UnknownPool(f"There is no pool {pool_name}.") for _ in requests]
-        if pool.first.drained_at is not None:
+        if pool.result.drained_at is not None:
             return [PoolDrained(pool_name) for _ in requests]
-        return [*_by_request(enqueued, settled, len(requests))]
+        return [*_by_request(enqueue.result, settle.result, len(requests))]
 
     async def _commit_unless_queued(
-        self, pipeline: Pipeline, settled: Result[SettledBot], pool_name: PoolName
+        self,
+        statements: Sequence[Statement[Any]],
+        settle: Statement[list[SettledBot]],
+        pool_name: PoolName,
     ) -> None:
         """Roll back if the match gave the bot no slot: its request does not allow queueing."""
 
         async def run(transaction: Transaction) -> None:
-            await transaction.run(pipeline)
-            if any(bot.status is BotStatus.QUEUED for bot in settled.rows):
+            await transaction.run(statements)
+            if any(bot.status is BotStatus.QUEUED for bot in settle.result):
                 raise NoFreeSlot(pool_name, retry_after_s=_RETRY_AFTER_S)
 
         await self._database.transact(run)
 
-    def _add_enqueue(
-        self, pipeline: Pipeline, requests: Sequence[AdmissionRequest], *, match_follows: bool
-    ) -> Result[EnqueuedBot]:
-        return pipeline.add(
-            enqueue_bots(
-                requests,
-                idempotency_days=self._policy.idempotency_days,
-                match_follows=match_follows,
-            )
+    def _enqueue_statement(
+        self, requests: Sequence[AdmissionRequest], *, match_follows: bool
+    ) -> Statement[list[EnqueuedBot]]:
+        return enqueue_bots.statement(
+            idempotency_days=self._policy.idempotency_days,
+            match_follows=match_follows,
+            **new_bots(requests),
         )
 
     async def _replay(self, key: IdempotencyKey) -> AdmittedBot | None:
         """Return the bot of an earlier request with this key; None if there is none."""
-        found = await self._database.query_one(
-            find_idempotent_bot(
-                api_key_id=key.api_key_id,
-                idempotency_key=key.key,
-                idempotency_days=self._policy.idempotency_days,
-            )
+        found = await find_idempotent_bot(
+            self._database,
+            api_key_id=key.api_key_id,
+            idempotency_key=key.key,
+            idempotency_days=self._policy.idempotency_days,
         )
         if found is None:
             return None
@@ -290,9 +293,9 @@ def _log_claims(claimed: Sequence[ClaimedSlot]) -> None:
 
 
 def _by_request(
-    enqueued: Result[EnqueuedBot], settled: Result[SettledBot], requests: int
+    enqueued: Sequence[EnqueuedBot], settled: Sequence[SettledBot], requests: int
 ) -> list[SettledBot | None]:
     """Return the bots in the order of their requests; None for a request without a bot."""
-    settled_by_id = {bot.bot_id: bot for bot in settled.rows}
-    by_number = {bot.n: settled_by_id[bot.bot_id] for bot in enqueued.rows}
+    settled_by_id = {bot.bot_id: bot for bot in settled}
+    by_number = {bot.n: settled_by_id[bot.bot_id] for bot in enqueued}
     return [by_number.get(n) for n in range(1, requests + 1)]

@@ -89,10 +89,10 @@ class Estimates:
         return max(ahead, _COUNTED_POSITIONS + 1)
 
     async def _measure_occupancy(self, pool_name: PoolName) -> Occupancy:
-        occupancy = await self._database.query_one(measure_occupancy(pool_name))
+        occupancy = await measure_occupancy(self._database, pool_name=pool_name)
         assert occupancy is not None, "the statement always returns a row"
         return occupancy
 
     async def _measure_queue(self, pool_name: PoolName) -> Mapping[int, int]:
-        queued = await self._database.query(measure_queue(pool_name))
+        queued = await measure_queue(self._database, pool_name=pool_name)
         return {each.priority: each.bots for each in queued}

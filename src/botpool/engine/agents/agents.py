@@ -88,12 +88,11 @@ class Agents:
             return False
         if status in FINAL:
             return await self.bot_endings.end(assignment_id, reported_ending(status, reason))
-        former_status = await self.database.query_one(
-            report_status(
-                assignment_id=assignment_id,
-                status=status,
-                sources=sorted(statuses_before(status)),
-            )
+        former_status = await report_status(
+            self.database,
+            assignment_id=assignment_id,
+            status=status,
+            sources=sorted(statuses_before(status)),
         )
         if former_status is None:
             return False
@@ -114,12 +113,11 @@ class Agents:
         view = await self._find_own(assignment_id, bot_id)
         if view.slot_status is SlotStatus.DEPLOYING:
             await self._mark_running(assignment_id)
-        written = await self.database.query(
-            record_agent_events(
-                assignment_id,
-                kinds=[kind for kind, _ in events],
-                data=[json.dumps(data) for _, data in events],
-            )
+        written = await record_agent_events(
+            self.database,
+            assignment_id=assignment_id,
+            kinds=[kind for kind, _ in events],
+            data=[json.dumps(data) for _, data in events],
         )
         return len(written)
 
@@ -130,7 +128,7 @@ class Agents:
         return view
 
     async def _find(self, assignment_id: AssignmentId) -> AgentView:
-        view = await self.database.query_one(get_agent_assignment(assignment_id))
+        view = await get_agent_assignment(self.database, assignment_id=assignment_id)
         if view is None:
             raise NotFound("assignment", assignment_id)
         return view

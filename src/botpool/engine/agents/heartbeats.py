@@ -32,11 +32,10 @@ class Heartbeats:
         return await self._batcher.submit((assignment_id, bot_id))
 
     async def _record(self, keys: Sequence[_Key]) -> list[Heartbeat | None]:
-        heartbeats = await self._database.query(
-            record_heartbeats(
-                assignment_ids=[assignment_id for assignment_id, _ in keys],
-                bot_ids=[bot_id for _, bot_id in keys],
-            )
+        heartbeats = await record_heartbeats(
+            self._database,
+            assignment_ids=[assignment_id for assignment_id, _ in keys],
+            bot_ids=[bot_id for _, bot_id in keys],
         )
         by_key = {(each.assignment_id, each.bot_id): each for each in heartbeats}
         return [by_key.get(key) for key in keys]

@@ -9,6 +9,7 @@ end finds a slot that is already releasing and changes nothing.
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from botpool.domain.bot_ending import BotEnding
@@ -20,10 +21,21 @@ from botpool.engine.runtime.batching import Batcher
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.bot_stops import CancelledBot, cancel_bot_retry, cancel_queued_bot
 from botpool.store.database import Database
-from botpool.store.releases import BotEnd, EndedBot, end_bots
+from botpool.store.releases import EndedBot, end_bots
 
 _MAX_BATCH = 64
 """A larger batch slows each of its items: the statement's joins are planned for a few rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotEnd:
+    """The end of an assignment's bot, as requested."""
+
+    assignment_id: AssignmentId
+    ending: BotEnding
+    version: int | None
+    holds_lease: bool
+    silent_since: datetime | None
 
 
 class BotEndings:
@@ -69,16 +81,27 @@ class BotEndings:
 
     async def cancel_queued(self, bot_id: BotId, *, reason: str) -> bool:
         """Cancel a bot in the queue; False if the bot is not queued."""
-        cancelled = await self._database.query_one(cancel_queued_bot(bot_id, reason=reason))
+        cancelled = await cancel_queued_bot(self._database, bot_id=bot_id, reason=reason)
         return self._report_cancelled(cancelled, old=BotStatus.QUEUED, reason=reason)
 
     async def cancel_retry(self, bot_id: BotId, *, reason: str) -> bool:
         """Cancel a bot whose failed deployment is being released; False if there is none."""
-        cancelled = await self._database.query_one(cancel_bot_retry(bot_id, reason=reason))
+        cancelled = await cancel_bot_retry(self._database, bot_id=bot_id, reason=reason)
         return self._report_cancelled(cancelled, old=BotStatus.DEPLOYING, reason=reason)
 
     async def _end_batch(self, ends: Sequence[BotEnd]) -> list[EndedBot | None]:
-        ended = await self._database.query(end_bots(ends))
+        endings = [end.ending for end in ends]
+        ended = await end_bots(
+            self._database,
+            assignment_ids=[end.assignment_id for end in ends],
+            versions=[end.version for end in ends],
+            statuses=[ending.status for ending in endings],
+            failure_codes=[ending.failure_code for ending in endings],
+            failure_reasons=[each.reason if each.failure_code else None for each in endings],
+            reasons=[ending.reason for ending in endings],
+            hold_leases=[end.holds_lease for end in ends],
+            silent_since=[end.silent_since for end in ends],
+        )
         by_assignment = {bot.assignment_id: bot for bot in ended}
         results = [by_assignment.get(end.assignment_id) for end in ends]
         if ended:

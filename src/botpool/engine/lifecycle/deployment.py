@@ -135,17 +135,18 @@ class Deployer:
     ) -> LeasedSlot:
         taken_at = loop_time()
         policy, backend = self.policy, self.backends[slot.backend]
-        recorded = await self.database.query_one(
-            record_container(
-                slot,
-                container_id=container_id,
-                image_host=backend.image_host,
-                image_known_s=policy.image_known_s,
-                starts_limited=backend.concurrent_starts is not None,
-                wait_timeout_s=policy.deploy_wait_timeout_s,
-                lease_s=policy.lease_s,
-                reason=reason,
-            )
+        recorded = await record_container(
+            self.database,
+            **slot.fence,
+            container_id=container_id,
+            image_host=backend.image_host,
+            image=slot.image,
+            limits=slot.limits,
+            image_known_s=policy.image_known_s,
+            starts_limited=backend.concurrent_starts is not None,
+            wait_timeout_s=policy.deploy_wait_timeout_s,
+            lease_s=policy.lease_s,
+            reason=reason,
         )
         if recorded is None:
             raise _SlotChanged
@@ -178,8 +179,8 @@ class Deployer:
             lambda timeout_s: backend.start(request, timeout_s=timeout_s)
         )
         timeout_s = self.policy.deploy_timeout_s
-        version = await self.database.query_one(
-            record_start(slot, deployment_id=deployment_id, timeout_s=timeout_s)
+        version = await record_start(
+            self.database, **slot.fence, deployment_id=deployment_id, timeout_s=timeout_s
         )
         if version is None:
             raise _SlotChanged

@@ -42,15 +42,14 @@ class DeploymentOutcome:
         by_agent: bool = False,
     ) -> bool:
         """Make the slot busy; False if it is not deploying, or has changed since `version`."""
-        slot = await self.database.query_one(
-            mark_running(
-                assignment_id,
-                version=version,
-                max_duration_s=self.policy.max_duration_s,
-                image_fresh_s=self.policy.image_known_s * _FRESH_SHARE,
-                by_agent=by_agent,
-                reason=reason,
-            )
+        slot = await mark_running(
+            self.database,
+            assignment_id=assignment_id,
+            version=version,
+            max_duration_s=self.policy.max_duration_s,
+            image_fresh_s=self.policy.image_known_s * _FRESH_SHARE,
+            by_agent=by_agent,
+            reason=reason,
         )
         if slot is None:
             return False
@@ -66,7 +65,7 @@ class DeploymentOutcome:
 
     async def finish(self, slot: FencedSlot) -> int | None:
         """Record a finished deployment; returns the slot's new version, None if it has changed."""
-        ended = await self.database.query_one(end_deployment(slot))
+        ended = await end_deployment(self.database, **slot.fence)
         if ended is None:
             return None
         await self.image_gate.open(ended.backend)
@@ -86,14 +85,13 @@ class DeploymentOutcome:
         The hand-over queues the bot again, or fails it with `failure_code`, once the stop is
         confirmed. `nothing_started` states that there is no container to stop.
         """
-        failed = await self.database.query_one(
-            fail_deployment(
-                slot,
-                reason=reason,
-                failure_code=failure_code,
-                deployment_over=deployment_over,
-                nothing_started=nothing_started,
-            )
+        failed = await fail_deployment(
+            self.database,
+            **slot.fence,
+            reason=reason,
+            failure_code=failure_code,
+            deployment_over=deployment_over,
+            nothing_started=nothing_started,
         )
         if failed is None:
             return False

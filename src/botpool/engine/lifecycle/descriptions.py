@@ -40,8 +40,8 @@ class Describer:
             return
         taken_at = loop_time()
         hold_s = self.policy.describe_hold_s
-        descriptions = await self.database.query(
-            lease_descriptions(backends=described, limit=_MAX_WRITES, hold_s=hold_s)
+        descriptions = await lease_descriptions(
+            self.database, backends=described, limit=_MAX_WRITES, hold_s=hold_s
         )
         lease = Lease(taken_at=taken_at, lease_s=hold_s, call_timeout_s=self.policy.call_timeout_s)
         await asyncio.gather(*(self._describe(each, lease) for each in descriptions))
@@ -66,4 +66,6 @@ class Describer:
             # The description is due again when its lease has ended.
             _log.info("describe.dropped", slot=slot.slot_id, problem=str(error))
             return
-        await self.database.query(record_description(slot))
+        await record_description(
+            self.database, slot_id=slot.slot_id, state=slot.state, hold_until=slot.hold_until
+        )

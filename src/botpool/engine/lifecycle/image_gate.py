@@ -29,7 +29,6 @@ from botpool.store.image_gate import (
     pass_image_gate,
     pass_start_gate,
 )
-from botpool.store.statement import Pipeline
 
 _log = structlog.get_logger("botpool.pool")
 
@@ -48,28 +47,25 @@ class ImageGate:
         """Let all slots pass that may; returns the slots that may start, with their new version."""
         if backend not in self.backends:
             return {}  # The replicas that have this backend open its gate.
-        pipeline = Pipeline()
-        pipeline.add(lock_gate(backend))
-        with_image = pipeline.add(
-            pass_image_gate(
-                backend,
-                image_known_s=self.policy.image_known_s,
-                wait_timeout_s=self.policy.deploy_wait_timeout_s,
-            )
+        lock = lock_gate.statement(backend=backend)
+        with_image = pass_image_gate.statement(
+            backend=backend,
+            image_known_s=self.policy.image_known_s,
+            wait_timeout_s=self.policy.deploy_wait_timeout_s,
         )
-        starting = pipeline.add(
-            pass_start_gate(backend, limit=self.backends[backend].concurrent_starts)
+        starting = pass_start_gate.statement(
+            backend=backend, limit=self.backends[backend].concurrent_starts
         )
-        await self.database.commit(pipeline)
-        for slot in with_image.rows:
+        await self.database.commit([lock, with_image, starting])
+        for slot in with_image.result:
             self._report(slot)
-        for started in starting.rows:
+        for started in starting.result:
             self.metrics.phase_passed(
                 started.pool_name, SlotPhase.WAITING_FOR_START, after_s=started.waited_s
             )
-        if starting.rows:
+        if starting.result:
             self.wakeups.slots_due()
-        return {slot.slot_id: slot.version for slot in starting.rows}
+        return {slot.slot_id: slot.version for slot in starting.result}
 
     def _report(self, slot: SlotPastImageGate) -> None:
         _log.info(

@@ -60,15 +60,15 @@ class Observer:
     async def observe_due_backends(self) -> None:
         """Observe the backends whose turn this replica gets."""
         interval_s = self.policy.observe_interval_s * _LEASE_SHARE
-        leased = await self.database.query(
-            lease_observations(interval_s=interval_s, backends=sorted(self.backends))
+        leased = await lease_observations(
+            self.database, interval_s=interval_s, backends=sorted(self.backends)
         )
         for backend in leased:
             await self.observe(backend)
 
     async def observe(self, backend: str, *, container_id: ContainerId | None = None) -> None:
         """Observe the containers of a backend, or one of them, and apply the observations."""
-        slots = await self.database.query(list_observed_slots(backend, container_id=container_id))
+        slots = await list_observed_slots(self.database, backend=backend, container_id=container_id)
         if container_id is None:
             self.deployments.keep_only(backend, slots)
         if not slots:
@@ -84,7 +84,7 @@ class Observer:
             event_log.backend_unavailable("observation.unavailable", error, backend=backend)
             return
         if any(each.status_unreliable for each in observations.values()):
-            await self.database.query(mark_status_unreliable(backend))
+            await mark_status_unreliable(self.database, backend=backend)
         for slot in slots:
             if (observation := observations.get(slot.container_id)) is not None:
                 await self.apply(slot, observation)
@@ -104,7 +104,7 @@ class Observer:
         lag_s = self.backends[slot.backend].status_lag_s
         is_running = observation.state is ContainerState.RUNNING
         if is_running and lag_s and slot.observed_running_at is None:
-            await self.database.query(record_observed_running(slot.assignment_id))
+            await record_observed_running(self.database, assignment_id=slot.assignment_id)
         if not has_exited(
             observation,
             assignment_id=slot.assignment_id,

@@ -25,7 +25,7 @@ class QueuePoller:
 
     async def poll(self) -> None:
         """Expire bots, match pools and open image gates, where there is something to do."""
-        work = await self.database.query_one(find_queue_work())
+        work = await find_queue_work(self.database)
         assert work is not None, "the statement always returns a row"
         if work.expired:
             await self.expire()
@@ -37,7 +37,7 @@ class QueuePoller:
     async def expire(self) -> int:
         """Fail the bots whose queue timeout has passed; returns their number."""
         expired = 0
-        while bots := await self.database.query(expire_queue(limit=_BATCH)):
+        while bots := await expire_queue(self.database, limit=_BATCH):
             expired += len(bots)
             for bot in bots:
                 event_log.bot_transition(

@@ -57,13 +57,12 @@ class Reconciler:
             return
         lease_s = self.policy.lease_s
         taken_at = loop_time()
-        slots = await self.database.query(
-            lease_slots(
-                owner=self.steps.owner,
-                lease_s=lease_s,
-                limit=room,
-                backends=sorted(self.backends),
-            )
+        slots = await lease_slots(
+            self.database,
+            owner=self.steps.owner,
+            lease_s=lease_s,
+            limit=room,
+            backends=sorted(self.backends),
         )
         for slot in slots:
             lease = Lease(
@@ -80,7 +79,7 @@ class Reconciler:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        await self.database.query(return_leases(owner=self.steps.owner))
+        await return_leases(self.database, owner=self.steps.owner)
 
     async def _return_unreturned(self) -> None:
         while self.unreturned:

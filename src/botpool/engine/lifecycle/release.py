@@ -102,7 +102,7 @@ class Releaser:
         elif observation.deployment in ACTIVE_DEPLOYMENT:
             # The deployment may start the container after the stop: the stop is repeated.
             limit_s = _MAX_STOPS * (lag_s + self.policy.stop_timeout_s)
-            await self.database.query(clear_stop(slot, limit_s=limit_s))
+            await clear_stop(self.database, **slot.fence, limit_s=limit_s)
             self.wakeups.slots_due()
 
     async def _stop(

@@ -17,7 +17,7 @@ from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
 from botpool.domain.stop_confirmation import stop_is_overdue
-from botpool.engine.admission.matcher import Matcher, add_match
+from botpool.engine.admission.matcher import Match, Matcher
 from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.engine.lifecycle.slot_steps import SlotSteps, container_spec
 from botpool.engine.observability import event_log
@@ -25,7 +25,6 @@ from botpool.engine.runtime.leases import Lease
 from botpool.store.database import Database
 from botpool.store.pools import lock_pool
 from botpool.store.slots import remove_slot, reset_slot
-from botpool.store.statement import Pipeline
 
 _REFUSED_DELAY_S = 60.0
 
@@ -80,34 +79,36 @@ class Resetter:
         await self._commit_removal(slot)
 
     async def _commit_reset(self, slot: LeasedSlot, container_id: ContainerId) -> None:
-        pipeline = Pipeline()
-        pipeline.add(lock_pool(slot.pool_name))
-        result = pipeline.add(
-            reset_slot(slot, container_id=container_id, image=slot.image, limits=slot.limits)
+        reset = reset_slot.statement(
+            slot_id=slot.slot_id,
+            version=slot.version,
+            container_id=container_id,
+            image=slot.image,
+            limits=slot.limits,
         )
-        match = add_match(pipeline, slot.pool_name)
-        await self.database.commit(pipeline)
-        if result.first is None:
+        match = Match(slot.pool_name)
+        lock = lock_pool.statement(pool_name=slot.pool_name)
+        await self.database.commit([lock, reset, *match.statements])
+        if reset.result is None:
             await self.steps.abandon(slot, action="reset")
         else:
             event_log.slot_transition(
-                result.first, old=SlotStatus.ERROR, new=SlotStatus.IDLE, reason=reasons.RESET
+                reset.result, old=SlotStatus.ERROR, new=SlotStatus.IDLE, reason=reasons.RESET
             )
             if slot.container_id not in (None, container_id):
                 event_log.container_recreated(slot, container_id, attempt=slot.resets + 1)
         self.matcher.report(match)
 
     async def _commit_removal(self, slot: LeasedSlot) -> None:
-        pipeline = Pipeline()
-        pipeline.add(lock_pool(slot.pool_name))
-        result = pipeline.add(remove_slot(slot))
-        match = add_match(pipeline, slot.pool_name)
-        await self.database.commit(pipeline)
-        if result.first is None:
+        remove = remove_slot.statement(slot_id=slot.slot_id, version=slot.version)
+        match = Match(slot.pool_name)
+        lock = lock_pool.statement(pool_name=slot.pool_name)
+        await self.database.commit([lock, remove, *match.statements])
+        if remove.result is None:
             await self.steps.abandon(slot, action="remove")
         else:
             event_log.slot_transition(
-                result.first, old=SlotStatus.DELETING, new=None, reason=reasons.CONTAINER_GONE
+                remove.result, old=SlotStatus.DELETING, new=None, reason=reasons.CONTAINER_GONE
             )
         self.matcher.report(match)
 

@@ -49,11 +49,11 @@ class Shutdown:
 
     async def _end_listed(self, reason: str) -> int:
         """End queued bots before others, so that no freed slot is assigned to them."""
-        queued = await self.database.query(list_live_bots(queued=True))
+        queued = await list_live_bots(self.database, queued=True)
         for bot in queued:
             await self.bot_endings.cancel_queued(bot.bot_id, reason=reason)
         ending = BotEnding(status=BotStatus.CANCELLED, reason=reason)
-        in_slots = await self.database.query(list_live_bots(queued=False))
+        in_slots = await list_live_bots(self.database, queued=False)
         for bot in in_slots:
             assert bot.assignment_id is not None
             if not await self.bot_endings.end(bot.assignment_id, ending):

@@ -32,14 +32,13 @@ class SlotDeletion:
 
         `holds_lease` states that the caller holds the slot's lease; the statement returns it.
         """
-        slot = await self.database.query_one(
-            mark_slot_deleting(
-                slot_id,
-                version=version,
-                reason=reason,
-                correlation_id=correlation_id,
-                holds_lease=holds_lease,
-            )
+        slot = await mark_slot_deleting(
+            self.database,
+            slot_id=slot_id,
+            version=version,
+            reason=reason,
+            correlation_id=correlation_id,
+            holds_lease=holds_lease,
         )
         if slot is None:
             return False

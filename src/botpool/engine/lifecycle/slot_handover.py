@@ -11,29 +11,43 @@ another version and changes nothing.
 """
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
 
 from botpool.domain import reasons
 from botpool.domain.ids import BotId, PoolName, SlotId
 from botpool.domain.records import LeasedSlot, ObservedSlot
 from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus
-from botpool.engine.admission.matcher import Matcher, add_match
+from botpool.engine.admission.matcher import Match, Matcher
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.batching import Batcher
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Database
 from botpool.store.pools import lock_pool
+from botpool.store.query import Statement
 from botpool.store.releases import (
     FreedSlot,
-    SlotRelease,
     fail_bots_without_attempts,
     free_slots,
     requeue_bots,
 )
-from botpool.store.statement import Pipeline
 
 _MAX_BATCH = 64
 """A larger batch slows each of its items: the statement's joins are planned for a few rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotRelease:
+    """The release of a slot whose stop is confirmed, as requested."""
+
+    slot: LeasedSlot | ObservedSlot
+    container_gone: bool
+    status: SlotStatus
+    """The slot's status after the release: `idle`, or `error` after a failed deployment."""
+    failure: str | None
+    """Why the deployment failed, if it did."""
+    reason: str
 
 
 class SlotHandover:
@@ -93,11 +107,9 @@ class SlotHandover:
     async def _free_without_match(
         self, pool_name: PoolName, releases: Sequence[SlotRelease]
     ) -> dict[SlotId, FreedSlot]:
-        pipeline = Pipeline()
-        pipeline.add(lock_pool(pool_name))
-        result = pipeline.add(free_slots(pool_name, releases, match_follows=False))
-        await self._database.commit(pipeline)
-        freed = {slot.slot_id: slot for slot in result.rows}
+        free = _free_statement(releases, match_follows=False)
+        await self._database.commit([lock_pool.statement(pool_name=pool_name), free])
+        freed = {slot.slot_id: slot for slot in free.result}
         _log_freed(releases, freed)
         self._measure(pool_name, freed, assigned=frozenset())
         return freed
@@ -106,19 +118,29 @@ class SlotHandover:
         self, pool_name: PoolName, releases: Sequence[SlotRelease]
     ) -> dict[SlotId, FreedSlot]:
         unfinished = [release for release in releases if release.slot.bot_status not in FINAL]
-        pipeline = Pipeline()
-        pipeline.add(lock_pool(pool_name))
-        result = pipeline.add(free_slots(pool_name, releases, match_follows=True))
+        statements: list[Statement[Any]] = [lock_pool.statement(pool_name=pool_name)]
+        statements.append(free := _free_statement(releases, match_follows=True))
         if unfinished:
-            requeued = pipeline.add(requeue_bots(unfinished, max_attempts=self._max_attempts))
-            failed = pipeline.add(fail_bots_without_attempts(unfinished))
-        match = add_match(pipeline, pool_name)
-        await self._database.commit(pipeline)
-        freed = {slot.slot_id: slot for slot in result.rows}
+            bot_ids = [release.slot.bot_id for release in unfinished]
+            assignment_ids = [release.slot.assignment_id for release in unfinished]
+            failures = [release.failure for release in unfinished]
+            requeue = requeue_bots.statement(
+                bot_ids=bot_ids,
+                assignment_ids=assignment_ids,
+                reasons=failures,
+                max_attempts=self._max_attempts,
+            )
+            fail = fail_bots_without_attempts.statement(
+                bot_ids=bot_ids, assignment_ids=assignment_ids, reasons=failures
+            )
+            statements += [requeue, fail]
+        match = Match(pool_name)
+        await self._database.commit([*statements, *match.statements])
+        freed = {slot.slot_id: slot for slot in free.result}
         _log_freed(releases, freed)
         if unfinished:
-            codes = {bot.bot_id: bot.failure_code for bot in failed.rows}
-            self._report_bots(unfinished, requeued=set(requeued.rows), failed=codes)
+            codes = {bot.bot_id: bot.failure_code for bot in fail.result}
+            self._report_bots(unfinished, requeued=set(requeue.result), failed=codes)
         assigned = self._matcher.report(match)
         self._measure(pool_name, freed, assigned=assigned)
         if assigned:
@@ -164,6 +186,23 @@ class SlotHandover:
             )
             if code is not None:
                 self._metrics.bots_ended(slot.pool_name, BotStatus.FAILED, code)
+
+
+def _free_statement(
+    releases: Sequence[SlotRelease], *, match_follows: bool
+) -> Statement[list[FreedSlot]]:
+    slots = [release.slot for release in releases]
+    return free_slots.statement(
+        pool_name=slots[0].pool_name,
+        match_follows=match_follows,
+        slot_ids=[slot.slot_id for slot in slots],
+        assignment_ids=[slot.assignment_id for slot in slots],
+        versions=[slot.version for slot in slots],
+        statuses=[release.status for release in releases],
+        error_messages=[release.failure for release in releases],
+        containers_gone=[release.container_gone for release in releases],
+        reasons=[release.reason for release in releases],
+    )
 
 
 def _log_freed(releases: Sequence[SlotRelease], freed: Mapping[SlotId, FreedSlot]) -> None:

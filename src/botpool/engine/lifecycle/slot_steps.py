@@ -61,15 +61,14 @@ class SlotSteps:
             delay_s = min(backoff_s, self.policy.step_backoff_max_s)
         if isinstance(after, BudgetExhausted):
             delay_s = max(after.retry_after_s, delay_s)
-        version = await self.database.query_one(
-            postpone_step(
-                slot,
-                delay_s=delay_s,
-                problem=problem,
-                stop_issued=stop_issued,
-                stop_unreliable=stop_unreliable,
-                delete_issued=delete_issued,
-            )
+        version = await postpone_step(
+            self.database,
+            **slot.fence,
+            delay_s=delay_s,
+            problem=problem,
+            stop_issued=stop_issued,
+            stop_unreliable=stop_unreliable,
+            delete_issued=delete_issued,
         )
         if version is None:
             await self.abandon(slot, action="postpone")
@@ -83,6 +82,6 @@ class SlotSteps:
 
     async def return_lease(self, slot: LeasedSlot) -> None:
         """Return the lease, so that the slot's next step can run at once."""
-        await self.database.query(
-            return_lease(slot.slot_id, owner=self.owner, lease_until=slot.lease_until)
+        await return_lease(
+            self.database, slot_id=slot.slot_id, owner=self.owner, lease_until=slot.lease_until
         )

@@ -44,7 +44,7 @@ class BotStopper:
         reason = reasons.STOPPED_BY_USER
         if await self.bot_endings.cancel_queued(bot_id, reason=reason):
             return True
-        slot = await self.database.query_one(find_slot_of_bot(bot_id))
+        slot = await find_slot_of_bot(self.database, bot_id=bot_id)
         if slot is None:
             return False
         match slot.status:
@@ -57,14 +57,13 @@ class BotStopper:
                 return await self.bot_endings.cancel_retry(bot_id, reason=reason)
 
     async def _ask_to_leave(self, bot_id: BotId, reason: str) -> bool:
-        bot = await self.database.query_one(
-            ask_bot_to_leave(
-                bot_id,
-                reason=reason,
-                running=sorted(RUNNING),
-                sources=sorted(statuses_before(BotStatus.LEAVING)),
-                grace_s=self.policy.leave_grace_s,
-            )
+        bot = await ask_bot_to_leave(
+            self.database,
+            bot_id=bot_id,
+            reason=reason,
+            running=sorted(RUNNING),
+            sources=sorted(statuses_before(BotStatus.LEAVING)),
+            grace_s=self.policy.leave_grace_s,
         )
         if bot is None:
             return False

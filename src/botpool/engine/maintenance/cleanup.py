@@ -22,7 +22,6 @@ from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import timed
 from botpool.store import maintenance
 from botpool.store.database import Database, Transaction
-from botpool.store.statement import Pipeline
 
 _log = structlog.get_logger()
 _MIN_STRAYS_TO_REFUSE = 2
@@ -87,13 +86,12 @@ class Cleanup:
         owned = await timed(
             lambda timeout_s: backend.list_owned(timeout_s=timeout_s), self.policy.call_timeout_s
         )
-        strays = await self.database.query(
-            maintenance.record_strays(
-                backend=backend.name,
-                container_ids=[container.container_id for container in owned],
-                names=[container.name for container in owned],
-                age_s=self.policy.stray_after_s,
-            )
+        strays = await maintenance.record_strays(
+            self.database,
+            backend=backend.name,
+            container_ids=[container.container_id for container in owned],
+            names=[container.name for container in owned],
+            age_s=self.policy.stray_after_s,
         )
         limit = max(_MIN_STRAYS_TO_REFUSE, int(len(owned) * self.policy.stray_share))
         if len(strays) > limit and not all_strays:
@@ -126,24 +124,20 @@ class Cleanup:
         )
 
     async def _prune_history(self) -> int:
-        statement = maintenance.prune_history(days=self.policy.history_days, limit=_BATCH)
-        return len(await self.database.query(statement))
+        days = self.policy.history_days
+        return len(await maintenance.prune_history(self.database, days=days, limit=_BATCH))
 
     async def _prune_idempotency_keys(self) -> int:
-        statement = maintenance.prune_idempotency_keys(
-            days=self.policy.idempotency_days, limit=_BATCH
-        )
-        return len(await self.database.query(statement))
+        days = self.policy.idempotency_days
+        return len(await maintenance.prune_idempotency_keys(self.database, days=days, limit=_BATCH))
 
     async def _prune_bots(self, transaction: Transaction) -> int:
         """Delete old bots after their assignments, which refer to them."""
-        first, second = Pipeline(), Pipeline()
-        pruned = first.add(maintenance.prune_bots(days=self.policy.bots_days, limit=_BATCH))
-        await transaction.run(first)
-        if pruned.rows:
-            second.add(maintenance.delete_bots(bot_ids=pruned.rows))
-            await transaction.run(second)
-        return len(pruned.rows)
+        pruned = maintenance.prune_bots.statement(days=self.policy.bots_days, limit=_BATCH)
+        await transaction.run([pruned])
+        if pruned.result:
+            await transaction.run([maintenance.delete_bots.statement(bot_ids=pruned.result)])
+        return len(pruned.result)
 
 
 async def _in_batches(prune: Callable[[], Awaitable[int]]) -> int:

@@ -79,7 +79,7 @@ class Recovery:
 
     async def record_liveness(self) -> datetime:
         """Record that a replica is alive and return when the last gap without one ended."""
-        gap_ended_at = await self.database.query_one(statements.record_liveness(gap_s=_GAP_S))
+        gap_ended_at = await statements.record_liveness(self.database, gap_s=_GAP_S)
         assert gap_ended_at is not None, "the statement always returns a row"
         return gap_ended_at
 
@@ -98,8 +98,12 @@ class Recovery:
     async def recover(self) -> RecoveryResult:
         """Run one pass and return its counts."""
         gap_ended_at = await self.record_liveness()
-        slots = await self.database.query(
-            statements.list_stuck_slots(backends=sorted(self.backends), limits=self.limits)
+        slots = await statements.list_stuck_slots(
+            self.database,
+            backends=sorted(self.backends),
+            deploying_timeout_s=self.limits.deploying_timeout_s,
+            heartbeat_freshness_s=self.limits.heartbeat_freshness_s,
+            max_resets=self.limits.max_resets,
         )
         observations = await self._observe(slots)
         cases = [(slot, self._case(slot, observations, gap_ended_at)) for slot in slots]
@@ -184,19 +188,19 @@ class Recovery:
         )
         pools: set[PoolName] = set()
         if silent:
-            counted = await self.database.query(statements.count_live_bots())
+            counted = await statements.count_live_bots(self.database)
             live = {each.pool_name: each.live for each in counted}
             pools = {
                 pool_name
                 for pool_name, count in silent.items()
                 if is_mass_silence(silent=count, live=live.get(pool_name, 0))
             }
-        await self.database.query(statements.end_silence_alarms(silent=sorted(pools)))
+        await statements.end_silence_alarms(self.database, silent=sorted(pools))
         return {pool_name for pool_name in sorted(pools) if await self._within_window(pool_name)}
 
     async def _within_window(self, pool_name: PoolName) -> bool:
         """Raise the pool's silence alarm and check whether its window still lasts."""
-        alarm = await self.database.query_one(statements.raise_silence_alarm(pool_name=pool_name))
+        alarm = await statements.raise_silence_alarm(self.database, pool_name=pool_name)
         assert alarm is not None, "the pool of a slot exists"
         window = timedelta(seconds=self.limits.heartbeat_freshness_s)
         waits = alarm.now - alarm.silence_alarm_at <= window

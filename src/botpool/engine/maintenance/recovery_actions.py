@@ -54,8 +54,10 @@ class RecoveryActions:
         return True
 
     async def _touch(self, slot: StuckSlot, _: RecoveryCase) -> bool:
-        statement = statements.touch_slot(slot, reason=reasons.HEARTBEATS_FRESH)
-        return bool(await self.database.query(statement))
+        touched = await statements.touch_slot(
+            self.database, **slot.fence, reason=reasons.HEARTBEATS_FRESH
+        )
+        return touched is not None
 
     async def _heal(self, slot: StuckSlot, _: RecoveryCase) -> bool:
         assert slot.assignment_id is not None
@@ -98,8 +100,8 @@ class RecoveryActions:
         return await self.bot_endings.end(slot.assignment_id, ending, version=slot.version)
 
     async def _release(self, slot: StuckSlot, _: RecoveryCase) -> bool:
-        released = await self.database.query_one(
-            statements.release_orphaned_slot(slot, reason=reasons.BOT_ALREADY_ENDED)
+        released = await statements.release_orphaned_slot(
+            self.database, **slot.fence, reason=reasons.BOT_ALREADY_ENDED
         )
         if released is None:
             return False
@@ -114,8 +116,8 @@ class RecoveryActions:
 
     async def _reset(self, slot: StuckSlot, _: RecoveryCase) -> bool:
         reason = reasons.IDLE_BUT_RUNNING
-        changed = await self.database.query_one(
-            mark_slot_error(slot.slot_id, version=slot.version, reason=reason)
+        changed = await mark_slot_error(
+            self.database, slot_id=slot.slot_id, version=slot.version, reason=reason
         )
         if changed is None:
             return False

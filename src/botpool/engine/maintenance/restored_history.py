@@ -18,7 +18,7 @@ _BATCH = 10_000
 async def renumber_restored_history(database: Database) -> None:
     """Renumber all restored rows, in batches."""
     renumbered = 0
-    while rows := await database.query(maintenance.renumber_restored_history(limit=_BATCH)):
+    while rows := await maintenance.renumber_restored_history(database, limit=_BATCH):
         renumbered += len(rows)
     if renumbered:
         _log.info("history.renumbered", rows=renumbered)

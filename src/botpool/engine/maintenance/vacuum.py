@@ -32,10 +32,10 @@ class Vacuum:
         self._left = min(self._left, rows.dead)
         if rows.dead >= 2 * self._left + max(_MIN_DEAD_ROWS, _DEAD_SHARE * rows.live):
             self._left = rows.dead
-            await self._database.query(maintenance.vacuum_tables())
+            await maintenance.vacuum_tables(self._database)
             self._left = (await self._count()).dead
 
     async def _count(self) -> RowCounts:
-        counts = await self._database.query_one(maintenance.count_dead_rows())
+        counts = await maintenance.count_dead_rows(self._database)
         assert counts is not None, "an aggregate always returns a row"
         return counts

@@ -50,7 +50,7 @@ class MetricsExport:
     async def _measure_pools(self) -> None:
         try:
             async with asyncio.timeout(_READ_TIMEOUT_S):
-                pools = await self._database.query(samples.measure_pools())
+                pools = await samples.measure_pools(self._database)
         except (DatabaseUnavailable, TimeoutError):
             self._set_pools([], reachable=False)
         else:

@@ -20,4 +20,4 @@ class PoolSamples:
 
     async def record(self) -> None:
         """Record the state of every pool in the current minute."""
-        await self.database.query(samples.record_pool_sample(kept_h=_KEPT_H))
+        await samples.record_pool_sample(self.database, kept_h=_KEPT_H)

@@ -5,17 +5,16 @@ ends with a match.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import PoolName, SlotId
 from botpool.domain.records import PoolSpec
-from botpool.engine.admission.matcher import Matcher, add_match
+from botpool.engine.admission.matcher import Match, Matcher
 from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.store.database import Database, Transaction
 from botpool.store.pools import drain_pool, lock_pool, register_backends, upsert_pool
-from botpool.store.slots import cordon_slots, list_slots
-from botpool.store.statement import Pipeline
+from botpool.store.slots import cordon_slots, find_slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +28,16 @@ class PoolCommands:
 
     async def configure(self, specs: Sequence[PoolSpec]) -> None:
         """Write the settings of pools; the match that follows grows or shrinks each pool."""
-        await self.database.query(register_backends(self.backends))
+        await register_backends(self.database, backends=self.backends)
         for spec in sorted(specs, key=lambda spec: spec.pool_name):
-            pipeline = Pipeline()
-            pipeline.add(lock_pool(spec.pool_name))
-            pipeline.add(upsert_pool(spec))
-            match = add_match(pipeline, spec.pool_name)
-            await self.database.commit(pipeline)
+            match = Match(spec.pool_name)
+            await self.database.commit(
+                [
+                    lock_pool.statement(pool_name=spec.pool_name),
+                    upsert_pool.statement(**asdict(spec)),
+                    *match.statements,
+                ]
+            )
             self.matcher.report(match)
 
     async def cordon(
@@ -43,10 +45,12 @@ class PoolCommands:
     ) -> None:
         """Cordon or uncordon a slot."""
         pool_name = await self._pool_of(slot_id)
-        await self.database.query(
-            cordon_slots(
-                slot_id=slot_id, cordoned=cordoned, reason=reason, correlation_id=correlation_id
-            )
+        await cordon_slots(
+            self.database,
+            slot_id=slot_id,
+            cordoned=cordoned,
+            reason=reason,
+            correlation_id=correlation_id,
         )
         if not cordoned:
             await self.matcher.match_pool(pool_name)
@@ -57,21 +61,21 @@ class PoolCommands:
         """Cordon all slots of a pool and admit no new bots, or end that."""
 
         async def work(transaction: Transaction) -> None:
-            pipeline = Pipeline()
-            pipeline.add(lock_pool(pool_name))
-            found = pipeline.add(
-                drain_pool(pool_name, drained=drained, reason=reason, correlation_id=correlation_id)
+            lock = lock_pool.statement(pool_name=pool_name)
+            drain = drain_pool.statement(
+                pool_name=pool_name,
+                drained=drained,
+                reason=reason,
+                correlation_id=correlation_id,
             )
-            pipeline.add(
-                cordon_slots(
-                    pool_name=pool_name,
-                    cordoned=drained,
-                    reason=reason,
-                    correlation_id=correlation_id,
-                )
+            cordon = cordon_slots.statement(
+                pool_name=pool_name,
+                cordoned=drained,
+                reason=reason,
+                correlation_id=correlation_id,
             )
-            await transaction.run(pipeline)
-            if not found.rows:
+            await transaction.run([lock, drain, cordon])
+            if drain.result is None:
                 raise NotFound("pool", pool_name)
 
         await self.database.transact(work)
@@ -88,7 +92,7 @@ class PoolCommands:
         )
 
     async def _pool_of(self, slot_id: SlotId) -> PoolName:
-        slot = await self.database.query_one(list_slots(slot_id=slot_id))
+        slot = await find_slot(self.database, slot_id=slot_id)
         if slot is None:
             raise NotFound("slot", slot_id)
         return slot.pool_name

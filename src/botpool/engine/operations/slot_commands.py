@@ -10,6 +10,7 @@ from botpool.domain import reasons
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import SlotId
+from botpool.domain.records import FencedSlot
 from botpool.domain.states import BotStatus, FailureCode, SlotStatus
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
@@ -18,7 +19,6 @@ from botpool.engine.operations.pool_commands import PoolCommands
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Database
 from botpool.store.slots import (
-    SlotState,
     find_slot,
     mark_slot_error,
     request_slot_deletion,
@@ -57,21 +57,21 @@ class SlotCommands:
     ) -> None:
         """Delete a slot together with its bot."""
         slot = await self._find(slot_id)
-        requested = await self.database.query_one(
-            request_slot_deletion(slot_id, reason=reason, correlation_id=correlation_id)
+        requested = await request_slot_deletion(
+            self.database, slot_id=slot_id, reason=reason, correlation_id=correlation_id
         )
         if requested is None:
             await self.pools.remove(slot_id, reason=reason, correlation_id=correlation_id)
         else:
             await self._end_bot(slot, reason)
 
-    async def _find(self, slot_id: SlotId) -> SlotState:
-        slot = await self.database.query_one(find_slot(slot_id))
+    async def _find(self, slot_id: SlotId) -> FencedSlot:
+        slot = await find_slot(self.database, slot_id=slot_id)
         if slot is None:
             raise NotFound("slot", slot_id)
         return slot
 
-    async def _end_bot(self, slot: SlotState, reason: str) -> bool:
+    async def _end_bot(self, slot: FencedSlot, reason: str) -> bool:
         """Fail the slot's bot; the assignment alone is the fence, whatever the slot's status is."""
         if slot.assignment_id is None:
             return False
@@ -82,7 +82,7 @@ class SlotCommands:
         )
         return await self.bot_endings.end(slot.assignment_id, ending)
 
-    async def _recover(self, slot: SlotState, reason: str, correlation_id: str | None) -> bool:
+    async def _recover(self, slot: FencedSlot, reason: str, correlation_id: str | None) -> bool:
         match slot.status:
             case SlotStatus.BUSY:
                 return await self._end_bot(slot, reason)
@@ -93,9 +93,9 @@ class SlotCommands:
             case _:
                 return await self._retry_now(slot, reason, correlation_id)
 
-    async def _mark_error(self, slot: SlotState, reason: str) -> bool:
-        changed = await self.database.query_one(
-            mark_slot_error(slot.slot_id, version=slot.version, reason=reason)
+    async def _mark_error(self, slot: FencedSlot, reason: str) -> bool:
+        changed = await mark_slot_error(
+            self.database, slot_id=slot.slot_id, version=slot.version, reason=reason
         )
         if changed is None:
             return False
@@ -103,11 +103,13 @@ class SlotCommands:
         self.wakeups.slots_due()
         return True
 
-    async def _retry_now(self, slot: SlotState, reason: str, correlation_id: str | None) -> bool:
-        slot_id = await self.database.query_one(
-            retry_slot_now(
-                slot.slot_id, version=slot.version, reason=reason, correlation_id=correlation_id
-            )
+    async def _retry_now(self, slot: FencedSlot, reason: str, correlation_id: str | None) -> bool:
+        slot_id = await retry_slot_now(
+            self.database,
+            slot_id=slot.slot_id,
+            version=slot.version,
+            reason=reason,
+            correlation_id=correlation_id,
         )
         self.wakeups.slots_due()
         return slot_id is not None

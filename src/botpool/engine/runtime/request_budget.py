@@ -12,7 +12,6 @@ from botpool.backends.protocol import RequestPurpose
 from botpool.domain.errors import BudgetExhausted
 from botpool.store.backends import lock_backend, pause_backend, spend_request_budget
 from botpool.store.database import Database
-from botpool.store.statement import Pipeline
 
 _WINDOW_S = 70.0
 """A minute plus the time in which granted requests are sent."""
@@ -35,24 +34,19 @@ class SharedRequestBudget:
 
     async def take(self, purpose: RequestPurpose, requests: int) -> None:
         """Spend requests, or raise `BudgetExhausted`."""
-        pipeline = Pipeline()
-        pipeline.add(lock_backend(self.backend))
-        decision = pipeline.add(
-            spend_request_budget(
-                backend=self.backend,
-                requests=requests,
-                limit=int(self.requests_per_minute * _SHARES[purpose]),
-                window_s=_WINDOW_S,
-            )
+        decision = spend_request_budget.statement(
+            backend=self.backend,
+            requests=requests,
+            limit=int(self.requests_per_minute * _SHARES[purpose]),
+            window_s=_WINDOW_S,
         )
-        await self.database.commit(pipeline)
-        assert decision.first is not None, "the backend is registered"
-        if not decision.first.granted:
+        await self.database.commit([lock_backend.statement(backend=self.backend), decision])
+        if not decision.result.granted:
             raise BudgetExhausted(
                 f"the budget of {self.requests_per_minute} requests a minute is spent",
-                max(decision.first.retry_after_s or 0.0, 1.0),
+                max(decision.result.retry_after_s or 0.0, 1.0),
             )
 
     async def pause(self, seconds: float) -> None:
         """Send no requests for some seconds, in all replicas."""
-        await self.database.query(pause_backend(backend=self.backend, seconds=seconds))
+        await pause_backend(self.database, backend=self.backend, seconds=seconds)

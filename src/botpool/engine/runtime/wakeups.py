@@ -53,7 +53,7 @@ class Wakeups:
         await asyncio.sleep(_COALESCE_S)
         # One notification covers every wake-up of this interval.
         self._outgoing.clear()
-        await self._database.query(notify_replicas(owner=self._owner))
+        await notify_replicas(self._database, owner=self._owner)
 
     async def _listen(self) -> None:
         while True:

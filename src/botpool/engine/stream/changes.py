@@ -152,7 +152,7 @@ class ChangeStream:
         cursor = Cursor.parse(last_event_id)
         if cursor is None or cursor.until > horizon:
             return [_reset(horizon, "This Last-Event-ID is not one of this installation.")]
-        oldest = await self._database.query_one(find_oldest_change())
+        oldest = await find_oldest_change(self._database)
         # The first id is 1: while that row exists, no row was ever pruned.
         if oldest is not None and oldest.id > 1 and oldest.transaction > cursor.since:
             return [_reset(horizon, "Changes after this Last-Event-ID may have been pruned.")]
@@ -172,9 +172,7 @@ class ChangeStream:
         ]
 
     async def _rows(self, since: int | None, until: int | None) -> Sequence[ChangeRow]:
-        return await self._database.query(
-            read_changes(since=since, until=until, limit=MAX_WAITING + 1)
-        )
+        return await read_changes(self._database, since=since, until=until, limit=MAX_WAITING + 1)
 
 
 def _items(since: int, until: int, changes: Sequence[Change]) -> Sequence[StreamItem]:

@@ -126,18 +126,18 @@ async def check_containers(
 
 async def paused_backends(connection: ReadonlyConnection) -> Mapping[str, float]:
     """Return the backends that asked for a pause, with the remaining seconds."""
-    paused = await connection.query(doctor.list_paused_backends())
+    paused = await doctor.list_paused_backends(connection)
     return {each.backend: each.seconds for each in paused}
 
 
 async def used_backends(connection: ReadonlyConnection) -> frozenset[str]:
     """Return the backends that have slots."""
-    slots = await connection.query(doctor.list_slot_containers())
+    slots = await doctor.list_slot_containers(connection)
     return frozenset(slot.backend for slot in slots)
 
 
 async def _slots_of(connection: ReadonlyConnection, backend: str) -> list[SlotContainer]:
-    slots = await connection.query(doctor.list_slot_containers())
+    slots = await doctor.list_slot_containers(connection)
     return [slot for slot in slots if slot.backend == backend]
 
 

@@ -162,9 +162,9 @@ async def check_server(
     """Run the checks that need no schema."""
     try:
         # The first query warms up the connection, so that the second measures the clock closely.
-        await connection.query(doctor.read_server_facts())
+        await doctor.read_server_facts(connection)
         asked_at = now()
-        (facts,) = await connection.query(doctor.read_server_facts())
+        facts = await doctor.read_server_facts(connection)
         for finding in server_findings(facts, asked_at=asked_at, answered_at=now()):
             yield finding
     except BotpoolError as error:
@@ -191,12 +191,12 @@ async def check_schema_version(connection: ReadonlyConnection) -> Finding:
 async def check_activity(connection: ReadonlyConnection) -> AsyncIterator[Finding]:
     """Report the size of the database and the replicas that use it."""
     try:
-        (tables,) = await connection.query(doctor.measure_tables())
+        tables = await doctor.measure_tables(connection)
         yield SIZE.ok(f"{tables.size}; dead rows: {', '.join(tables.dead_rows)}")
     except BotpoolError as error:
         yield SIZE.not_checked(error)
     try:
-        (replicas,) = await connection.query(doctor.list_replicas())
+        replicas = await doctor.list_replicas(connection)
         yield replicas_finding(replicas)
     except BotpoolError as error:
         yield REPLICAS.not_checked(error)

@@ -14,7 +14,7 @@ WITH horizon AS MATERIALIZED (
     LIMIT %(limit)s
 )
 SELECT
-    horizon.xid::text AS horizon,
+    horizon.xid::text::bigint AS horizon,
     (
         SELECT extract(epoch FROM botpool_now() - waiting.at)::float8
         FROM history waiting
@@ -24,7 +24,7 @@ SELECT
     ) AS held_s,
     fresh.id, fresh.at, fresh.kind, fresh.bot_id, fresh.slot_id, fresh.slot_name,
     fresh.from_state, fresh.to_state, fresh.reason, fresh.correlation_id, fresh.data,
-    fresh.xid::text AS xid,
+    fresh.xid::text::bigint AS transaction,
     coalesce(
         b.pool_name,
         substring(fresh.slot_name FROM '^pool-(.+)-[0-9]+$'),
