@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from botpool.backends.process.container_directory import ContainerDirectory
 from botpool.backends.process.fork_server import ForkServer
@@ -38,13 +38,10 @@ def launch(
     launcher never gets half of it, even if this process is killed.
     """
     job = {
+        **asdict(settings),
         "directory": directory.path,
         "assignment": request.assignment_id,
-        "command": settings.command,
         "environment": inherited_environment() | dict(request.environment),
-        "first_start_s": settings.first_start_s,
-        "start_s": settings.start_s,
-        "output_bytes": settings.output_bytes,
     }
     with tempfile.TemporaryFile(dir=directory.path) as file:
         file.write(json.dumps(job).encode())

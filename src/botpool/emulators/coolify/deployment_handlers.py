@@ -15,28 +15,16 @@ _ALREADY = "Deployment already queued for this commit."
 _QUEUE_FULL_RETRY_S = 60
 
 
+@endpoint("POST /applications/{uuid}/restart", Ability.DEPLOY)
 @endpoint("POST /applications/{uuid}/start", Ability.DEPLOY)
 def start(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
-    force = _is_forced(request)
-    result = coolify.deployments.queue(find_application(coolify, uuid), force=force)
-    return _start_response(coolify, result, "Deployment request queued.")
-
-
-@endpoint("POST /applications/{uuid}/restart", Ability.DEPLOY)
-def restart(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
-    result = coolify.deployments.queue(find_application(coolify, uuid), restart_only=True)
-    return _start_response(coolify, result, "Restart request queued.")
-
-
-def _start_response(
-    coolify: EmulatedCoolify, result: Deployment | NotQueued, done: str
-) -> httpx.Response:
+    """Queue a full deployment; a restart is the same."""
+    result = coolify.deployments.queue(find_application(coolify, uuid))
     if result is NotQueued.ALREADY_OPEN:
         return http.message(200, _ALREADY)
-    if isinstance(result, Deployment):
-        return http.message(200, done, deployment_uuid=result.uuid)
     # Coolify creates the uuid before it queues the deployment and ignores the queue's result.
-    return http.message(200, done, deployment_uuid=coolify.randomness.uuid())
+    deployment = _uuid_of(coolify, result)
+    return http.message(200, "Deployment request queued.", deployment_uuid=deployment)
 
 
 @endpoint("POST /deploy", Ability.DEPLOY)
@@ -52,23 +40,24 @@ def deploy(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx
     ] or [each for each in coolify.applications.values() if set(tags) & set(each.tags)]
     if not applications:
         return http.message(404, "No resources found.")
-    force = _is_forced(request)
-    deployments = [_deploy_one(coolify, application, force=force) for application in applications]
-    return http.data({"deployments": deployments})
+    return http.data({"deployments": [_deploy_one(coolify, each) for each in applications]})
 
 
-def _deploy_one(
-    coolify: EmulatedCoolify, application: Application, *, force: bool
-) -> dict[str, str]:
-    result = coolify.deployments.queue(application, force=force)
+def _deploy_one(coolify: EmulatedCoolify, application: Application) -> dict[str, str]:
+    result = coolify.deployments.queue(application)
     if result is NotQueued.QUEUE_FULL:
         full = http.message(429, "Deployment queue is full. Please try again later.")
         full.headers["Retry-After"] = str(_QUEUE_FULL_RETRY_S)
         raise RequestRejected(full)
     done = f"Application {application.name} deployment queued."
     message = _ALREADY if result is NotQueued.ALREADY_OPEN else done
-    uuid = result.uuid if isinstance(result, Deployment) else coolify.randomness.uuid()
+    uuid = _uuid_of(coolify, result)
     return {"message": message, "resource_uuid": application.uuid, "deployment_uuid": uuid}
+
+
+def _uuid_of(coolify: EmulatedCoolify, result: Deployment | NotQueued) -> str:
+    """Return the deployment's uuid, or one that does not exist."""
+    return result.uuid if isinstance(result, Deployment) else coolify.randomness.uuid()
 
 
 @endpoint("GET /deployments", Ability.READ)
@@ -125,10 +114,6 @@ def _find_deployment(coolify: EmulatedCoolify, uuid: str) -> Deployment:
     if deployment is None:
         raise http.not_found("Deployment")
     return deployment
-
-
-def _is_forced(request: httpx.Request) -> bool:
-    return request.url.params.get("force", "").lower() in ("1", "true", "on", "yes")
 
 
 def _split(text: str) -> list[str]:

@@ -6,12 +6,13 @@ a deployment in progress; only a cancel or a restart of Coolify does.
 
 from collections import Counter
 from enum import Enum, auto
+from functools import partial
 
 from botpool.emulators.coolify import environment_variables
 from botpool.emulators.coolify.containers import Containers
 from botpool.emulators.coolify.records import Application, Deployment, DeploymentStatus
 from botpool.emulators.coolify.simulation import Simulation
-from botpool.emulators.coolify.worker_pool import Release, WorkerPool
+from botpool.emulators.coolify.worker_pool import WorkerPool
 
 
 class NotQueued(Enum):
@@ -31,7 +32,6 @@ class DeploymentQueue:
         self._containers = containers
         self._workers = workers
         self._open: dict[str, Deployment] = {}
-        self._releases: dict[str, Release] = {}
         self.by_uuid: dict[str, Deployment] = {}
         self.images: set[str] = set()
         """Images on the server's disk."""
@@ -42,9 +42,7 @@ class DeploymentQueue:
     def open(self) -> tuple[Deployment, ...]:
         return tuple(self._open.values())
 
-    def queue(
-        self, application: Application, *, restart_only: bool = False, force: bool = False
-    ) -> Deployment | NotQueued:
+    def queue(self, application: Application) -> Deployment | NotQueued:
         uuid = application.uuid
         if application.open_deployment or self._faults.trigger(
             "startWithoutUuid", application=uuid
@@ -58,8 +56,6 @@ class DeploymentQueue:
         deployment = Deployment(
             uuid=self._simulation.randomness.uuid(),
             application=application,
-            restart_only=restart_only,
-            force_rebuild=force,
             hung=self._faults.trigger("hangQueued", application=uuid) is not None,
             created_at=self._simulation.now,
             updated_at=self._simulation.now,
@@ -94,19 +90,12 @@ class DeploymentQueue:
             if not deployment.dispatched and not deployment.hung:
                 deployment.dispatched = True
                 in_progress += 1
-                self._submit(deployment)
-
-    def _submit(self, deployment: Deployment) -> None:
-        def begin(release: Release) -> None:
-            if deployment.status is not DeploymentStatus.QUEUED:
-                release()
-                return
-            self._releases[deployment.uuid] = release
-            self._begin(deployment)
-
-        self._workers.submit(begin)
+                self._workers.submit(partial(self._begin, deployment))
 
     def _begin(self, deployment: Deployment) -> None:
+        if deployment.status is not DeploymentStatus.QUEUED:
+            self._workers.release()
+            return
         application = deployment.application
         uuid, image = application.uuid, application.image_and_tag
         self._set_status(deployment, DeploymentStatus.IN_PROGRESS)
@@ -183,10 +172,11 @@ class DeploymentQueue:
             self._end(deployment, DeploymentStatus.FAILED)
 
     def _end(self, deployment: Deployment, status: DeploymentStatus) -> None:
+        has_worker = deployment.status is DeploymentStatus.IN_PROGRESS
         self._set_status(deployment, status)
         del self._open[deployment.uuid]
-        if release := self._releases.pop(deployment.uuid, None):
-            release()
+        if has_worker:
+            self._workers.release()
         self._containers.publish(deployment.application)
         self._dispatch()
 

@@ -16,7 +16,6 @@ import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 DEMO_BOT = (sys.executable, "-m", "botpool.agent.demo")
@@ -47,12 +46,7 @@ class ProcessRuntime:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def start(self, application_uuid: str, environment: Mapping[str, str]) -> Hashable:

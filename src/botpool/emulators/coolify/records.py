@@ -102,8 +102,6 @@ class Deployment:
     uuid: str
     application: Application
     status: DeploymentStatus = DeploymentStatus.QUEUED
-    restart_only: bool = False
-    force_rebuild: bool = False
     hung: bool = False
     """Stays in the queue for ever."""
     dispatched: bool = False

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from botpool.emulators.coolify.containers import Containers
 from botpool.emulators.coolify.records import Application
 from botpool.emulators.coolify.simulation import Simulation
-from botpool.emulators.coolify.worker_pool import Release, WorkerPool
+from botpool.emulators.coolify.worker_pool import WorkerPool
 
 
 class ApplicationRemoval:
@@ -27,13 +27,13 @@ class ApplicationRemoval:
         config_s = simulation.config.stop_s
         takes_s = slow.number() if slow else simulation.randomness.between(config_s)
 
-        def begin(release: Release) -> None:
+        def begin() -> None:
             if lies:
                 application.falsely_stopped = True
                 self._containers.schedule_status_refresh(application)
-                release()
+                self._workers.release()
             else:
-                self._remove_containers(application, takes_s, release)
+                self._remove_containers(application, takes_s, self._workers.release)
 
         self._workers.submit(begin)
 
@@ -44,11 +44,11 @@ class ApplicationRemoval:
             return
         takes_s = simulation.randomness.between(simulation.config.delete_s)
 
-        def begin(release: Release) -> None:
+        def begin() -> None:
             def done() -> None:
                 application.deleted = True
                 forget()
-                release()
+                self._workers.release()
 
             self._remove_containers(application, takes_s, done)
 

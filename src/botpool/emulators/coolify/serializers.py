@@ -37,8 +37,6 @@ def deployment(coolify: EmulatedCoolify, record: Deployment) -> dict[str, Any]:
         "application_name": owner.name,
         "deployment_uuid": record.uuid,
         "deployment_url": page,
-        "force_rebuild": record.force_rebuild,
-        "restart_only": record.restart_only,
         "status": record.status.value,
         "server_name": coolify.config.server,
         "created_at": timestamp(record.created_at),

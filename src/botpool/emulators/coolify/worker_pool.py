@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 from botpool.emulators.coolify.simulation import Simulation
 
-Release = Callable[[], None]
-Job = Callable[[Release], None]
-"""Begins its work and calls the given function when the worker is free again."""
+Job = Callable[[], None]
+"""Begins its work. A call of `WorkerPool.release` follows when the worker is free again."""
 
 
 class WorkerPool:
@@ -21,6 +20,11 @@ class WorkerPool:
         delay_s = self._simulation.config.pick_up_s
         self._simulation.scheduler.after(delay_s, lambda: self._enqueue(job))
 
+    def release(self) -> None:
+        """Free the worker of a job; each job does this once."""
+        self._free += 1
+        self._start_jobs()
+
     def _enqueue(self, job: Job) -> None:
         self._waiting.append(job)
         self._start_jobs()
@@ -28,16 +32,4 @@ class WorkerPool:
     def _start_jobs(self) -> None:
         while self._free and self._waiting:
             self._free -= 1
-            self._waiting.popleft()(self._release_once())
-
-    def _release_once(self) -> Release:
-        """Return a function that frees one worker at its first call and then does nothing."""
-        held = [True]
-
-        def release() -> None:
-            if held:
-                held.clear()
-                self._free += 1
-                self._start_jobs()
-
-        return release
+            self._waiting.popleft()()
