@@ -67,7 +67,7 @@ class TcpProxy:
         self.lose_connections()
 
     def lose_connections(self) -> None:
-        """Make the open connections half-open for ever: nothing passes and nobody is told."""
+        """Make the open connections half-open: nothing passes, and no side gets an error."""
         for link in self._links:
             link.flows.clear()
 

@@ -156,9 +156,9 @@ class Api:
             raise BackendUnavailable("the server at backends.coolify.url is not Coolify")
         return text
 
-    async def require_exists(self, path: str) -> Any:
+    async def require_exists(self, *path: str) -> Any:
         """Check that a server or an environment exists, if this version of Coolify can tell."""
-        response = await self._read(path)
+        response = await self._read("".join(f"/{_quoted(part)}" for part in path))
         if response.status == 404 and (
             refusal := error_messages.setting_not_found(response.message)
         ):

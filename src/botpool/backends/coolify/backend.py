@@ -7,7 +7,6 @@ before it begins, so that it does not run out of budget half-way and start over 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from urllib.parse import quote
 
 import httpx
 
@@ -175,18 +174,14 @@ class CoolifyBackend:
         refused call until a similar call succeeds.
         """
         config = self._config
-        server_path = f"/servers/{quote(config.server_uuid, safe='')}"
-        environment = "/".join(
-            quote(part, safe="") for part in (config.project_uuid, config.environment_name)
-        )
         try:
             async with self._operation(
                 "check", RequestPurpose.OBSERVE, timeout_s, _CHECK_REQUESTS
             ) as api:
                 version = await api.version()
                 await self._ownership.list(api)
-                server = await api.require_exists(server_path)
-                await api.require_exists(f"/projects/{environment}")
+                server = await api.require_exists("servers", config.server_uuid)
+                await api.require_exists("projects", config.project_uuid, config.environment_name)
         except BackendRefused as refusal:
             return Health(ok=False, detail=str(refusal))
         if refused := self._connection.refused:

@@ -60,7 +60,7 @@ class Faults:
         self._happens = happens
         self._set: dict[str, list[Fault]] = {}
 
-    def change(self, wanted: object, on_change: Callable[[str], None] = lambda name: None) -> None:
+    def change(self, wanted: object, on_change: Callable[[str], None]) -> None:
         """Apply all changes or none. Calls `on_change` with the name of each changed fault."""
         changes = _parse(wanted)
         if CLEAR in changes:
