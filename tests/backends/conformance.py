@@ -23,18 +23,21 @@ from tests.backends.harness import (
     wait_for_state,
     wait_until_down,
 )
+from tests.backends.late_calls import LateCallConformance
+from tests.support.fences import ANY_ASSIGNMENT, NO_ASSIGNMENT
 
 FIRST, SECOND = AssignmentId(11), AssignmentId(12)
 UP = frozenset({ContainerState.STARTING, ContainerState.RUNNING})
 
 
-async def ensure(backend: Backend, spec: ContainerSpec = SPEC) -> ContainerId:
-    return await backend.ensure(spec, timeout_s=TIMEOUT_S)
+async def ensure(
+    backend: Backend, spec: ContainerSpec = SPEC, *, stop_through: AssignmentId = NO_ASSIGNMENT
+) -> ContainerId:
+    return await backend.ensure(spec, stop_through=stop_through, timeout_s=TIMEOUT_S)
 
 
-async def stop(backend: Backend, container_id: ContainerId, number: int | None) -> None:
-    assignment_id = AssignmentId(number) if number is not None else None
-    await backend.stop(container_id, assignment_id, timeout_s=TIMEOUT_S)
+async def stop(backend: Backend, container_id: ContainerId, number: int) -> None:
+    await backend.stop(container_id, AssignmentId(number), timeout_s=TIMEOUT_S)
 
 
 async def ensure_stopped(harness: Harness, backend: Backend) -> ContainerId:
@@ -42,7 +45,7 @@ async def ensure_stopped(harness: Harness, backend: Backend) -> ContainerId:
     give_up_at = time.monotonic() + TIMEOUT_S
     while True:
         try:
-            return await ensure(backend)
+            return await ensure(backend, stop_through=FIRST)
         except BackendUnavailable:
             assert not harness.capabilities.takes_effect_at_once
             assert time.monotonic() < give_up_at
@@ -103,7 +106,7 @@ class EnsureConformance:
         with pytest.raises(refusal):
             await stop(theirs, container_id, FIRST)
         with suppress(BackendUnavailable):
-            await theirs.delete(container_id, timeout_s=TIMEOUT_S)
+            await theirs.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
         assert (await observe(ours, container_id)).state is ContainerState.RUNNING
 
 
@@ -197,12 +200,13 @@ class StopConformance:
         await stop(backend, container_id, FIRST)
         assert (await observe(backend, container_id)).state in ENDED_STATES
 
-    async def test_stop_without_assignment(self, harness: Harness) -> None:
+    async def test_stop_includes_earlier_assignments(self, harness: Harness) -> None:
         backend = await harness.open_backend()
         container_id = await start_and_wait(harness, backend, FIRST)
-        await stop(backend, container_id, None)
+        await stop(backend, container_id, SECOND)
         await wait_until_down(backend, container_id)
-        await start_and_wait(harness, backend, SECOND)
+        with pytest.raises(StartSuperseded):
+            await backend.start(start_request(harness, container_id, SECOND), timeout_s=TIMEOUT_S)
 
     async def test_other_replica_can_stop(self, harness: Harness) -> None:
         container_id = await start_and_wait(harness, await harness.open_backend(), FIRST)
@@ -263,7 +267,7 @@ class DeletionConformance:
         backend = await harness.open_backend()
         container_id = await start_and_wait(harness, backend, FIRST)
         for _ in range(2):
-            await backend.delete(container_id, timeout_s=TIMEOUT_S)
+            await backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
             await wait_until_gone(harness, backend, container_id)
         assert not await backend.list_owned(timeout_s=TIMEOUT_S)
         with pytest.raises(ContainerGone):
@@ -276,7 +280,7 @@ class DeletionConformance:
     async def test_container_is_created_again_after_deletion(self, harness: Harness) -> None:
         backend = await harness.open_backend()
         container_id = await ensure(backend)
-        await backend.delete(container_id, timeout_s=TIMEOUT_S)
+        await backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
         await start_and_wait(harness, backend, FIRST)
 
     @pytest.mark.parametrize("unknown", ["pool-teams-001.abcdef", "..", "../..", "a/b", "", "\0"])
@@ -296,10 +300,10 @@ class DeletionConformance:
             for call in (
                 backend.observe([container_id], timeout_s=TIMEOUT_S),
                 backend.list_owned(timeout_s=TIMEOUT_S),
-                backend.ensure(SPEC, timeout_s=TIMEOUT_S),
+                backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S),
                 backend.start(start_request(harness, container_id, SECOND), timeout_s=TIMEOUT_S),
                 backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S),
-                backend.delete(container_id, timeout_s=TIMEOUT_S),
+                backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S),
                 backend.check(timeout_s=TIMEOUT_S),
             ):
                 with pytest.raises(BackendUnavailable):
@@ -351,5 +355,6 @@ class BackendConformance(
     StopConformance,
     DeletionConformance,
     LogsAndHealthConformance,
+    LateCallConformance,
 ):
     """The complete suite."""

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("tests.backends.conformance", "tests.backends.harness")
+for _module in ("conformance", "late_calls", "harness"):
+    pytest.register_assert_rewrite(f"tests.backends.{_module}")
 
 from tests.backends.docker_harness import DockerHarness  # noqa: E402 - after the registration
 from tests.backends.process_harness import ProcessHarness  # noqa: E402 - after the registration

@@ -106,7 +106,9 @@ async def start_and_wait(
     harness: Harness, backend: Backend, number: int, behaviour: str = "run", **extra: str
 ) -> ContainerId:
     """Start the assignment's program and wait until it runs."""
-    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(
+        SPEC, stop_through=AssignmentId(number - 1), timeout_s=TIMEOUT_S
+    )
     await backend.start(
         start_request(harness, container_id, number, behaviour, **extra), timeout_s=TIMEOUT_S
     )

@@ -15,6 +15,7 @@ from botpool.backends.process import ProcessBackend
 from botpool.backends.protocol import StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
 from tests.backends.harness import TIMEOUT_S, Capabilities, ProgramRun
+from tests.support.fences import ANY_ASSIGNMENT
 
 HERE = Path(__file__).parent
 COMMAND = (sys.executable, "-I", "-S", str(HERE / "bot_program.py"))
@@ -108,6 +109,8 @@ class ProcessHarness:
         for installation in ("one", "two"):
             backend = await self.open_backend(installation, stop_grace_s=0)
             for found in await backend.list_owned(timeout_s=TIMEOUT_S):
-                await backend.delete(found.container_id, timeout_s=TIMEOUT_S)
+                await backend.delete(
+                    found.container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S
+                )
         for backend in self._open:
             await backend.close()

@@ -26,6 +26,7 @@ from tests.backends.scripted_coolify import (
     observe,
     start_request,
 )
+from tests.support.fences import ANY_ASSIGNMENT, NO_ASSIGNMENT
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ async def test_rejected_create_names_the_setting(
     coolify.respond("GET /applications", [])
     coolify.respond("POST /applications/dockerimage", content, status)
     with pytest.raises(BackendRefused) as caught:
-        await coolify.backend.ensure(SPEC, timeout_s=2)
+        await coolify.backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=2)
     assert caught.value.setting == setting
     health = await coolify.backend.check(timeout_s=2)
     assert not health.ok
@@ -201,11 +202,11 @@ async def test_requests_carry_correlation_id_of_log_context(
     backend = coolify.backend
     with structlog.contextvars.bound_contextvars(correlation_id="bot-7"), suppress(BackendError):
         if call == "ensure":
-            await backend.ensure(SPEC, timeout_s=2)
+            await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=2)
         elif call == "stop":
             await backend.stop(OURS, AssignmentId(7), timeout_s=2)
         elif call == "delete":
-            await backend.delete(OURS, timeout_s=2)
+            await backend.delete(OURS, stop_through=ANY_ASSIGNMENT, timeout_s=2)
         elif call == "deployment":
             await backend.deployment(OURS, DeploymentId("d"), timeout_s=2)
         else:
@@ -263,7 +264,7 @@ class TestGone:
             with pytest.raises(BackendUnavailable):
                 await call
         with pytest.raises(BackendUnavailable):
-            await coolify.backend.delete(OURS, timeout_s=2)
+            await coolify.backend.delete(OURS, stop_through=ANY_ASSIGNMENT, timeout_s=2)
         assert {request.method for request in coolify.requests} == {"GET"}
 
     async def test_known_application_that_lost_its_tag_is_still_observed(

@@ -41,6 +41,7 @@ from tests.backends.harness import (
     wait_until_down,
 )
 from tests.support.emulated_transport import EmulatedTransport
+from tests.support.fences import ANY_ASSIGNMENT, NO_ASSIGNMENT
 
 TIMEOUT_S = 5.0
 
@@ -81,8 +82,8 @@ class CoolifySetup:
         self.clock.advance(seconds)
         self.coolify.advance(self.clock.now())
 
-    async def ensure(self) -> ContainerId:
-        return await self.backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    async def ensure(self, stop_through: AssignmentId = NO_ASSIGNMENT) -> ContainerId:
+        return await self.backend.ensure(SPEC, stop_through=stop_through, timeout_s=TIMEOUT_S)
 
     async def start(
         self, container_id: ContainerId, number: int, *, by: CoolifyBackend | None = None
@@ -123,7 +124,10 @@ class TestEnsure:
         setup = CoolifySetup(seed)
         replicas = [setup.replica() for _ in range(8)]
         created = await asyncio.gather(
-            *(each.ensure(SPEC, timeout_s=TIMEOUT_S) for each in replicas)
+            *(
+                each.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
+                for each in replicas
+            )
         )
         setup.advance(60)
         assert set(created) == set(setup.coolify.applications)
@@ -140,7 +144,7 @@ class TestEnsure:
 
     async def test_application_being_deleted_is_not_reused(self, setup: CoolifySetup) -> None:
         previous = await setup.ensure()
-        await setup.backend.delete(previous, timeout_s=TIMEOUT_S)
+        await setup.backend.delete(previous, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
         assert previous in setup.coolify.applications
         setup.backend = setup.replica()
         assert await setup.ensure() != previous
@@ -148,7 +152,10 @@ class TestEnsure:
     async def test_ensure_updates_image_and_limits(self, setup: CoolifySetup) -> None:
         container_id = await setup.ensure()
         changed = replace(SPEC, image="host:5000/bot:2", cpus=0.5, memory_mb=512)
-        assert await setup.backend.ensure(changed, timeout_s=TIMEOUT_S) == container_id
+        assert (
+            await setup.backend.ensure(changed, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
+            == container_id
+        )
         application = setup.coolify.applications[container_id]
         assert application.image_and_tag == "host:5000/bot:2"
         assert application.settings["limits_cpus"] == "0.5"
@@ -160,7 +167,7 @@ class TestEnsure:
         container_id = await setup.ensure()
         await setup.start(container_id, 1)
         with pytest.raises(BackendUnavailable, match="being stopped"):
-            await setup.ensure()
+            await setup.ensure(stop_through=AssignmentId(1))
         assert not setup.coolify.deployments.open
         setup.advance(90)
         assert await setup.ensure() == container_id
@@ -183,7 +190,7 @@ class TestEnsure:
         for call in (
             setup.stop(other, 1),
             setup.start(other, 1),
-            setup.backend.delete(other, timeout_s=TIMEOUT_S),
+            setup.backend.delete(other, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S),
         ):
             with pytest.raises(BackendUnavailable):
                 await call
@@ -309,7 +316,7 @@ class TestStop:
         setup.advance(600)
         await setup.stop(container_id, 1)
         setup.advance(120)
-        await setup.backend.delete(container_id, timeout_s=TIMEOUT_S)
+        await setup.backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
         setup.advance(120)
         assert (await setup.observe(container_id)).state is ContainerState.GONE
         assert setup.coolify.deployments.images == {SPEC.image}
@@ -408,7 +415,7 @@ class TestHealth:
 async def test_start_and_stop_over_a_real_socket(harness: CoolifyHarness) -> None:
     async with EmulatorServer(harness.coolify, harness.clock) as server:
         backend = CoolifyBackend(config(url=server.url), harness.budget)
-        container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+        container_id = await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
         for fault in ("resetConnection", "halfAnswer"):
             harness.coolify.set_faults({fault: {"times": 2, "endpoint": "GET /applications"}})
             with pytest.raises(BackendUnavailable):

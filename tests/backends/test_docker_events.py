@@ -19,6 +19,7 @@ from tests.backends.harness import (
     start_and_wait,
     wait_until_down,
 )
+from tests.support.fences import ANY_ASSIGNMENT, NO_ASSIGNMENT
 
 FIRST = AssignmentId(11)
 
@@ -71,10 +72,12 @@ async def test_foreign_containers_yield_no_hints(
     docker_harness: DockerHarness, hints: set[ContainerId]
 ) -> None:
     ours, theirs = [await docker_harness.open_backend(each) for each in ("one", "two")]
-    other = await theirs.ensure(replace(SPEC, name="pool-zoom-007"), timeout_s=TIMEOUT_S)
+    other = await theirs.ensure(
+        replace(SPEC, name="pool-zoom-007"), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+    )
     container_id = await start_and_wait(docker_harness, ours, FIRST)
-    await theirs.delete(other, timeout_s=TIMEOUT_S)
-    await ours.delete(container_id, timeout_s=TIMEOUT_S)
+    await theirs.delete(other, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
+    await ours.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
     await eventually(lambda: container_id in hints)
     assert hints == {container_id}
 

@@ -20,6 +20,7 @@ from tests.backends.harness import (
     wait_for_state,
     wait_until_down,
 )
+from tests.support.fences import ANY_ASSIGNMENT, NO_ASSIGNMENT
 
 FIRST, SECOND = AssignmentId(11), AssignmentId(12)
 PROGRAM = Path(__file__).with_name("container_program.py")
@@ -49,7 +50,10 @@ async def test_next_bot_gets_changed_limit(
 ) -> None:
     backend = await docker_harness.open_backend()
     container_id = await start_and_wait(docker_harness, backend, FIRST)
-    assert await backend.ensure(replace(SPEC, memory_mb=64), timeout_s=TIMEOUT_S) == container_id
+    assert (
+        await backend.ensure(replace(SPEC, memory_mb=64), stop_through=FIRST, timeout_s=TIMEOUT_S)
+        == container_id
+    )
     await backend.start(start_request(docker_harness, container_id, SECOND), timeout_s=TIMEOUT_S)
     assert inspected(docker_harness, container_id)["HostConfig"]["Memory"] == 64 * 1024 * 1024
     assert len(docker_harness.containers()) == 1
@@ -63,13 +67,15 @@ async def test_volumes_are_removed_with_their_container(docker_harness: DockerHa
     dockerd.call("DELETE", f"/containers/{created}")
     before = dockerd.call("GET", "/volumes")["Volumes"] or []
     with_volume = replace(SPEC, image="bot:volume")
-    container_id = await backend.ensure(with_volume, timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(
+        with_volume, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+    )
     for number in (FIRST, SECOND):
         request = start_request(docker_harness, container_id, number, "exit 0")
         await backend.start(request, timeout_s=TIMEOUT_S)
         await wait_until_down(backend, container_id)
     assert len(dockerd.call("GET", "/volumes")["Volumes"]) == len(before) + 1
-    await backend.delete(container_id, timeout_s=TIMEOUT_S)
+    await backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
     assert (dockerd.call("GET", "/volumes")["Volumes"] or []) == before
 
 
@@ -91,7 +97,7 @@ async def test_missing_network_names_its_setting(
     try:
         health = await backend.check(timeout_s=TIMEOUT_S)
         assert (health.ok, health.detail[:23]) == (False, "backends.docker.network")
-        container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+        container_id = await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
         with pytest.raises(BackendRefused, match=r"^backends\.docker\.network: "):
             await backend.start(
                 start_request(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S
@@ -102,7 +108,9 @@ async def test_missing_network_names_its_setting(
 
 async def test_out_of_memory_is_the_exit_reason(docker_harness: DockerHarness) -> None:
     backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(replace(SPEC, memory_mb=48), timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(
+        replace(SPEC, memory_mb=48), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+    )
     request = start_request(docker_harness, container_id, FIRST, "use-memory")
     await backend.start(request, timeout_s=TIMEOUT_S)
     observation = await wait_for_state(backend, container_id, ContainerState.EXITED)
@@ -122,7 +130,9 @@ async def test_lagging_list_does_not_hide_an_exit(
 
     monkeypatch.setattr("botpool.backends.docker.daemon.parse_container", lagging)
     assert (await observe(backend, container_id)).state is ContainerState.EXITED
-    assert await backend.ensure(SPEC, timeout_s=TIMEOUT_S) == container_id
+    assert (
+        await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S) == container_id
+    )
 
 
 async def test_foreign_container_with_the_name_is_left_alone(
@@ -135,7 +145,7 @@ async def test_foreign_container_with_the_name_is_left_alone(
     )["Id"]
     try:
         with pytest.raises(BackendRefused, match="without Botpool's label"):
-            await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+            await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
         assert inspected(docker_harness, ContainerId(name))["Id"] == foreign
     finally:
         docker_harness.dockerd.call("DELETE", f"/containers/{foreign}")
@@ -148,7 +158,9 @@ async def test_ensure_removes_duplicates_after_a_crash(
     container_id = await start_and_wait(docker_harness, backend, FIRST, "exit 0")
     await wait_until_down(backend, container_id)
     await docker_harness.duplicate(container_id)
-    assert await backend.ensure(SPEC, timeout_s=TIMEOUT_S) == container_id
+    assert (
+        await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S) == container_id
+    )
     (left,) = docker_harness.containers()
     assert left["Names"] == [f"/{container_id}"]
     assert left["Labels"]["botpool.assignment"] == str(FIRST)
@@ -159,7 +171,9 @@ async def test_image_that_cannot_run_names_its_setting(
 ) -> None:
     backend = await docker_harness.open_backend()
     container_id = await backend.ensure(
-        replace(SPEC, image="botpool/placeholder:1"), timeout_s=TIMEOUT_S
+        replace(SPEC, image="botpool/placeholder:1"),
+        stop_through=NO_ASSIGNMENT,
+        timeout_s=TIMEOUT_S,
     )
     with pytest.raises(BackendRefused, match=r"^pools\.teams"):
         await backend.start(start_request(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S)

@@ -12,6 +12,7 @@ from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
 from tests.backends.docker_harness import DockerHarness
 from tests.backends.harness import eventually, observe, output, start_and_wait, wait_until_down
+from tests.support.fences import ANY_ASSIGNMENT
 
 FIRST, SECOND = AssignmentId(11), AssignmentId(12)
 CONNECTIONS = 100
@@ -28,7 +29,7 @@ async def test_output_is_kept_until_the_next_bot(docker_harness: DockerHarness) 
     await start_and_wait(docker_harness, backend, SECOND, "print 1")
     assert await output(backend, container_id, FIRST) == b""
     assert await output(backend, container_id, SECOND) == b"line 1\n"
-    await backend.delete(container_id, timeout_s=10)
+    await backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=10)
     assert await output(backend, container_id, SECOND) == b""
 
 

@@ -24,6 +24,7 @@ from botpool.domain.observation import ContainerState, DeploymentState
 from tests.backends.docker_harness import DockerHarness
 from tests.backends.harness import SPEC, TIMEOUT_S, eventually, observe, start_request
 from tests.support.docker_host import publish
+from tests.support.fences import NO_ASSIGNMENT
 from tests.support.registry import Registry
 
 FIRST, SECOND = AssignmentId(11), AssignmentId(12)
@@ -39,7 +40,9 @@ async def test_invalid_image_name_names_its_setting(
     docker_harness: DockerHarness,
 ) -> None:
     backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(pulled_spec("No/Name:1"), timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(
+        pulled_spec("No/Name:1"), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+    )
     with pytest.raises(BackendRefused, match=r"^pools\.teams\.image: "):
         await backend.start(start_request(docker_harness, container_id, FIRST), timeout_s=60)
 
@@ -50,7 +53,9 @@ async def test_image_removed_before_create_is_pulled(
 ) -> None:
     image = publish(docker_harness.dockerd, registry, secrets.token_hex(4), PROGRAM, mb=1)
     backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(pulled_spec(image), timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(
+        pulled_spec(image), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+    )
     has_image, calls = Daemon.has_image, []
 
     async def has_image_at_first(daemon: Daemon, name: str) -> bool:
@@ -67,7 +72,9 @@ async def test_replica_killed_during_pull_causes_no_second_pull(
 ) -> None:
     image = publish(docker_harness.dockerd, registry, secrets.token_hex(4), PROGRAM)
     backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(pulled_spec(image), timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(
+        pulled_spec(image), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+    )
     request = start_request(docker_harness, container_id, FIRST)
     registry.gate.hold()
     killed = begin_start(docker_harness, container_id, request.environment)
@@ -116,7 +123,9 @@ async def test_bot_stopped_during_pull_never_runs(
 ) -> None:
     image = publish(docker_harness.dockerd, registry, secrets.token_hex(4), PROGRAM)
     backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(pulled_spec(image), timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(
+        pulled_spec(image), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+    )
     registry.gate.hold()
     starting = asyncio.create_task(
         backend.start(start_request(docker_harness, container_id, FIRST), timeout_s=60)
@@ -139,7 +148,9 @@ async def test_next_bot_does_not_get_error_of_old_pull(
     tag = secrets.token_hex(4)
     image = f"{registry.address}/bot:{tag}"
     backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(pulled_spec(image), timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(
+        pulled_spec(image), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+    )
     registry.gate.hold(after_bytes=0)
     with pytest.raises(BudgetExhausted):
         await backend.start(start_request(docker_harness, container_id, FIRST), timeout_s=3)

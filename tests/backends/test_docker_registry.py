@@ -16,6 +16,7 @@ from tests.backends.docker_harness import DockerHarness
 from tests.backends.harness import SPEC, TIMEOUT_S, eventually, start_request
 from tests.support.docker_host import publish
 from tests.support.dockerd import Dockerd
+from tests.support.fences import NO_ASSIGNMENT
 from tests.support.registry import PASSWORD, USER, Registry, encoded
 
 FIRST = AssignmentId(11)
@@ -57,7 +58,9 @@ def log_in(folder: Path, config: Any) -> None:
 
 async def start(harness: DockerHarness, image: str) -> None:
     backend = await harness.open_backend()
-    container_id = await backend.ensure(replace(SPEC, image=image), timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(
+        replace(SPEC, image=image), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+    )
     await backend.start(start_request(harness, container_id, FIRST), timeout_s=60)
 
 

@@ -21,6 +21,7 @@ from tests.backends.harness import SPEC, TIMEOUT_S, eventually, observe, output,
 from tests.support.components import missing
 from tests.support.docker_host import COMPONENT, prepare, publish
 from tests.support.dockerd import CannotRun, Dockerd
+from tests.support.fences import ANY_ASSIGNMENT, NO_ASSIGNMENT
 from tests.support.registry import Registry
 
 FIRST = AssignmentId(11)
@@ -102,7 +103,7 @@ def start_request(container_id: ContainerId, **environment: str) -> StartRequest
 
 async def test_bot_runs_at_daemon_with_tls(backend: DockerBackend) -> None:
     assert (await backend.check(timeout_s=TIMEOUT_S)).ok
-    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
     with closing(RunReceiver()) as receiver:
         job = {"PROGRAM": "print 3", "ASSIGNMENT": str(FIRST), "REPORT_TO": receiver.url}
         await backend.start(start_request(container_id, **job), timeout_s=TIMEOUT_S)
@@ -111,7 +112,7 @@ async def test_bot_runs_at_daemon_with_tls(backend: DockerBackend) -> None:
     await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
     await wait_until_down(backend, container_id)
     assert await output(backend, container_id, FIRST) == b"line 1\nline 2\nline 3\n"
-    await backend.delete(container_id, timeout_s=TIMEOUT_S)
+    await backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
 
 
 async def test_full_disk_of_daemon_is_refused(
@@ -120,10 +121,12 @@ async def test_full_disk_of_daemon_is_refused(
     program = Path(__file__).with_name("container_program.py")
     tag = secrets.token_hex(4)
     image = publish(dockerd, registry, tag, program, mb=DISK_MB, is_hollow=True)
-    container_id = await backend.ensure(replace(SPEC, image=image), timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(
+        replace(SPEC, image=image), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+    )
     with pytest.raises(BackendRefused, match="Docker's disk is full"):
         await backend.start(start_request(container_id), timeout_s=60)
-    await backend.delete(container_id, timeout_s=TIMEOUT_S)
+    await backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
 
 
 async def test_connection_without_tls_is_unavailable(

@@ -18,6 +18,7 @@ from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
 from tests.backends.docker_harness import DockerHarness
 from tests.backends.harness import SPEC, TIMEOUT_S, observe, start_request
+from tests.support.fences import ANY_ASSIGNMENT, NO_ASSIGNMENT
 
 SOON_S = 5.0
 ATTEMPTS = 100
@@ -70,8 +71,8 @@ def names(harness: DockerHarness) -> list[str]:
 async def slot_with_failed_removal(harness: DockerHarness) -> ContainerId:
     """A slot whose name is taken by a failed removal, with its fence in another container."""
     backend = await harness.open_backend()
-    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
-    await backend.delete(container_id, timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
+    await backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
     await harness.duplicate(container_id)
     fail_removal(harness, ContainerKind.BOT, FIRST, container_id)
     return container_id
@@ -86,14 +87,16 @@ async def test_failed_removal_does_not_block_calls(docker_harness: DockerHarness
     elif act == "start":
         await backend.start(start_request(docker_harness, container_id, SECOND), timeout_s=SOON_S)
     else:
-        assert await backend.ensure(SPEC, timeout_s=SOON_S) == container_id
+        assert (
+            await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=SOON_S) == container_id
+        )
     assert names(docker_harness) == [f"/{container_id}"]
 
 
 async def test_delete_finishes_failed_removal(docker_harness: DockerHarness) -> None:
     container_id = await slot_with_failed_removal(docker_harness)
     backend = await docker_harness.open_backend()
-    await backend.delete(container_id, timeout_s=TIMEOUT_S)
+    await backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
     assert not docker_harness.containers()
 
 
@@ -101,10 +104,10 @@ async def test_ensure_creates_container_after_failed_removal(
     docker_harness: DockerHarness,
 ) -> None:
     backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
-    await backend.delete(container_id, timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
+    await backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
     fail_removal(docker_harness, ContainerKind.PLACEHOLDER, 0, container_id)
-    assert await backend.ensure(SPEC, timeout_s=SOON_S) == container_id
+    assert await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=SOON_S) == container_id
     assert (await observe(backend, container_id)).state is ContainerState.STOPPED
 
 
@@ -116,14 +119,14 @@ async def test_error_of_failed_removal_is_reported(docker_harness: DockerHarness
         mock.patch.object(DockerContainer, "delete", side_effect=DockerError(500, message)),
         pytest.raises(BackendUnavailable, match="input/output error"),
     ):
-        await backend.ensure(SPEC, timeout_s=SOON_S)
+        await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=SOON_S)
 
 
 async def test_stop_during_rename_supersedes_the_start(
     docker_harness: DockerHarness,
 ) -> None:
     backend, replica = await docker_harness.open_backend(), await docker_harness.open_backend()
-    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
     rename = DockerContainer.rename
     removed = []
 
@@ -147,7 +150,7 @@ async def test_failed_rename_is_unavailable(
     docker_harness: DockerHarness,
 ) -> None:
     backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
     with (
         mock.patch.object(DockerContainer, "rename", side_effect=DockerError(500, "disk error")),
         pytest.raises(BackendUnavailable, match="disk error"),

@@ -31,6 +31,7 @@ from tests.backends.harness import (
     start_request,
     wait_until_down,
 )
+from tests.support.fences import NO_ASSIGNMENT
 
 FIRST, SECOND = AssignmentId(11), AssignmentId(12)
 
@@ -59,7 +60,7 @@ async def test_superseded_start_removes_its_container(
     docker_harness: DockerHarness,
 ) -> None:
     backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
     create_leftover(docker_harness, container_id, ContainerKind.BOT, FIRST)
     create_leftover(docker_harness, container_id, ContainerKind.PLACEHOLDER, FIRST)
     with pytest.raises(StartSuperseded, match="was stopped"):
@@ -71,7 +72,7 @@ async def test_stop_before_start_leaves_one_placeholder(
     docker_harness: DockerHarness,
 ) -> None:
     backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
     create_leftover(docker_harness, container_id, ContainerKind.BOT, FIRST)
     await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
     assert container_kinds(docker_harness) == [("placeholder", str(FIRST))]
@@ -81,7 +82,7 @@ async def test_late_stop_removes_unstarted_container_of_its_assignment(
     docker_harness: DockerHarness,
 ) -> None:
     backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
     create_leftover(docker_harness, container_id, ContainerKind.BOT, FIRST)
     create_leftover(docker_harness, container_id, ContainerKind.PENDING, SECOND)
     await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
@@ -93,9 +94,11 @@ async def test_fence_survives_change_of_spec(
     docker_harness: DockerHarness,
 ) -> None:
     backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
     await backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S)
-    await backend.ensure(replace(SPEC, memory_mb=64), timeout_s=TIMEOUT_S)
+    await backend.ensure(
+        replace(SPEC, memory_mb=64), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+    )
     with pytest.raises(StartSuperseded, match="was stopped"):
         await backend.start(start_request(docker_harness, container_id, FIRST), timeout_s=TIMEOUT_S)
 
@@ -163,7 +166,7 @@ async def test_ensure_raises_while_container_keeps_running(docker_harness: Docke
         mock.patch.object(DockerContainer, "stop", mock.AsyncMock()),
         pytest.raises(StillRunning),
     ):
-        await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+        await backend.ensure(SPEC, stop_through=FIRST, timeout_s=TIMEOUT_S)
 
 
 async def test_concurrently_replaced_container_is_unknown(
@@ -236,7 +239,7 @@ async def test_step_is_repeated_after_concurrent_change(
     docker_harness: DockerHarness, step: str, status: int, message: str
 ) -> None:
     backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(SPEC, timeout_s=TIMEOUT_S)
+    container_id = await backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
     taken = getattr(DockerContainer, step)
     failures = []
 
@@ -256,4 +259,6 @@ async def test_step_is_repeated_after_concurrent_change(
 async def test_invalid_slot_name_is_refused(docker_harness: DockerHarness, name: str) -> None:
     backend = await docker_harness.open_backend()
     with pytest.raises(BackendRefused, match="not a valid container name"):
-        await backend.ensure(replace(SPEC, name=name), timeout_s=TIMEOUT_S)
+        await backend.ensure(
+            replace(SPEC, name=name), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+        )

@@ -28,6 +28,7 @@ from tests.backends.harness import (
     wait_until_down,
 )
 from tests.backends.process_harness import ProcessHarness
+from tests.support.fences import ANY_ASSIGNMENT
 
 
 @contextmanager
@@ -58,7 +59,6 @@ async def test_reused_pid_is_not_signalled(
     with bystander() as foreign_process:
         write_run(process_harness, container_id, foreign_process.pid)
         assert (await observe(backend, container_id)).state is ContainerState.EXITED
-        await stop(backend, container_id, None)
         await stop(backend, container_id, FIRST)
         assert foreign_process.poll() is None
 
@@ -76,7 +76,7 @@ async def test_pid_without_the_lock_is_not_signalled(process_harness: ProcessHar
         await backend.stop(container_id, FIRST, timeout_s=1)
         assert (await observe(backend, container_id)).state is ContainerState.RUNNING
         with pytest.raises(BackendUnavailable, match="has not ended"):
-            await backend.delete(container_id, timeout_s=1)
+            await backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=1)
         assert foreign_process.poll() is None
     assert (await observe(backend, container_id)).state is ContainerState.STOPPED
 
@@ -197,7 +197,7 @@ async def test_killing_the_program_ends_its_daemons(process_harness: ProcessHarn
 async def test_program_gets_sigterm_before_sigkill(process_harness: ProcessHarness) -> None:
     backend = await process_harness.open_backend(stop_grace_s=TIMEOUT_S)
     container_id = await start_and_wait(process_harness, backend, FIRST)
-    await stop(backend, container_id, None)
+    await stop(backend, container_id, FIRST)
     observation = await observe(backend, container_id)
     assert observation.state is ContainerState.STOPPED
     assert (observation.exit_code, observation.detail) == (143, "killed by SIGTERM")
@@ -238,7 +238,9 @@ async def test_container_id_cannot_leave_the_root(process_harness: ProcessHarnes
     outside = process_harness.root.parent / container_id
     process_harness.directory(container_id).rename(outside)
     for container in (f"../{container_id}", str(outside), f"./../{container_id}"):
-        await backend.delete(ContainerId(container), timeout_s=TIMEOUT_S)
+        await backend.delete(
+            ContainerId(container), stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S
+        )
         with pytest.raises(ContainerGone):
             await backend.describe(ContainerId(container), "text", timeout_s=TIMEOUT_S)
     assert (outside / "container.json").exists()

@@ -9,13 +9,14 @@ from botpool.domain.errors import BackendUnavailable
 from botpool.domain.policy import Policy
 from botpool.engine.maintenance.cleanup import CleanupResult
 from botpool.engine.replica import Replica
+from tests.support.fences import NO_ASSIGNMENT
 from tests.support.replicas import Stage, bot_request, key, pool
 
 
 async def add_stray(stage: Stage, name: str = "pool-google-meet-099") -> str:
     """Create a container with our label that belongs to no slot."""
     spec = ContainerSpec(name=name, pool_name="google-meet", image="demo")
-    return await stage.backend.ensure(spec, timeout_s=1)
+    return await stage.backend.ensure(spec, stop_through=NO_ASSIGNMENT, timeout_s=1)
 
 
 async def clean(replica: Replica, *, force: bool = False) -> CleanupResult:

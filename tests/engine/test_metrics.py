@@ -27,6 +27,7 @@ from botpool.engine.observability.metrics_export import MetricsExport
 from botpool.engine.replica import Replica
 from botpool.engine.runtime.leases import timed
 from botpool.store.database import Database
+from tests.support.fences import ANY_ASSIGNMENT
 from tests.support.replicas import MEET, TEAMS, Stage, bot_request, key, pool
 from tests.support.scripted_backend import ScriptedBackend
 from tests.support.statement_log import record_statements
@@ -197,11 +198,11 @@ async def test_backend_calls_are_counted_by_outcome(error: Any, outcome: str) ->
     metrics, scripted = Metrics(), ScriptedBackend()
     backend = InstrumentedBackend(scripted, metrics)
     if error is None:
-        await backend.delete(ContainerId("c"), timeout_s=1)
+        await backend.delete(ContainerId("c"), stop_through=ANY_ASSIGNMENT, timeout_s=1)
     else:
         scripted.fail("delete", error)
         with pytest.raises(type(error)) as caught:
-            await backend.delete(ContainerId("c"), timeout_s=1)
+            await backend.delete(ContainerId("c"), stop_through=ANY_ASSIGNMENT, timeout_s=1)
         assert caught.value is error
     labels = {"backend": "process", "call": "delete"}
     assert value(metrics, "backend_calls_total", outcome=outcome, **labels) == 1
@@ -213,7 +214,12 @@ async def test_backend_call_that_times_out_is_unavailable() -> None:
     backend = InstrumentedBackend(scripted, metrics)
     scripted.hold("delete")
     with pytest.raises(BackendUnavailable):
-        await timed(lambda timeout_s: backend.delete(ContainerId("c"), timeout_s=timeout_s), 0.01)
+        await timed(
+            lambda timeout_s: backend.delete(
+                ContainerId("c"), stop_through=ANY_ASSIGNMENT, timeout_s=timeout_s
+            ),
+            0.01,
+        )
     labels = {"backend": "process", "call": "delete", "outcome": "unavailable"}
     assert value(metrics, "backend_calls_total", **labels) == 1
 

@@ -14,7 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
-from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded, StillRunning
+from botpool.domain.errors import (
+    BackendUnavailable,
+    CallSuperseded,
+    ContainerGone,
+    StartSuperseded,
+    StillRunning,
+)
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
 from tests.schedules.turn_scheduler import TurnScheduler
@@ -91,9 +97,10 @@ class SimulatedBackend:
 
     # Effects of calls, and events.
 
-    def ensure(self, spec: ContainerSpec) -> ContainerId:
+    def ensure(self, spec: ContainerSpec, stop_through: AssignmentId) -> ContainerId:
         for container_id, container in self.containers.items():
             if container.name == spec.name:
+                self._require_through(container_id, stop_through)
                 self._stop_run(container_id)
                 if container.state in _UP:
                     raise StillRunning(container_id)
@@ -128,16 +135,16 @@ class SimulatedBackend:
         container.state = ContainerState.STARTING
         self._later(self.backend_faults.start_s, self._finish_start, container, container.run)
 
-    def stop(self, container_id: ContainerId, assignment_id: AssignmentId | None) -> None:
+    def stop(self, container_id: ContainerId, assignment_id: AssignmentId) -> None:
         container = self.find(container_id)
-        if assignment_id is not None:
-            container.stopped_through = max(container.stopped_through, assignment_id)
-            if container.run and container.run.assignment_id > assignment_id:
-                return
+        container.stopped_through = max(container.stopped_through, assignment_id)
+        if container.run and container.run.assignment_id > assignment_id:
+            return
         self._stop_run(container_id)
 
-    def delete(self, container_id: ContainerId) -> None:
+    def delete(self, container_id: ContainerId, stop_through: AssignmentId) -> None:
         if container_id in self.containers:
+            self._require_through(container_id, stop_through)
             self.containers[container_id].stopped_through = 2**62
             self.exit(container_id, ContainerState.STOPPED)
             del self.containers[container_id]
@@ -167,6 +174,11 @@ class SimulatedBackend:
             state=container.state,
             assignment_id=run.assignment_id if run else None,
         )
+
+    def _require_through(self, container_id: ContainerId, through: AssignmentId) -> None:
+        run = self.containers[container_id].run
+        if run is not None and run.assignment_id > through:
+            raise CallSuperseded(container_id, f"assignment {run.assignment_id} came later")
 
     def _finish_start(self, container: Container, run: Run) -> None:
         if container.run is run and container.state is ContainerState.STARTING:
@@ -226,8 +238,11 @@ class BackendConnection:
 
     async def close(self) -> None: ...
 
-    async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
-        return await self._call(f"ensure {spec.name}", lambda: self._backend.ensure(spec))
+    async def ensure(
+        self, spec: ContainerSpec, *, stop_through: AssignmentId, timeout_s: float
+    ) -> ContainerId:
+        what = f"ensure {spec.name} after {stop_through}"
+        return await self._call(what, lambda: self._backend.ensure(spec, stop_through))
 
     async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         what = f"start {request.container_id} for {request.assignment_id}"
@@ -247,13 +262,16 @@ class BackendConnection:
         )
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
+        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
     ) -> None:
         what = f"stop {container_id} of {assignment_id}"
         await self._call(what, lambda: self._backend.stop(container_id, assignment_id))
 
-    async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
-        await self._call(f"delete {container_id}", lambda: self._backend.delete(container_id))
+    async def delete(
+        self, container_id: ContainerId, *, stop_through: AssignmentId, timeout_s: float
+    ) -> None:
+        what = f"delete {container_id} after {stop_through}"
+        await self._call(what, lambda: self._backend.delete(container_id, stop_through))
 
     async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
         def listed() -> list[OwnedContainer]:
@@ -300,7 +318,7 @@ class BackendConnection:
     def _apply_later(self, what: str, act: Callable[[], Any]) -> None:
         async def arrive() -> None:
             await self._backend.scheduler.turn(f"{self._owner} {what}: late")
-            with suppress(ContainerGone, StartSuperseded, StillRunning):
+            with suppress(ContainerGone, CallSuperseded, StillRunning):
                 act()  # No caller receives the response.
 
         # The call was sent: a crash of its sender does not cancel it.

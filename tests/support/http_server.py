@@ -32,6 +32,7 @@ from botpool.settings import Settings
 from botpool.settings.sections import PoolSettings
 from botpool.store.database import Database
 from tests.support.clock import Clock
+from tests.support.fences import ANY_ASSIGNMENT
 from tests.support.postgres import TestPostgres
 from tests.support.replicas import TEAMS, Stage, pool
 
@@ -310,7 +311,9 @@ def _remove_containers(root: Path) -> None:
         await backend.open()
         try:
             for found in await backend.list_owned(timeout_s=STOP_S):
-                await backend.delete(found.container_id, timeout_s=STOP_S)
+                await backend.delete(
+                    found.container_id, stop_through=ANY_ASSIGNMENT, timeout_s=STOP_S
+                )
         finally:
             await backend.close()
 

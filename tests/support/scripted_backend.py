@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
-from botpool.domain.errors import BotpoolError, ContainerGone, StartSuperseded
+from botpool.domain.errors import BotpoolError, CallSuperseded, ContainerGone, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import (
     ACTIVE_DEPLOYMENT,
@@ -111,11 +111,14 @@ class ScriptedBackend:
 
     async def close(self) -> None: ...
 
-    async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
+    async def ensure(
+        self, spec: ContainerSpec, *, stop_through: AssignmentId, timeout_s: float
+    ) -> ContainerId:
         await self._called("ensure", spec.name)
         existing = [each for each, found in self.containers.items() if found.name == spec.name]
         if existing:
             container_id = existing[0]
+            self._require_through(container_id, stop_through)
             self.containers[container_id].state = ContainerState.STOPPED
         else:
             self._created += 1
@@ -155,20 +158,23 @@ class ScriptedBackend:
         return observations
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
+        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
     ) -> None:
         await self._called("stop", assignment_id)
         container = self._find(container_id)
-        if assignment_id is not None:
-            container.stopped_through = max(container.stopped_through, assignment_id)
+        container.stopped_through = max(container.stopped_through, assignment_id)
         if container.deployment in ACTIVE_DEPLOYMENT:
             container.deployment = DeploymentState.CANCELLED
         if self.stops_work:
             container.state = ContainerState.STOPPED
         await self._pass_gate("answer of stop")
 
-    async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
+    async def delete(
+        self, container_id: ContainerId, *, stop_through: AssignmentId, timeout_s: float
+    ) -> None:
         await self._called("delete", container_id)
+        if container_id in self.containers:
+            self._require_through(container_id, stop_through)
         if self.deletes_at_once:
             self.containers.pop(container_id, None)
 
@@ -212,6 +218,11 @@ class ScriptedBackend:
             arrived, proceed = gate
             arrived.set()
             await proceed.wait()
+
+    def _require_through(self, container_id: ContainerId, through: AssignmentId) -> None:
+        runs = self.containers[container_id].runs
+        if runs and max(runs) > through:
+            raise CallSuperseded(container_id, f"assignment {max(runs)} came after {through}")
 
     def _find(self, container_id: ContainerId) -> Container:
         if container_id not in self.containers:

@@ -24,6 +24,7 @@ import psycopg
 
 from botpool.backends.process import ProcessBackend, run_lock
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
+from tests.support.fences import ANY_ASSIGNMENT
 
 COMMAND = str(Path(sys.executable).with_name("botpool"))
 READY_S = 120.0
@@ -157,7 +158,7 @@ class Installation:
         backend = ProcessBackend(self._containers, "acceptance", (), stop_grace_s=0)
         await backend.open()
         for found in await backend.list_owned(timeout_s=READY_S):
-            await backend.delete(found.container_id, timeout_s=READY_S)
+            await backend.delete(found.container_id, stop_through=ANY_ASSIGNMENT, timeout_s=READY_S)
         await backend.close()
 
     @property

@@ -4,9 +4,11 @@ Every backend keeps these rules, so that the engine can repeat any call after a 
 
 - Every call is idempotent and ends within its timeout.
 - A failure is `ContainerGone` (the backend answers 404), `BackendRefused` (a setting is wrong),
-  `StartSuperseded` (the start is out of date) or `BackendUnavailable` (no evidence of anything).
+  `CallSuperseded` (the call is out of date) or `BackendUnavailable` (no evidence of anything).
   `BudgetExhausted`, a kind of `BackendUnavailable`, says when to retry.
 - `start` never runs an assignment twice, and never runs a stopped assignment.
+- Every call that can end a run names the newest assignment that it may end. A later assignment has
+  a larger id, so a late call of a paused replica leaves the run of the next bot alone.
 - `stop` also covers a start in progress: after a stop of an assignment, a late start of it leaves
   no container running. The docs of each backend name the exceptions that it cannot prevent.
 - Containers carry the installation's id. A backend touches no container with another id or none.
@@ -93,10 +95,13 @@ class Backend(Protocol):
     async def close(self) -> None:
         """Release the resources of this process; containers keep running."""
 
-    async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
+    async def ensure(
+        self, spec: ContainerSpec, *, stop_through: AssignmentId, timeout_s: float
+    ) -> ContainerId:
         """Return a stopped container: the oldest with this name and our mark, or a new one.
 
-        A running container is stopped first. Raises `StillRunning` until its stop is confirmed.
+        A run of an assignment up to `stop_through` is stopped first: `StillRunning` until its stop
+        is confirmed. Raises `CallSuperseded` if a later assignment runs or is being started.
         """
 
     async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
@@ -119,16 +124,22 @@ class Backend(Protocol):
         """
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
+        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
     ) -> None:
         """Cancel the active deployment, ask the container to stop, then kill it.
 
-        A stopped assignment can never run in this container again. The call may return before the
-        container has stopped: only an observation confirms the stop.
+        Neither this assignment nor an earlier one can ever run in this container again. A run of a
+        later assignment is left alone. The call may return before the container has stopped: only
+        an observation confirms the stop.
         """
 
-    async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
-        """Remove the container. A container that is already gone is no error."""
+    async def delete(
+        self, container_id: ContainerId, *, stop_through: AssignmentId, timeout_s: float
+    ) -> None:
+        """Remove the container. A container that is already gone is no error.
+
+        Raises `CallSuperseded` if an assignment after `stop_through` has the container.
+        """
 
     async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
         """Return every container with this installation's mark."""

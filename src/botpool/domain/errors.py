@@ -177,11 +177,18 @@ class BudgetExhausted(BackendUnavailable):
 
 
 @dataclass(eq=False)
-class StartSuperseded(BackendError):
-    """The assignment was stopped before its start, or another assignment's container runs."""
+class CallSuperseded(BackendError):
+    """The call is out of date: a later assignment than it may end has the container."""
 
     container_id: str
     detail: str
+
+    def __str__(self) -> str:
+        return f"Call to container {self.container_id} refused: {self.detail}"
+
+
+class StartSuperseded(CallSuperseded):
+    """The assignment was stopped before its start, or another assignment's container runs."""
 
     def __str__(self) -> str:
         return f"Start of container {self.container_id} refused: {self.detail}"

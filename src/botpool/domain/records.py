@@ -252,6 +252,15 @@ class SlotChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stray:
+    """A container with our ownership label and no slot."""
+
+    container_id: ContainerId
+    newest_assignment_id: AssignmentId
+    """The newest assignment of any slot when the container was still a stray."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FencedSlot:
     """The state of a slot; the write that depends on it is fenced."""
 
@@ -320,6 +329,8 @@ class LeasedSlot(BackendSlot):
     attempts: int | None
     started_at: datetime | None
     failure: str | None
+    newest_assignment_id: AssignmentId
+    """The newest assignment of any slot when the lease was taken."""
 
     @property
     def limits(self) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from botpool.domain.ids import BotId, ContainerId
+from botpool.domain.records import Stray
 from botpool.store.query import query
 
 
@@ -23,7 +24,7 @@ def list_migrations() -> list[str]:
 @query
 def record_strays(
     *, backend: str, container_ids: Sequence[ContainerId], names: Sequence[str], age_s: float
-) -> list[ContainerId]:
+) -> list[Stray]:
     """Record a backend's stray containers; the result are those older than `age_s`."""
 
 

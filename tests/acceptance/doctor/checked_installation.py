@@ -11,6 +11,7 @@ from botpool.backends.process import ProcessBackend
 from botpool.backends.protocol import ContainerSpec
 from botpool.cli import main
 from tests.support.clock import Clock
+from tests.support.fences import NO_ASSIGNMENT
 from tests.support.http_server import LINK
 from tests.support.replicas import TEAMS, Stage, bot_request, pool
 
@@ -86,7 +87,9 @@ async def fill_installation(url: str, directory: Path) -> None:
         containers = ProcessBackend(directory / "containers", INSTALLATION, ())
         await containers.open()
         for slot in stage.slots():
-            made = await containers.ensure(spec(slot["slot_name"]), timeout_s=TIMEOUT_S)
+            made = await containers.ensure(
+                spec(slot["slot_name"]), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+            )
             stage.rows(
                 "UPDATE bot_pool_slots SET container_id = %s, version = version + 1 WHERE id = %s",
                 made,

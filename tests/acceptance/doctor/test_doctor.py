@@ -30,6 +30,7 @@ from tests.acceptance.doctor.checked_installation import (
     CheckedInstallation,
     spec,
 )
+from tests.support.fences import NO_ASSIGNMENT
 from tests.support.http_server import BOTPOOL, free_port, unchanged
 from tests.support.postgres import TestPostgres
 
@@ -149,7 +150,9 @@ def test_lost_notifications_are_reported(
 def test_leftover_container_is_reported_and_kept(installation: CheckedInstallation) -> None:
     async def leave() -> str:
         backend = ProcessBackend(installation.directory / "containers", INSTALLATION, ())
-        return await backend.ensure(spec("pool-zoom-007"), timeout_s=TIMEOUT_S)
+        return await backend.ensure(
+            spec("pool-zoom-007"), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
+        )
 
     left = asyncio.run(leave())
     report = installation.run_doctor()
@@ -161,7 +164,7 @@ def test_leftover_container_is_reported_and_kept(installation: CheckedInstallati
 def test_container_of_another_installation_is_ignored(installation: CheckedInstallation) -> None:
     async def leave() -> None:
         backend = ProcessBackend(installation.directory / "containers", "another-installation", ())
-        await backend.ensure(spec("pool-zoom-007"), timeout_s=TIMEOUT_S)
+        await backend.ensure(spec("pool-zoom-007"), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S)
 
     asyncio.run(leave())
     assert installation.run_doctor().code == 0

@@ -30,7 +30,7 @@ from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import DeploymentState, Observation
 
 _LOGS_TIMEOUT_S = 15.0
-_DELETE_REQUESTS = 4
+_DELETE_REQUESTS = 5
 _CHECK_REQUESTS = 4
 
 
@@ -58,12 +58,14 @@ class CoolifyBackend:
     async def close(self) -> None:
         await self._connection.close()
 
-    async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
+    async def ensure(
+        self, spec: ContainerSpec, *, stop_through: AssignmentId, timeout_s: float
+    ) -> ContainerId:
         """Send two requests for an existing application, four to create one."""
         async with self._operation(
             "ensure", RequestPurpose.CREATE, timeout_s, ensure.REQUESTS
         ) as api:
-            return await ensure.ensure(api, self._ownership, self._config, spec)
+            return await ensure.ensure(api, self._ownership, self._config, spec, stop_through)
 
     async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         """Send six requests, or three if the start was issued before."""
@@ -95,15 +97,17 @@ class CoolifyBackend:
             return await observe.observe(api, self._ownership, container_ids)
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
+        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
     ) -> None:
-        """Send three requests, and one more for an open deployment."""
+        """Send four requests, and one more for an open deployment."""
         async with self._operation("stop", RequestPurpose.STOP, timeout_s, stop.REQUESTS) as api:
             await self._ownership.require(api, container_id)
             await stop.stop(api, container_id, assignment_id)
 
-    async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
-        """Send three requests, and one more for an open deployment.
+    async def delete(
+        self, container_id: ContainerId, *, stop_through: AssignmentId, timeout_s: float
+    ) -> None:
+        """Send four requests, and one more for an open deployment.
 
         Coolify lists the application until its deletion is done. It gets another name first, so
         that `ensure` does not find it.
@@ -113,6 +117,7 @@ class CoolifyBackend:
         ) as api:
             try:
                 await self._ownership.require(api, container_id)
+                await stop.require_assignment_through(api, container_id, stop_through)
                 await stop.cancel_deployments(api, container_id)
                 await api.update(container_id, {"name": f"deleted-{container_id}"})
                 await api.delete(container_id)

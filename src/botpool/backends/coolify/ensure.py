@@ -13,23 +13,27 @@ from botpool.backends.coolify.config import CoolifyConfig
 from botpool.backends.coolify.formats import split_image
 from botpool.backends.coolify.ownership import Ownership
 from botpool.backends.coolify.responses import Application
-from botpool.backends.coolify.stop import cancel_deployments
+from botpool.backends.coolify.stop import cancel_open, require_assignment_through
 from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendUnavailable, StillRunning
-from botpool.domain.ids import ContainerId
+from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ENDED_STATES, ContainerState
 
 REQUESTS = 5
-"""List, deployments, cancel, stop or update; or list, create, list, delete, deployments."""
+"""List, deployments, fence, cancel, stop; or list, create, list, delete, deployments."""
 
 
 async def ensure(
-    api: Api, ownership: Ownership, config: CoolifyConfig, spec: ContainerSpec
+    api: Api,
+    ownership: Ownership,
+    config: CoolifyConfig,
+    spec: ContainerSpec,
+    through: AssignmentId,
 ) -> ContainerId:
     application = _oldest(await ownership.list(api), spec.name)
     if application is None:
         application = await _create(api, ownership, config, spec)
-    await _require_stopped(api, application)
+    await _require_stopped(api, application, through)
     fields = _mutable_fields(spec)
     if any(getattr(application, name) != value for name, value in fields.items()):
         await api.update(application.uuid, fields, pool=spec.pool_name)
@@ -58,15 +62,18 @@ def _oldest(applications: Sequence[Application], name: str) -> Application | Non
     )
 
 
-async def _require_stopped(api: Api, application: Application) -> None:
+async def _require_stopped(api: Api, application: Application, through: AssignmentId) -> None:
     """Raise unless the application is stopped and has no open deployment; stop it if necessary."""
-    was_starting = await cancel_deployments(api, application.uuid)
-    if not was_starting and application.state in ENDED_STATES:
+    deployments = await api.deployments_of(application.uuid)
+    is_starting = any(deployment.is_open for deployment in deployments)
+    if not is_starting and application.state in ENDED_STATES:
         return
-    if not was_starting and application.state is ContainerState.UNKNOWN:
+    if not is_starting and application.state is ContainerState.UNKNOWN:
         raise BackendUnavailable(
             f"cannot determine whether {application.name} runs ({application.status})"
         )
+    await require_assignment_through(api, application.uuid, through)
+    await cancel_open(api, deployments)
     await api.stop(application.uuid)
     raise StillRunning(f"{application.name} was running and is being stopped")
 

@@ -30,11 +30,15 @@ class Fence:
     variable_names: frozenset[str]
     """The variables of earlier assignments, which the next one must not get."""
 
+    def serves_after(self, assignment_id: AssignmentId) -> bool:
+        """Whether a later assignment was started in the application."""
+        return self.assignment is not None and self.assignment > assignment_id
+
     def require_startable(self, container_id: ContainerId, assignment_id: AssignmentId) -> None:
         """Raise StartSuperseded if the assignment was stopped or a later one was started."""
         if self.stopped_through >= assignment_id:
             raise StartSuperseded(container_id, f"assignment {assignment_id} was stopped")
-        if self.assignment is not None and self.assignment > assignment_id:
+        if self.serves_after(assignment_id):
             raise StartSuperseded(
                 container_id, f"the application now serves assignment {self.assignment}"
             )

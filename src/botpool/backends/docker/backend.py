@@ -41,9 +41,11 @@ class DockerBackend:
         """Close the connection. Pulls in progress continue."""
         await self._connection.close()
 
-    async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
+    async def ensure(
+        self, spec: ContainerSpec, *, stop_through: AssignmentId, timeout_s: float
+    ) -> ContainerId:
         async with self._call("ensure", timeout_s) as daemon:
-            return await ensure(daemon, spec)
+            return await ensure(daemon, spec, stop_through)
 
     async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         async with self._call("start", timeout_s) as daemon:
@@ -62,15 +64,17 @@ class DockerBackend:
             return await observe(daemon, container_ids)
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
+        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
     ) -> None:
         async with self._call("stop", timeout_s) as daemon:
             await stop(daemon, container_id, assignment_id)
 
-    async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
+    async def delete(
+        self, container_id: ContainerId, *, stop_through: AssignmentId, timeout_s: float
+    ) -> None:
         async with self._call("delete", timeout_s) as daemon:
             try:
-                await remove_slot(daemon, container_id)
+                await remove_slot(daemon, container_id, stop_through)
             except ContainerGone:
                 return
 

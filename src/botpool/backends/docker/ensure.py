@@ -19,12 +19,12 @@ from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendRefused, ContainerGone, StillRunning
 from botpool.domain.ids import AssignmentId, ContainerId
 
-_NO_ASSIGNMENT = AssignmentId(0)
 _MAX_NAME_CONFLICTS = 20
 """After this many name conflicts, `ensure` reports that a foreign container has the slot's name."""
 
 
-async def ensure(daemon: Daemon, spec: ContainerSpec) -> ContainerId:
+async def ensure(daemon: Daemon, spec: ContainerSpec, through: AssignmentId) -> ContainerId:
+    """End runs up to the assignment `through`; a new container is fenced for them too."""
     if not is_slot_name(spec.name):
         raise BackendRefused(
             f"pools.{spec.pool_name}", f"{spec.name!r} is not a valid container name"
@@ -33,10 +33,10 @@ async def ensure(daemon: Daemon, spec: ContainerSpec) -> ContainerId:
     conflicts = 0
     while True:
         try:
-            if await _is_ready(daemon, await daemon.read_slot(container_id), spec):
+            if await _is_ready(daemon, await daemon.read_slot(container_id), spec, through):
                 return container_id
         except ContainerGone:
-            placeholder = ContainerDraft(ContainerKind.PLACEHOLDER, _NO_ASSIGNMENT, spec)
+            placeholder = ContainerDraft(ContainerKind.PLACEHOLDER, through, spec)
             try:
                 await daemon.create(placeholder, name=container_id)
             except ConcurrentChange:
@@ -46,17 +46,21 @@ async def ensure(daemon: Daemon, spec: ContainerSpec) -> ContainerId:
                 await daemon.wait_for_others(container_id)
 
 
-async def _is_ready(daemon: Daemon, slot: SlotContainers, spec: ContainerSpec) -> bool:
+async def _is_ready(
+    daemon: Daemon, slot: SlotContainers, spec: ContainerSpec, through: AssignmentId
+) -> bool:
     """Return True if the slot is ready. Otherwise take one step and return False."""
-    if slot.starting or any(container.is_running for container in slot.containers):
-        await stop(daemon, slot.id, None)
+    if slot.active:
+        slot.require_active_through(through)
+        await stop(daemon, slot.id, through)
         slot = await daemon.read_slot(slot.id)
-        if any(container.is_running for container in slot.containers):
+        if any(c.is_running for c in slot.containers if c.assignment_id <= through):
             raise StillRunning(f"container {slot.id} has not stopped yet")
         return False
     if slot.newest.spec == spec:
         return await promote(daemon, slot, slot.newest)
-    placeholder = ContainerDraft(ContainerKind.PLACEHOLDER, slot.newest.assignment_id, spec)
+    fence = max(slot.newest.assignment_id, through)
+    placeholder = ContainerDraft(ContainerKind.PLACEHOLDER, fence, spec)
     try:
         await daemon.create(placeholder, name=placeholder.temporary_name(slot.id))
     except ConcurrentChange:

@@ -23,7 +23,7 @@ from enum import StrEnum
 from typing import Any
 
 from botpool.backends.protocol import ContainerSpec
-from botpool.domain.errors import BackendUnavailable, StartSuperseded
+from botpool.domain.errors import BackendUnavailable, CallSuperseded, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
 
 INSTALLATION_LABEL = "botpool.installation"
@@ -125,6 +125,24 @@ class SlotContainers:
             if c.may_start
             and (c.kind is ContainerKind.PENDING or c is self.bot_container(c.assignment_id))
         ]
+
+    @property
+    def active(self) -> Sequence[Container]:
+        """The containers that run or may still start."""
+        return [c for c in self.containers if c.is_running] + list(self.starting)
+
+    def require_active_through(self, through: AssignmentId) -> None:
+        """Raise CallSuperseded if a later assignment runs or may still start."""
+        self._require_through(through, self.active)
+
+    def require_all_through(self, through: AssignmentId) -> None:
+        """Raise CallSuperseded if a later assignment has or had the slot."""
+        self._require_through(through, self.containers)
+
+    def _require_through(self, through: AssignmentId, containers: Sequence[Container]) -> None:
+        later = [c.assignment_id for c in containers if c.assignment_id > through]
+        if later:
+            raise CallSuperseded(self.id, f"assignment {max(later)} came after {through}")
 
     def bot_container(self, assignment_id: AssignmentId) -> Container | None:
         """Return the bot's container. Of duplicates, the one with the slot's name comes first."""

@@ -1,8 +1,8 @@
 """Stops a slot: creates the fence, removes containers that may still start, stops running ones.
 
 After a crash, each step finds the result of the previous call: an existing fence is not created
-again. Without an assignment, a stop applies to the newest one. It never touches the container of a
-later assignment, so a late stop cannot hit the next bot.
+again. A stop never touches the container of a later assignment, so a late stop cannot hit the next
+bot.
 """
 
 from contextlib import suppress
@@ -13,14 +13,11 @@ from botpool.backends.docker.slot_containers import ContainerDraft, ContainerKin
 from botpool.domain.ids import AssignmentId, ContainerId
 
 
-async def stop(
-    daemon: Daemon, container_id: ContainerId, assignment_id: AssignmentId | None
-) -> None:
+async def stop(daemon: Daemon, container_id: ContainerId, through: AssignmentId) -> None:
     """Stop the containers up to the assignment. May return before all of them have stopped."""
     stop_was_sent = False
     while True:
         slot = await daemon.read_slot(container_id)
-        through = slot.newest.assignment_id if assignment_id is None else assignment_id
         affected = [c for c in slot.containers if c.assignment_id <= through]
         try:
             if not slot.is_fenced(through):
@@ -48,11 +45,15 @@ async def stop(
             return
 
 
-async def remove_slot(daemon: Daemon, container_id: ContainerId) -> None:
-    """Remove all containers of the slot, running or not. Ends with ContainerGone."""
+async def remove_slot(daemon: Daemon, container_id: ContainerId, through: AssignmentId) -> None:
+    """Remove all containers of the slot, running or not. Ends with ContainerGone.
+
+    The slot's name may belong to a later container by now: `CallSuperseded`.
+    """
     await daemon.finish_removals(container_id)
     while True:
         slot = await daemon.read_slot(container_id)
+        slot.require_all_through(through)
         for container in slot.containers:
             with suppress(ConcurrentChange):
                 await daemon.remove(container, force=True)

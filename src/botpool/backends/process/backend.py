@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from botpool.backends.process import logs
-from botpool.backends.process.container_directory import DELETED_FENCE, ContainerDirectory
+from botpool.backends.process.container_directory import ContainerDirectory
 from botpool.backends.process.container_root import ContainerRoot
 from botpool.backends.process.exit_watcher import ExitWatcher
 from botpool.backends.process.fork_server import ForkServer
@@ -21,7 +21,7 @@ from botpool.backends.process.launch import (
 )
 from botpool.backends.process.terminate import terminate_run
 from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
-from botpool.domain.errors import BackendRefused, BackendUnavailable, StillRunning
+from botpool.domain.errors import BackendRefused, BackendUnavailable
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
 
@@ -69,13 +69,16 @@ class ProcessBackend:
         await self._exit_watcher.close()
         await asyncio.to_thread(self._fork_server.close)
 
-    async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
+    async def ensure(
+        self, spec: ContainerSpec, *, stop_through: AssignmentId, timeout_s: float
+    ) -> ContainerId:
         async with _timeout_as_unavailable("ensure", timeout_s):
             self._root.require()
             async with self._root.creation_lock():
                 directory = self._root.find_or_create(spec)
-            await self._terminate(directory, None, timeout_s)
-            _require_ended(directory)
+            await self._terminate(directory, stop_through, timeout_s)
+            if directory.is_running():
+                raise directory.not_ended(stop_through)
             return directory.container_id
 
     async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
@@ -115,29 +118,29 @@ class ProcessBackend:
         return Observation(container_id=container_id, state=ContainerState.GONE)
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
+        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
     ) -> None:
         async with _timeout_as_unavailable("stop", timeout_s):
             directory = self._root.get(container_id)
             await self._terminate(directory, assignment_id, timeout_s)
 
     async def _terminate(
-        self, directory: ContainerDirectory, assignment_id: AssignmentId | None, timeout_s: float
+        self, directory: ContainerDirectory, assignment_id: AssignmentId, timeout_s: float
     ) -> None:
-        if assignment_id is not None:
-            directory.raise_fence(assignment_id)  # before the lock is tested: see launcher.py
+        directory.raise_fence(assignment_id)  # before the lock is tested: see launcher.py
         if directory.is_running():
             await terminate_run(
                 directory, assignment_id, grace_s=self._stop_grace_s, timeout_s=timeout_s
             )
 
-    async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
+    async def delete(
+        self, container_id: ContainerId, *, stop_through: AssignmentId, timeout_s: float
+    ) -> None:
         async with _timeout_as_unavailable("delete", timeout_s):
             directory = self._root.find(container_id)
             if directory is not None:
-                directory.raise_fence(DELETED_FENCE)
-                await self._terminate(directory, None, timeout_s)
-                _require_ended(directory)
+                await self._terminate(directory, stop_through, timeout_s)
+                directory.refuse_further_runs(after=stop_through)
                 await self._root.remove(directory)
 
     async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
@@ -186,11 +189,6 @@ def _absolute(command: Sequence[str]) -> tuple[str, ...]:
     if command and os.sep in command[0]:
         return (str(Path(command[0]).absolute()), *command[1:])
     return tuple(command)
-
-
-def _require_ended(directory: ContainerDirectory) -> None:
-    if directory.is_running():
-        raise StillRunning(f"the program in {directory.container_id} has not ended yet")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from botpool.backends.process import launcher, run_lock
+from botpool.domain.errors import BackendError, CallSuperseded, StillRunning
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState, Observation
 
@@ -116,6 +117,26 @@ class ContainerDirectory:
                 os.pwrite(fd, _digits(assignment_id).encode(), 0)
         finally:
             os.close(fd)
+
+    def refuse_further_runs(self, *, after: AssignmentId) -> None:
+        """Set the fence of a deletion, unless an assignment later than `after` has run here.
+
+        A launcher reads the fence while it holds the lock, so no run begins between the test and
+        the fence.
+        """
+        with run_lock.held(self.lock) as is_held:
+            run = self.last_run()
+            if not is_held or (run is not None and run.assignment_id > after):
+                raise self.not_ended(after)
+            self.raise_fence(DELETED_FENCE)
+
+    def not_ended(self, through: AssignmentId) -> BackendError:
+        """Return the error of a call that may end assignments up to `through` and must wait."""
+        run = self.last_run()
+        if run is not None and run.assignment_id > through:
+            detail = f"assignment {run.assignment_id} came after {through}"
+            return CallSuperseded(self.container_id, detail)
+        return StillRunning(f"the program in {self.container_id} has not ended yet")
 
     def describe(self, text: str) -> None:
         _write_atomically(f"{self.path}/{DESCRIPTION}", text + "\n")

@@ -11,7 +11,7 @@ only if this process holds the lock.
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 PROC = "/proc"
 
@@ -26,6 +26,24 @@ def is_held(lock: str) -> bool:
     finally:
         os.close(fd)
     return False
+
+
+@contextmanager
+def held(lock: str) -> Iterator[bool]:
+    """Hold the lock for a moment, as a launcher would, if no other process holds it."""
+    fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        yield _try_lock(fd)
+    finally:
+        os.close(fd)
+
+
+def _try_lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def is_holder(pid: int, lock: str) -> bool:

@@ -20,21 +20,19 @@ POLL_S = 0.01
 
 async def terminate_run(
     directory: ContainerDirectory,
-    assignment_id: AssignmentId | None,
+    assignment_id: AssignmentId,
     *,
     grace_s: float,
     timeout_s: float,
 ) -> None:
-    """End the run of this assignment or an earlier one; without an assignment, any run.
+    """End the run of this assignment or an earlier one.
 
     Raise the fence first. May return before the run has ended: test the lock.
     """
     kill_wait_s = min(1.0, timeout_s / 10)
     run = await _identify_run(directory, within_s=kill_wait_s)
-    if run is not None and assignment_id is not None and run.assignment_id > assignment_id:
+    if run is not None and run.assignment_id > assignment_id:
         return
-    if run is not None and assignment_id is None:
-        directory.raise_fence(run.assignment_id)
     for send_signal, wait_s in (
         (_terminate_group, min(grace_s, timeout_s / 2)),
         (_kill_program, kill_wait_s),

@@ -19,8 +19,8 @@ from botpool.domain import reasons
 from botpool.domain.errors import (
     BackendRefused,
     BackendUnavailable,
+    CallSuperseded,
     ContainerGone,
-    StartSuperseded,
 )
 from botpool.domain.ids import ContainerId
 from botpool.domain.policy import Policy
@@ -31,7 +31,7 @@ from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.lifecycle.deployment_statuses import ISSUED
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.observer import Observer
-from botpool.engine.lifecycle.slot_steps import SlotSteps, container_spec
+from botpool.engine.lifecycle.slot_steps import SlotSteps, container_spec, ended_assignments
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.clock import loop_time
@@ -102,7 +102,7 @@ class Deployer:
             except BackendRefused as error:
                 self.on_refusal(slot.backend)
                 await self._give_up(slot, str(error), nothing_started=is_first)
-            except StartSuperseded as error:
+            except CallSuperseded as error:
                 await self._give_up(slot, str(error))
             except BackendUnavailable as error:
                 await self._wait(slot, error)
@@ -118,7 +118,9 @@ class Deployer:
         else:
             backend = self.backends[slot.backend]
             container_id = await lease.call(
-                lambda timeout_s: backend.ensure(container_spec(slot), timeout_s=timeout_s)
+                lambda timeout_s: backend.ensure(
+                    container_spec(slot), stop_through=ended_assignments(slot), timeout_s=timeout_s
+                )
             )
             if gone is not None:
                 event_log.container_recreated(slot, container_id, attempt=slot.attempts)

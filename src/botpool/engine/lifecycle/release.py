@@ -58,7 +58,7 @@ class Releaser:
             if slot.delete_issued_at is None:
                 state = await self._stop(backend, slot, slot.container_id, lease)
             else:
-                state = await self._delete(backend, slot.container_id, lease)
+                state = await self._delete(backend, slot, slot.container_id, lease)
         except ContainerGone:
             state = ContainerState.GONE
         except _DoesNotStop:
@@ -112,12 +112,12 @@ class Releaser:
         limit_s = backend.status_lag_s + self.policy.stop_timeout_s
         stopped_at = None if _stop_is_unreliable(slot) else slot.stop_issued_at
         overdue = stop_is_overdue(stop_issued_at=stopped_at, now=slot.now, limit_s=limit_s)
+        assignment_id = slot.assignment_id
+        assert assignment_id is not None, "a releasing slot has a bot"
         try:
             if not overdue:
                 await lease.call(
-                    lambda timeout_s: backend.stop(
-                        container_id, slot.assignment_id, timeout_s=timeout_s
-                    )
+                    lambda timeout_s: backend.stop(container_id, assignment_id, timeout_s=timeout_s)
                 )
         except StillRunning:
             # The backend answers but does not cancel the deployment.
@@ -142,10 +142,16 @@ class Releaser:
         return None
 
     async def _delete(
-        self, backend: Backend, container_id: ContainerId, lease: Lease
+        self, backend: Backend, slot: LeasedSlot, container_id: ContainerId, lease: Lease
     ) -> ContainerState | None:
         """Delete the container; returns GONE once the backend reports it, else None."""
-        await lease.call(lambda timeout_s: backend.delete(container_id, timeout_s=timeout_s))
+        assignment_id = slot.assignment_id
+        assert assignment_id is not None, "a releasing slot has a bot"
+        await lease.call(
+            lambda timeout_s: backend.delete(
+                container_id, stop_through=assignment_id, timeout_s=timeout_s
+            )
+        )
         observation = await self._observe(backend, container_id, lease)
         return observation.state if observation.state is ContainerState.GONE else None
 

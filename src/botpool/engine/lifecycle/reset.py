@@ -19,7 +19,7 @@ from botpool.domain.states import SlotStatus
 from botpool.domain.stop_confirmation import stop_is_overdue
 from botpool.engine.admission.matcher import Match, Matcher
 from botpool.engine.lifecycle.slot_deletion import SlotDeletion
-from botpool.engine.lifecycle.slot_steps import SlotSteps, container_spec
+from botpool.engine.lifecycle.slot_steps import SlotSteps, container_spec, ended_assignments
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import Lease
 from botpool.store.database import Database
@@ -49,7 +49,9 @@ class Resetter:
         backend = self.backends[slot.backend]
         try:
             container_id = await lease.call(
-                lambda timeout_s: backend.ensure(container_spec(slot), timeout_s=timeout_s)
+                lambda timeout_s: backend.ensure(
+                    container_spec(slot), stop_through=ended_assignments(slot), timeout_s=timeout_s
+                )
             )
         except StillRunning as error:
             await self._retry_stop(slot, error)
@@ -66,7 +68,7 @@ class Resetter:
         backend = self.backends[slot.backend]
         try:
             if slot.container_id is not None and not await self._delete_container(
-                backend, slot.container_id, lease
+                backend, slot, slot.container_id, lease
             ):
                 # A backend with status lag gets time before the deletion is repeated.
                 delay_s = self.policy.observe_interval_s if backend.status_lag_s else None
@@ -113,10 +115,14 @@ class Resetter:
         self.matcher.report(match)
 
     async def _delete_container(
-        self, backend: Backend, container_id: ContainerId, lease: Lease
+        self, backend: Backend, slot: LeasedSlot, container_id: ContainerId, lease: Lease
     ) -> bool:
         """Delete the container; returns whether the backend reports it gone."""
-        await lease.call(lambda timeout_s: backend.delete(container_id, timeout_s=timeout_s))
+        await lease.call(
+            lambda timeout_s: backend.delete(
+                container_id, stop_through=ended_assignments(slot), timeout_s=timeout_s
+            )
+        )
         observations = await lease.call(
             lambda timeout_s: backend.observe([container_id], timeout_s=timeout_s)
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendError, BudgetExhausted
+from botpool.domain.ids import AssignmentId
 from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot
 from botpool.engine.observability import event_log
@@ -28,6 +29,17 @@ def container_spec(slot: LeasedSlot) -> ContainerSpec:
         cpus=slot.cpus,
         memory_mb=slot.memory_mb,
     )
+
+
+def ended_assignments(slot: LeasedSlot) -> AssignmentId:
+    """Return the newest assignment whose run a step may end to prepare the slot's container.
+
+    Runs before the slot's own assignment may end. A slot without an assignment gets none before
+    this step's lease ends or the slot changes, and later assignments have larger ids.
+    """
+    if slot.assignment_id is not None:
+        return AssignmentId(slot.assignment_id - 1)
+    return slot.newest_assignment_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

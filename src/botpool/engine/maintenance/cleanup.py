@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import structlog
 
 from botpool.backends.protocol import Backend
-from botpool.domain.errors import BackendError
-from botpool.domain.ids import ContainerId
+from botpool.domain.errors import BackendError, CallSuperseded
 from botpool.domain.policy import Policy
+from botpool.domain.records import Stray
 from botpool.engine.lifecycle.queue_poller import QueuePoller
 from botpool.engine.maintenance.recovery import Recovery
 from botpool.engine.maintenance.restored_history import renumber_restored_history
@@ -103,16 +103,24 @@ class Cleanup:
                 advice="check that no installation uses these containers, then clean up with force",
             )
             return 0
-        for container_id in strays:
-            await self._delete(backend, container_id)
-        return len(strays)
+        return sum([await self._delete(backend, stray) for stray in strays])
 
-    async def _delete(self, backend: Backend, container_id: ContainerId) -> None:
-        await timed(
-            lambda timeout_s: backend.delete(container_id, timeout_s=timeout_s),
-            self.policy.call_timeout_s,
-        )
-        _log.warning("cleanup.stray_deleted", backend=backend.name, container=container_id)
+    async def _delete(self, backend: Backend, stray: Stray) -> bool:
+        """Delete a stray, unless a slot has adopted it and a bot was started in it meanwhile."""
+        try:
+            await timed(
+                lambda timeout_s: backend.delete(
+                    stray.container_id,
+                    stop_through=stray.newest_assignment_id,
+                    timeout_s=timeout_s,
+                ),
+                self.policy.call_timeout_s,
+            )
+        except CallSuperseded as error:
+            event_log.backend_unavailable("cleanup.superseded", error, backend=backend.name)
+            return False
+        _log.warning("cleanup.stray_deleted", backend=backend.name, container=stray.container_id)
+        return True
 
     async def _prune(self) -> int:
         # History first gets one order of transaction ids, by which the oldest rows are found.

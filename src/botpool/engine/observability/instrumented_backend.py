@@ -15,7 +15,7 @@ T = TypeVar("T")
 _OUTCOMES: Mapping[type[BaseException], str] = {
     errors.ContainerGone: "gone",
     errors.BackendRefused: "refused",
-    errors.StartSuperseded: "superseded",
+    errors.CallSuperseded: "superseded",
     errors.BudgetExhausted: "budget",
     errors.StillRunning: "still_running",
     errors.BackendUnavailable: "unavailable",
@@ -45,8 +45,11 @@ class InstrumentedBackend:
     async def close(self) -> None:
         await self._backend.close()
 
-    async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
-        return await self._measure("ensure", self._backend.ensure(spec, timeout_s=timeout_s))
+    async def ensure(
+        self, spec: ContainerSpec, *, stop_through: AssignmentId, timeout_s: float
+    ) -> ContainerId:
+        call = self._backend.ensure(spec, stop_through=stop_through, timeout_s=timeout_s)
+        return await self._measure("ensure", call)
 
     async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         return await self._measure("start", self._backend.start(request, timeout_s=timeout_s))
@@ -65,13 +68,16 @@ class InstrumentedBackend:
         )
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
+        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
     ) -> None:
         call = self._backend.stop(container_id, assignment_id, timeout_s=timeout_s)
         await self._measure("stop", call)
 
-    async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None:
-        await self._measure("delete", self._backend.delete(container_id, timeout_s=timeout_s))
+    async def delete(
+        self, container_id: ContainerId, *, stop_through: AssignmentId, timeout_s: float
+    ) -> None:
+        call = self._backend.delete(container_id, stop_through=stop_through, timeout_s=timeout_s)
+        await self._measure("delete", call)
 
     async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
         return await self._measure("list_owned", self._backend.list_owned(timeout_s=timeout_s))

@@ -383,6 +383,11 @@ CREATE INDEX idx_assignments_bot ON assignments (bot_id);
 CREATE INDEX idx_assignments_assigned ON assignments (pool_name, assigned_at);
 CREATE INDEX idx_assignments_slot ON assignments (slot_id, id);
 
+CREATE FUNCTION botpool_newest_assignment() RETURNS bigint LANGUAGE sql STABLE
+    AS 'SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END FROM assignments_id_seq s';
+COMMENT ON FUNCTION botpool_newest_assignment IS
+    'The newest assignment so far: a call to a backend that names it can end no later one.';
+
 CREATE TABLE bot_heartbeats (
     bot_id        bigint PRIMARY KEY,
     assignment_id bigint NOT NULL,

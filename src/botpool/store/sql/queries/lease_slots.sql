@@ -35,7 +35,8 @@ SELECT
     leased.*, p.image, p.cpus, p.memory_mb, b.id AS bot_id, b.status AS bot_status,
     b.correlation_id, b.meeting_url, b.bot_display_name, b.bot_data, b.attempts, b.started_at,
     b.leave_by, a.running_at, a.failure,
-    k.status_unreliable_at, botpool_now() AS now
+    k.status_unreliable_at, botpool_newest_assignment() AS newest_assignment_id,
+    botpool_now() AS now
 FROM leased
 JOIN backends k ON k.name = leased.backend
 JOIN pools p ON p.pool_name = leased.pool_name

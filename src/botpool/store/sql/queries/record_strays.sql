@@ -26,7 +26,7 @@ WITH found AS MATERIALIZED (
     ORDER BY found.container_id
     ON CONFLICT (backend, container_id) DO NOTHING
 )
-SELECT t.container_id
+SELECT t.container_id, botpool_newest_assignment() AS newest_assignment_id
 FROM strays t
 JOIN found ON found.container_id = t.container_id
 WHERE t.backend = %(backend)s
