@@ -19,7 +19,9 @@ class NullBackend:
 
     async def close(self) -> None: ...
 
-    async def ensure(self, spec: ContainerSpec, *, timeout_s: float) -> ContainerId:
+    async def ensure(
+        self, spec: ContainerSpec, *, stop_through: AssignmentId, timeout_s: float
+    ) -> ContainerId:
         return ContainerId(spec.name)
 
     async def start(self, order: StartRequest, *, timeout_s: float) -> DeploymentId | None:
@@ -39,10 +41,12 @@ class NullBackend:
         }
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId | None, *, timeout_s: float
+        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
     ) -> None: ...
 
-    async def delete(self, container_id: ContainerId, *, timeout_s: float) -> None: ...
+    async def delete(
+        self, container_id: ContainerId, *, stop_through: AssignmentId, timeout_s: float
+    ) -> None: ...
 
     async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
         return []
