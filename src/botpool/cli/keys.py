@@ -4,7 +4,8 @@ An installation's first key cannot be created through the API, which needs a key
 settings of the database can create one here; the server need not run.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
@@ -17,7 +18,6 @@ from botpool.cli.options import ConfigOption, DataDirOption, JsonOption
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from botpool.api.schemas import Model
     from botpool.domain.records import ApiKey
     from botpool.engine.api_keys import ApiKeys
 
@@ -46,9 +46,7 @@ def create(
         raise UsageError(f"--name: must have 1 to {_LONGEST_NAME} printable characters")
     key, text = _with_keys(config, data_dir, lambda keys: keys.create(name, scope))
     if as_json:
-        from botpool.api import schemas
-
-        _write(schemas.NewKey(key=schemas.Key.model_validate(key), secret=text))
+        _write({"key": _as_json(key), "secret": text})
     else:
         print_notice(f"created key {key.id} ({scope}); it cannot be shown again")
         typer.echo(text)
@@ -64,9 +62,7 @@ def list_(
     """
     found = _with_keys(config, data_dir, lambda keys: keys.list_all())
     if as_json:
-        from botpool.api import schemas
-
-        _write(schemas.Keys(keys=[schemas.Key.model_validate(key) for key in found]))
+        _write({"keys": [_as_json(key) for key in found]})
     elif found:
         output.show(_table(found))
     else:
@@ -86,9 +82,7 @@ def revoke(
     """
     revoked = _with_keys(config, data_dir, lambda keys: keys.revoke(key))
     if as_json:
-        from botpool.api import schemas
-
-        _write(schemas.Key.model_validate(revoked))
+        _write(_as_json(revoked))
     else:
         output.show(
             f"Key {revoked.id} ({revoked.name}) is revoked; servers refuse it within ten seconds."
@@ -118,9 +112,15 @@ def _table(listed: "Sequence[ApiKey]") -> "Table":
     return table
 
 
-def _write(response: "Model") -> None:
+def _write(response: Mapping[str, object]) -> None:
     """Print the response of the API for the same request."""
-    output.write_json(response.model_dump_json(by_alias=True).encode())
+    output.write_json(json.dumps(response, ensure_ascii=False).encode())
+
+
+def _as_json(key: "ApiKey") -> dict[str, object]:
+    from botpool.api.schemas import Key
+
+    return Key.of(key).model_dump(mode="json", by_alias=True)
 
 
 def _with_keys(

@@ -39,21 +39,13 @@ class Response:
 
     def parse_record(self, kind: type[T], part: str | None = None, **more: Any) -> T:
         """Read the record in a part of the body, or the body itself as a record."""
-        with self._read_errors():
+        with read_errors(self.url, f"HTTP {self.status}"):
             return read(kind, self.body if part is None else self.body[part], **more)
 
     def parse_records(self, kind: type[T], part: str) -> list[T]:
         """Read the list of records in a part of the body."""
-        with self._read_errors():
+        with read_errors(self.url, f"HTTP {self.status}"):
             return [read(kind, each) for each in self.body[part]]
-
-    @contextmanager
-    def _read_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (KeyError, TypeError, ValueError) as error:
-            problem = f"HTTP {self.status} without a valid {error}"
-            raise errors.UnexpectedResponse(self.url, problem) from error
 
 
 class Connection:
@@ -134,6 +126,15 @@ class Connection:
             raise errors.ResponseLost(self.url, problem) from error
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise errors.ResponseLost(self.url, _reason(error)) from error
+
+
+@contextmanager
+def read_errors(url: str, source: str) -> Iterator[None]:
+    """Raise `UnexpectedResponse` if a record cannot be read from this part of the response."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise errors.UnexpectedResponse(url, f"{source} without a valid {error}") from error
 
 
 def is_local(url: str) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from botpool.client.connection import Connection
-from botpool.client.errors import Unauthorized, Unavailable, UnexpectedResponse, Unreachable
+from botpool.client.connection import Connection, read_errors
+from botpool.client.errors import Unauthorized, Unavailable, Unreachable
 from botpool.client.records import Change, Reset, read
 
 T = TypeVar("T", Change, Reset)
@@ -59,11 +59,8 @@ class ChangeStream:
                     yield self._read(Reset, data)
 
     def _read(self, kind: type[T], data: str) -> T:
-        try:
+        with read_errors(self.connection.url, "an event"):
             return read(kind, json.loads(data), cursor=self.cursor)
-        except (KeyError, TypeError, ValueError) as error:
-            problem = f"an event without a valid {error}"
-            raise UnexpectedResponse(self.connection.url, problem) from error
 
 
 def _events(parts: Iterator[bytes]) -> Iterator[tuple[str, str, str]]:

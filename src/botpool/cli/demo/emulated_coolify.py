@@ -2,8 +2,8 @@
 
 import re
 import socket
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,9 +43,8 @@ class EmulatedCoolify:
     def counts(self) -> CoolifyCounts:
         response = httpx.get(f"{self.url}/_emulator/state", timeout=_TIMEOUT_S, trust_env=False)
         state = response.raise_for_status().json()
-        pulls: Mapping[str, int] = state["pulls"]
         return CoolifyCounts(
-            pulls=sum(pulls.values()),
+            pulls=sum(state["pulls"].values()),
             most_requests=max(state["requestsByMinute"]),
             containers=state["runningContainers"],
         )
@@ -69,6 +68,5 @@ def emulated_coolify(directory: Path) -> Iterator[EmulatedCoolify]:
 
 def free_port() -> int:
     """A port that is free now, for the settings of a server that starts later."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])

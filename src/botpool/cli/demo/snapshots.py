@@ -49,28 +49,17 @@ def run_bots(
 ) -> Iterator[Snapshot]:
     """Send the bots and yield snapshots, up to the last one or to the time limit."""
     began = time.monotonic()
-    sent: dict[int, DemoBot] = {}
-
-    def take() -> Snapshot:
-        slots, queue, found = client.slots(), client.queue(), client.bots()
-        return Snapshot(
-            sent={**sent},
-            bots=sorted(found, key=lambda bot: bot.id),
-            slots=slots,
-            queue=queue,
+    sent = {_send(client, bot): bot for bot in bots}
+    while True:
+        snapshot = Snapshot(
+            sent=sent,
+            slots=client.slots(),
+            queue=client.queue(),
+            bots=sorted(client.bots(), key=lambda bot: bot.id),
             now=datetime.now(UTC),
             elapsed_s=time.monotonic() - began,
             counts=count() if count else None,
         )
-
-    taken_at = began
-    for bot in bots:
-        sent[_send(client, bot)] = bot
-        if time.monotonic() - taken_at > _INTERVAL_S:
-            yield take()
-            taken_at = time.monotonic()
-    while True:
-        snapshot = take()
         yield snapshot
         if snapshot.is_last or snapshot.elapsed_s > _LIMIT_S:
             return
