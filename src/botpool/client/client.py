@@ -12,15 +12,8 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
+from botpool.client import errors
 from botpool.client.connection import TIMEOUT_S, Connection, Response
-from botpool.client.errors import (
-    BotEnded,
-    Conflict,
-    NotFound,
-    Unavailable,
-    Unreachable,
-    WaitedTooLong,
-)
 from botpool.client.records import (
     Bot,
     BotPage,
@@ -156,9 +149,9 @@ class Client:
             if found.status in until:
                 return found
             if found.is_final:
-                raise BotEnded(found)
+                raise errors.BotEnded(found)
             if time.monotonic() >= deadline:
-                raise WaitedTooLong(found, time.monotonic() - began)
+                raise errors.WaitedTooLong(found, time.monotonic() - began)
         raise AssertionError("unreachable: polling has no end")
 
     def bots(
@@ -265,7 +258,9 @@ class Client:
         """
         for found in self._poll(pool, lambda: self.pool(pool.platform)):
             if not found.drained:
-                raise Conflict(409, f"Pool {pool.platform} is open: an operator undrained it.")
+                raise errors.Conflict(
+                    409, f"Pool {pool.platform} is open: an operator undrained it."
+                )
             if on_poll is not None:
                 on_poll(found)
             if not found.slots_with_bot:
@@ -317,7 +312,7 @@ class Client:
     def _pool(self, method: str, platform: str, action: str = "") -> Pool:
         # A name with other characters could become another path.
         if not _POOL_NAME.fullmatch(platform):
-            raise NotFound(404, f"There is no pool {platform!r}.")
+            raise errors.NotFound(404, f"There is no pool {platform!r}.")
         return self._request(method, f"/v1/pools/{platform}{action}").parse_record(Pool, "pool")
 
     def _poll(self, result: T, call: Callable[[], T], deadline: float = math.inf) -> Iterator[T]:
@@ -330,7 +325,7 @@ class Client:
             pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
             try:
                 result, answered_at = call(), time.monotonic()
-            except (Unreachable, Unavailable):
+            except (errors.Unreachable, errors.Unavailable):
                 if time.monotonic() - answered_at > _LONGEST_OUTAGE_S:
                     raise
 

@@ -6,21 +6,9 @@ from typing import Self
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from botpool.domain.errors import SettingError
+from botpool.settings import sections
 from botpool.settings.backends import BackendsSettings
 from botpool.settings.declaration import Section, setting
-from botpool.settings.sections import (
-    DEMO_IMAGE,
-    AgentSettings,
-    BotsSettings,
-    DatabaseSettings,
-    DeploySettings,
-    InstallationSettings,
-    PoolSettings,
-    QueueSettings,
-    RecoverySettings,
-    RetentionSettings,
-    ServerSettings,
-)
 from botpool.settings.value_types import PoolName
 
 DEFAULT_POOLS = ("google-meet", "teams", "zoom")
@@ -33,19 +21,19 @@ class Settings(Section):
 
     data_dir: Path = setting(Path(".botpool"), example="/var/lib/botpool")
     """The directory for local data: the embedded database, its key and process containers."""
-    database: DatabaseSettings = DatabaseSettings()
-    server: ServerSettings = ServerSettings()
-    installation: InstallationSettings = InstallationSettings()
-    pools: dict[PoolName, PoolSettings] = Field(
-        default_factory=lambda: {name: PoolSettings() for name in DEFAULT_POOLS}
+    database: sections.DatabaseSettings = sections.DatabaseSettings()
+    server: sections.ServerSettings = sections.ServerSettings()
+    installation: sections.InstallationSettings = sections.InstallationSettings()
+    pools: dict[PoolName, sections.PoolSettings] = Field(
+        default_factory=lambda: {name: sections.PoolSettings() for name in DEFAULT_POOLS}
     )
     backends: BackendsSettings = BackendsSettings()
-    queue: QueueSettings = QueueSettings()
-    deploy: DeploySettings = DeploySettings()
-    recovery: RecoverySettings = RecoverySettings()
-    agent: AgentSettings = AgentSettings()
-    bots: BotsSettings = BotsSettings()
-    retention: RetentionSettings = RetentionSettings()
+    queue: sections.QueueSettings = sections.QueueSettings()
+    deploy: sections.DeploySettings = sections.DeploySettings()
+    recovery: sections.RecoverySettings = sections.RecoverySettings()
+    agent: sections.AgentSettings = sections.AgentSettings()
+    bots: sections.BotsSettings = sections.BotsSettings()
+    retention: sections.RetentionSettings = sections.RetentionSettings()
 
     @field_validator("data_dir")
     @classmethod
@@ -77,7 +65,7 @@ class Settings(Section):
                 problem = f"is required when database.url names a server (or set {variable})"
                 raise SettingError(f"installation.{name}", problem)
 
-    def _require_backend_settings(self, pool_name: str, pool: PoolSettings) -> None:
+    def _require_backend_settings(self, pool_name: str, pool: sections.PoolSettings) -> None:
         required = {"server.public_url": self.server.public_url}
         if pool.backend == "coolify":
             coolify = self.backends.coolify
@@ -87,6 +75,6 @@ class Settings(Section):
             if not value:
                 problem = f"is required for the backend of pools.{pool_name} ({pool.backend})"
                 raise SettingError(name, problem)
-        if pool.image == DEMO_IMAGE:
+        if pool.image == sections.DEMO_IMAGE:
             problem = "is required: the image to pull, such as ghcr.io/acme/bot:1.4"
             raise SettingError(f"pools.{pool_name}.image", problem)
