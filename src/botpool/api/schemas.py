@@ -39,9 +39,10 @@ class Model(BaseModel):
         `more` has the fields that the record lacks. Validation by field name only: a lookup by
         alias would fail for every field and cost more time than the rest of the response.
         """
-        names = [name for name in cls.model_fields if name not in more]
-        values = {name: getattr(record, name) for name in names} | more
-        return cls.model_validate(values, by_alias=False, by_name=True)
+        if more:
+            names = [name for name in cls.model_fields if name not in more]
+            record = {name: getattr(record, name) for name in names} | more
+        return cls.model_validate(record, by_alias=False, by_name=True)
 
 
 def _is_link(url: str) -> str:

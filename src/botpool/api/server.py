@@ -27,10 +27,6 @@ def _avoid_long_collections() -> None:
     gc.set_threshold(10_000, *gc.get_threshold()[1:])
 
 
-async def _nothing() -> None:
-    return None
-
-
 class HttpServer:
     """Serves until SIGTERM or SIGINT. A second signal ends the graceful stop."""
 
@@ -58,7 +54,7 @@ class HttpServer:
         self,
         *,
         on_ready: Callable[[], None] = lambda: None,
-        before_stop: Callable[[], Awaitable[None]] = _nothing,
+        before_stop: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Serve until a signal. `before_stop` runs first, while requests are still answered."""
         loop = asyncio.get_running_loop()
@@ -72,7 +68,8 @@ class HttpServer:
             on_ready()
             _avoid_long_collections()
             await asyncio.wait({stop_requested, serving}, return_when=asyncio.FIRST_COMPLETED)
-            await before_stop()
+            if before_stop is not None:
+                await before_stop()
         finally:
             self._server.should_exit = True
             for waiting in (started, stop_requested):

@@ -4,7 +4,7 @@ The command line imports this package inside the commands that need it: pydantic
 """
 
 from botpool.settings.backends import CoolifySettings, DockerSettings, ProcessSettings
-from botpool.settings.catalog import describe_sections
+from botpool.settings.catalog import describe_settings
 from botpool.settings.effective import EffectiveSetting, effective_settings
 from botpool.settings.load import load_settings
 from botpool.settings.model import Settings
@@ -15,7 +15,7 @@ __all__ = [
     "EffectiveSetting",
     "ProcessSettings",
     "Settings",
-    "describe_sections",
+    "describe_settings",
     "effective_settings",
     "load_settings",
 ]

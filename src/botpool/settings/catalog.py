@@ -21,6 +21,7 @@ SettingPath = tuple[str, ...]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedSetting:
     path: SettingPath
+    section_description: str
     description: str
     unit: str | None
     default: object
@@ -36,63 +37,41 @@ class DescribedSetting:
         return PREFIX + "__".join(self.path).upper().replace("-", "_")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedSection:
-    """A section of `botpool.toml`; the top level has the empty path."""
-
-    path: SettingPath
-    description: str
-    settings: tuple[DescribedSetting, ...]
-
-    @property
-    def name(self) -> str:
-        return ".".join(self.path)
-
-
-def describe_sections(pool_names: Iterable[str] = (ANY_POOL,)) -> Iterator[DescribedSection]:
-    """Describe every section that has settings of its own, with one section for each pool."""
-    return _sections(Settings, (), tuple(pool_names))
+def describe_settings(pool_names: Iterable[str] = (ANY_POOL,)) -> Iterator[DescribedSetting]:
+    """Describe every setting, section by section, with one section for each pool."""
+    return _settings(Settings, (), tuple(pool_names))
 
 
 def names_in(path: SettingPath) -> list[str]:
     """List the names of the sections and settings directly below a section, sorted."""
     pool_names = path[1:2] if path[:1] == ("pools",) else ()
     depth = len(path)
-    return sorted(
-        {
-            each.path[depth]
-            for section in describe_sections(pool_names or (ANY_POOL,))
-            for each in section.settings
-            if each.path[:depth] == path
-        }
-    )
+    settings = describe_settings(pool_names or (ANY_POOL,))
+    return sorted({each.path[depth] for each in settings if each.path[:depth] == path})
 
 
-def _sections(
-    model: type[BaseModel], path: SettingPath, pool_names: tuple[str, ...]
-) -> Iterator[DescribedSection]:
-    settings = []
+def _settings(
+    section: type[BaseModel], path: SettingPath, pool_names: tuple[str, ...]
+) -> Iterator[DescribedSetting]:
     subsections: list[tuple[type[BaseModel], SettingPath]] = []
-    for name, field in model.model_fields.items():
+    for name, field in section.model_fields.items():
         if name == "pools":
             subsections += [(PoolSettings, (*path, name, pool)) for pool in pool_names]
         elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             subsections.append((field.annotation, (*path, name)))
         else:
-            settings.append(_setting(field, (*path, name)))
-    if settings:
-        description = getdoc(model) or ""
-        yield DescribedSection(path=path, description=description, settings=tuple(settings))
+            yield _setting(section, field, (*path, name))
     for subsection, its_path in subsections:
-        yield from _sections(subsection, its_path, pool_names)
+        yield from _settings(subsection, its_path, pool_names)
 
 
-def _setting(field: FieldInfo, path: SettingPath) -> DescribedSetting:
+def _setting(section: type[BaseModel], field: FieldInfo, path: SettingPath) -> DescribedSetting:
     assert isinstance(field.json_schema_extra, dict)
     assert field.examples
     unit = field.json_schema_extra["unit"] or _UNITS.get(path[-1].rpartition("_")[2])
     return DescribedSetting(
         path=path,
+        section_description=getdoc(section) or "",
         # Without the line breaks of the docstring.
         description=" ".join((field.description or "").split()),
         unit=unit if isinstance(unit, str) else None,

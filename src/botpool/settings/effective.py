@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from botpool.settings.catalog import DescribedSetting, SettingPath, describe_sections
+from botpool.settings.catalog import DescribedSetting, SettingPath, describe_settings
 from botpool.settings.load import origin_of, validate
 from botpool.settings.masking import MASK, mask_url
 from botpool.settings.model import Settings
@@ -43,8 +43,7 @@ def effective_settings(
             value=shown_value(each.path, _value(settings, each.path)),
             origin=origin_of(each.path, given) or DEFAULT,
         )
-        for section in describe_sections(settings.pools)
-        for each in section.settings
+        for each in describe_settings(settings.pools)
     ]
 
 

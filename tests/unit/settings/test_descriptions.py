@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from botpool.settings import Settings, describe_sections, load_settings
+from botpool.settings import Settings, describe_settings, load_settings
 from botpool.settings.catalog import DescribedSetting
 from botpool.settings.effective import shown_value
 from tests.unit.settings.conftest import WriteConfig
 
-SETTINGS = [
-    setting for section in describe_sections(["google-meet"]) for setting in section.settings
-]
+SETTINGS = [*describe_settings(["google-meet"])]
 UNITS_BY_SUFFIX = {"_ms": "ms", "_s": "s", "_days": "days", "_mb": "MiB"}
 NUMBERS_WITHOUT_UNIT = {"server.port", "recovery.stray_share"}
 
@@ -65,9 +63,9 @@ def test_catalog_has_every_field_of_the_model() -> None:
     assert {each.path for each in SETTINGS} == set(_leaves(dumped))
 
 
-def test_every_section_has_a_description() -> None:
-    for section in describe_sections():
-        assert re.fullmatch(r"[A-Z].+\.", section.description, re.DOTALL), section.name
+@every_setting
+def test_every_section_has_a_description(setting: DescribedSetting) -> None:
+    assert re.fullmatch(r"[A-Z].+\.", setting.section_description, re.DOTALL)
 
 
 def test_variable_of_each_setting_sets_it(
