@@ -9,7 +9,7 @@ from tests.support.replicas import Stage, bot_request, pool
 DAY = 86_400
 
 
-async def test_restored_history_sorts_before_new_history(stage: Stage) -> None:
+async def test_restored_history_sorts_before_new_epoch(stage: Stage) -> None:
     """So retention deletes it first."""
     policy = replace(Policy(), history_days=20)
     replica = await stage.replica(pool(2), policy=policy)

@@ -7,7 +7,7 @@ BotId = NewType("BotId", int)
 
 SlotId = NewType("SlotId", int)
 AssignmentId = NewType("AssignmentId", int)
-"""The id of an assignment. A later assignment has a larger id."""
+"""The id of an assignment. A later assignment has a larger id, also after a restore."""
 
 PoolName = NewType("PoolName", str)
 """The name of a pool: `google-meet`, `teams`, `zoom` or any configured one."""

@@ -57,7 +57,9 @@ def assess_start(
     is under way, and within the grace after its end (after the start, on backends without
     deployments). An observation that names its assignment needs no grace.
     """
-    if observed.assignment_id is not None and observed.assignment_id != assignment_id:
+    if is_of_later_assignment(observed, assignment_id):
+        return _failed("the container has served a later assignment")
+    if observed.assignment_id not in (None, assignment_id):
         return _wait_until_timeout(observed, started_at, now, timeout_s)
     if observed.deployment in FAILED_DEPLOYMENT and observed.state is not ContainerState.RUNNING:
         return _failed(f"the deployment was {observed.deployment}")
@@ -73,10 +75,10 @@ def assess_start(
             return _container_failed(observed)
         case ContainerState.EXITED | ContainerState.STOPPED:
             unfinished = awaits_deployment and deployment_ended_at is None
-            if observed.deployment not in ACTIVE_DEPLOYMENT and not unfinished:
-                since = deployment_ended_at or started_at
-                if now - since >= timedelta(seconds=grace_s):
-                    return _container_failed(observed)
+            is_open = observed.deployment in ACTIVE_DEPLOYMENT or unfinished
+            since = deployment_ended_at or started_at
+            if not is_open and now - since >= timedelta(seconds=grace_s):
+                return _container_failed(observed)
     return _wait_until_timeout(observed, started_at, now, timeout_s)
 
 
@@ -97,6 +99,8 @@ def has_exited(
     after the status lag has passed since the start and since the last unreliable status, and only
     if the agent's heartbeats have stopped.
     """
+    if is_of_later_assignment(observed, assignment_id):
+        return True
     if observed.assignment_id is not None:
         return observed.assignment_id == assignment_id and observed.state in ENDED_STATES
     if observed.state not in ENDED_STATES or observed.deployment in ACTIVE_DEPLOYMENT:
@@ -106,6 +110,14 @@ def has_exited(
     silence = timedelta(seconds=_MISSED_HEARTBEATS * heartbeat_s)
     is_silent = last_heartbeat_at is None or now - last_heartbeat_at >= silence
     return is_current and is_silent
+
+
+def is_of_later_assignment(observed: Observation, assignment_id: AssignmentId) -> bool:
+    """Whether the container ran a later assignment, so that this one is over.
+
+    That happens after a restore: the database has lost the later assignment.
+    """
+    return observed.assignment_id is not None and observed.assignment_id > assignment_id
 
 
 def _failed(reason: str) -> StartAssessment:

@@ -45,6 +45,7 @@ from botpool.engine.observability.readiness import Readiness
 from botpool.engine.operations.pool_commands import PoolCommands
 from botpool.engine.operations.slot_commands import SlotCommands
 from botpool.engine.queries import Queries
+from botpool.engine.runtime.epoch_watch import EpochWatch
 from botpool.engine.runtime.loop import Loop
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.engine.stream.changes import ChangeStream
@@ -84,6 +85,8 @@ class Replica:
             name: InstrumentedBackend(backend, self.metrics) for name, backend in backends.items()
         }
         self.wakeups = Wakeups(database, owner=identity.owner)
+        self._wake_recovery = asyncio.Event()
+        self.epoch_watch = EpochWatch(database, on_new_epoch=self._wake_recovery.set)
         self._build_observability()
         self._build_admission()
         self._build_lifecycle()
@@ -166,6 +169,7 @@ class Replica:
             bot_endings=self.bot_endings,
             outcome=self.outcome,
             releaser=self.releaser,
+            epoch_watch=self.epoch_watch,
             backends=self._backends,
         )
 
@@ -207,6 +211,7 @@ class Replica:
         metrics.watch(
             steps_under_way=lambda: len(self.reconciler.under_way),
             listening=lambda: wakeups.listening,
+            database_epoch=lambda: self.epoch_watch.number,
         )
 
     def _build_maintenance(self) -> None:
@@ -242,6 +247,7 @@ class Replica:
             bot_endings=self.bot_endings,
             outcome=self.outcome,
             heartbeats=Heartbeats(database),
+            epoch_watch=self.epoch_watch,
             metrics=self.metrics,
         )
         self.pools = PoolCommands(
@@ -269,7 +275,12 @@ class Replica:
         loops = (
             Loop("steps", steps, interval_s=policy.queue_poll_s, wake=wake_steps),
             Loop("queue", self.queue_poller.poll, interval_s=policy.queue_poll_s),
-            Loop("recovery", self.recovery.run, interval_s=policy.recovery_interval_s),
+            Loop(
+                "recovery",
+                self.recovery.run,
+                interval_s=policy.recovery_interval_s,
+                wake=self._wake_recovery,
+            ),
             Loop("cleanup", self.cleanup.run, interval_s=policy.cleanup_interval_s),
             Loop("liveness", self._record_liveness, interval_s=_LIVENESS_INTERVAL_S),
             Loop("pool_samples", self.pool_samples.record, interval_s=_SAMPLE_INTERVAL_S),
@@ -287,6 +298,7 @@ class Replica:
 
     async def start(self, *, alone: bool = False) -> None:
         """Start the loops. `alone`: no other replica runs, so all leases may be returned."""
+        await self.epoch_watch.check()
         if alone:
             await return_leases(self.database, owner=None)
         self.wakeups.start()
@@ -310,6 +322,7 @@ class Replica:
 
     async def _record_liveness(self) -> None:
         await self.recovery.record_liveness()
+        await self.epoch_watch.check()
 
     async def _watch(self, backend: str) -> None:
         """Observe a container as soon as its backend announces a change of it."""

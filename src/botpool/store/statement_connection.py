@@ -13,6 +13,7 @@ from psycopg import AsyncRawCursor
 from psycopg.rows import DictRow
 
 from botpool.store import sessions
+from botpool.store.database_epochs import follow_epoch
 from botpool.store.parameter_types import register_dumpers
 from botpool.store.query import Rows, Statement
 from botpool.store.statements import positional, sent_text
@@ -35,6 +36,12 @@ class StatementConnection(psycopg.AsyncConnection[DictRow]):
         self.prepared_max = None
         register_dumpers(self)
         await self.run(sessions.prepare_session.statement())
+        await self._follow_epoch()
+
+    async def _follow_epoch(self) -> None:
+        """Begin a new epoch before the first statement on a restored or promoted database."""
+        with suppress(psycopg.errors.UndefinedFunction):  # a database without Botpool's schema
+            await self.run(follow_epoch.statement())
 
     async def run(self, *statements: Statement[Any]) -> list[Rows]:
         """Run the statements in order, in one round trip, and return the rows of each.

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.acceptance.doctor.checked_installation import (
@@ -55,6 +56,9 @@ def installation(
 ) -> Iterator[CheckedInstallation]:
     url, directory = postgres.create_database(filled_installation[0]), tmp_path / "data"
     shutil.copytree(filled_installation[1], directory)
+    with psycopg.connect(url, autocommit=True) as connection:
+        # The copy stands for the original, so it must not be recognised as a copy.
+        connection.execute("DELETE FROM database_epochs")
     settings.setenv("DATABASE_URL", url)
     yield CheckedInstallation(url=url, directory=directory, captured=capsys)
     postgres.drop_database(url)

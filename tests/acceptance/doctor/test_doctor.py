@@ -246,6 +246,18 @@ def test_usage_error_exits_with_2(settings: pytest.MonkeyPatch, capsys: Captured
     assert "server.port" in capsys.readouterr().err
 
 
+def test_doctor_reports_a_database_from_another_cluster(installation: CheckedInstallation) -> None:
+    with psycopg.connect(installation.url, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO database_epochs "
+            "SELECT 1, now(), 'the database is new', 7, 1, 1, pg_current_xact_id(), 1"
+        )
+    report = installation.run_doctor()
+    assert report.code == 0
+    assert report.findings["database_epoch"]["result"] == "warning"
+    assert "another PostgreSQL cluster" in report.findings["database_epoch"]["found"]
+
+
 def test_table_shows_finding_and_remedy(
     installation: CheckedInstallation, settings: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,8 @@
 
 The token names the assignment. While the assignment lasts, a call is evidence that its container
 runs. After the assignment, the agent can read its own bot and is instructed to exit; its calls
-change nothing, even when its container already serves another bot.
+change nothing, even when its container already serves another bot. The same holds for an agent
+whose assignment the database lost in a restore or a promotion, except that its bot is unknown.
 """
 
 import json
@@ -21,6 +22,7 @@ from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
+from botpool.engine.runtime.epoch_watch import EpochWatch
 from botpool.store.assignments import get_agent_assignment
 from botpool.store.bots import report_status
 from botpool.store.database import Database
@@ -45,6 +47,7 @@ class Agents:
     bot_endings: BotEndings
     outcome: DeploymentOutcome
     heartbeats: Heartbeats
+    epoch_watch: EpochWatch
     metrics: Metrics
 
     async def identify(
@@ -63,23 +66,23 @@ class Agents:
         """Record a heartbeat and return the agent's instructions."""
         heartbeat = await self.heartbeats.record(assignment_id, bot_id)
         if heartbeat is None:
-            raise NotFound("bot", bot_id)
+            return await self._instruct_lost_agent(assignment_id, bot_id)
         if heartbeat.slot_status is SlotStatus.DEPLOYING:
             await self._mark_running(assignment_id)
         released = heartbeat.slot_status not in _ASSIGNED
-        instructions = AgentInstructions(
-            should_leave=released or heartbeat.leave_by is not None, should_exit=released
+        return self._instruct(
+            AgentInstructions(
+                should_leave=released or heartbeat.leave_by is not None, should_exit=released
+            )
         )
-        self.metrics.heartbeat(
-            should_leave=instructions.should_leave, should_exit=instructions.should_exit
-        )
-        return instructions
 
     async def report(
         self, assignment_id: AssignmentId, bot_id: BotId, status: BotStatus, reason: str | None
     ) -> bool:
         """Apply a status report; False if the report is late or backward."""
         view = await self._find_own(assignment_id, bot_id)
+        if view is None:
+            return False
         current = view.bot.status
         if view.slot_status is SlotStatus.DEPLOYING:
             await self._mark_running(assignment_id)
@@ -111,6 +114,8 @@ class Agents:
     ) -> int:
         """Write an agent's events to its bot's history and return how many were written."""
         view = await self._find_own(assignment_id, bot_id)
+        if view is None:
+            return 0
         if view.slot_status is SlotStatus.DEPLOYING:
             await self._mark_running(assignment_id)
         written = await record_agent_events(
@@ -121,17 +126,35 @@ class Agents:
         )
         return len(written)
 
-    async def _find_own(self, assignment_id: AssignmentId, bot_id: BotId) -> AgentView:
-        view = await self._find(assignment_id)
-        if view.bot.id != bot_id:
+    async def _find_own(self, assignment_id: AssignmentId, bot_id: BotId) -> AgentView | None:
+        """Return the agent's bot; None if the database does not know the agent's assignment."""
+        view = await get_agent_assignment(self.database, assignment_id=assignment_id)
+        if view is None:
+            await self.epoch_watch.report_unknown(assignment_id)
+        elif view.bot.id != bot_id:
             raise NotFound("bot", bot_id)
         return view
 
     async def _find(self, assignment_id: AssignmentId) -> AgentView:
         view = await get_agent_assignment(self.database, assignment_id=assignment_id)
         if view is None:
+            await self.epoch_watch.report_unknown(assignment_id)
             raise NotFound("assignment", assignment_id)
         return view
+
+    async def _instruct_lost_agent(
+        self, assignment_id: AssignmentId, bot_id: BotId
+    ) -> AgentInstructions:
+        """Instruct an agent of an unknown assignment to exit; NotFound for another bot's id."""
+        if await self._find_own(assignment_id, bot_id) is not None:
+            raise NotFound("bot", bot_id)
+        return self._instruct(AgentInstructions(should_leave=True, should_exit=True))
+
+    def _instruct(self, instructions: AgentInstructions) -> AgentInstructions:
+        self.metrics.heartbeat(
+            should_leave=instructions.should_leave, should_exit=instructions.should_exit
+        )
+        return instructions
 
     async def _mark_running(self, assignment_id: AssignmentId) -> None:
         await self.outcome.mark_running(

@@ -18,6 +18,7 @@ from botpool.domain.errors import BackendError
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import (
     ACTIVE_DEPLOYMENT,
+    ENDED_STATES,
     FAILED_DEPLOYMENT,
     ContainerState,
     DeploymentState,
@@ -25,13 +26,19 @@ from botpool.domain.observation import (
 )
 from botpool.domain.policy import Policy
 from botpool.domain.records import ObservedSlot
-from botpool.domain.start_assessment import StartVerdict, assess_start, has_exited
+from botpool.domain.start_assessment import (
+    StartVerdict,
+    assess_start,
+    has_exited,
+    is_of_later_assignment,
+)
 from botpool.domain.states import SlotStatus
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.lifecycle.deployment_statuses import DeploymentStatuses
 from botpool.engine.lifecycle.release import Releaser
 from botpool.engine.observability import event_log
+from botpool.engine.runtime.epoch_watch import EpochWatch
 from botpool.engine.runtime.leases import timed
 from botpool.store.database import Database
 from botpool.store.observations import (
@@ -54,6 +61,7 @@ class Observer:
     bot_endings: BotEndings
     outcome: DeploymentOutcome
     releaser: Releaser
+    epoch_watch: EpochWatch
     backends: Mapping[str, Backend]
     deployments: DeploymentStatuses = field(default_factory=DeploymentStatuses)
 
@@ -92,6 +100,8 @@ class Observer:
     async def apply(self, slot: ObservedSlot, observation: Observation) -> None:
         """Apply one observation to its slot."""
         with structlog.contextvars.bound_contextvars(correlation_id=slot.correlation_id):
+            if is_of_later_assignment(observation, slot.assignment_id):
+                await self._stop_lost_run(slot, observation)
             match slot.status:
                 case SlotStatus.BUSY:
                     await self._apply_to_busy(slot, observation)
@@ -99,6 +109,23 @@ class Observer:
                     await self.releaser.apply(slot, observation)
                 case _:
                     await self._apply_to_starting(slot, observation)
+
+    async def _stop_lost_run(self, slot: ObservedSlot, observation: Observation) -> None:
+        """Stop a run whose assignment the database lost in a restore, and nothing else.
+
+        A known assignment means that the slot has changed since it was read.
+        """
+        lost, backend = observation.assignment_id, self.backends[slot.backend]
+        assert lost is not None
+        if observation.state in ENDED_STATES or not await self.epoch_watch.is_unknown(lost):
+            return
+        try:
+            await timed(
+                lambda timeout_s: backend.stop(slot.container_id, lost, timeout_s=timeout_s),
+                self.policy.call_timeout_s,
+            )
+        except BackendError as error:
+            event_log.backend_unavailable("observation.unavailable", error, slot=slot.slot_id)
 
     async def _apply_to_busy(self, slot: ObservedSlot, observation: Observation) -> None:
         lag_s = self.backends[slot.backend].status_lag_s

@@ -146,6 +146,10 @@ class MetricDefinitions:
         self.listening = self._gauge(
             "listening", "1 while this replica receives wake-ups; 0 while it only polls."
         )
+        self.database_epoch = self._gauge(
+            "database_epoch",
+            "The database's epoch: 1, and one more after each restore, promotion or copy.",
+        )
         self.fenced_writes = self._counter(
             "fenced_writes_total",
             "Fenced writes that changed nothing, by intended change.",

@@ -19,11 +19,16 @@ class Metrics:
         self.instruments = MetricDefinitions()
 
     def watch(
-        self, *, steps_under_way: Callable[[], float], listening: Callable[[], float]
+        self,
+        *,
+        steps_under_way: Callable[[], float],
+        listening: Callable[[], float],
+        database_epoch: Callable[[], float],
     ) -> None:
         """Register functions that `/metrics` calls for the current values."""
         self.instruments.steps_under_way.set_function(steps_under_way)
         self.instruments.listening.set_function(listening)
+        self.instruments.database_epoch.set_function(database_epoch)
 
     def claimed(self, pool: str, *, warm: int, cold: int) -> None:
         """Count bots that one statement admitted to idle slots."""

@@ -7,12 +7,17 @@ from dataclasses import dataclass, field
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import BotpoolError, DatabaseUnavailable
 from botpool.domain.policy import Policy
-from botpool.engine.maintenance.doctor import backends, database
+from botpool.engine.maintenance.doctor import backends, database, incidents
 from botpool.engine.maintenance.doctor.findings import Check, Finding, Result
 from botpool.engine.maintenance.doctor.invariants import INVARIANTS, check_invariants
 from botpool.store.readonly_connection import ReadonlyConnection
 
-ALL_CHECKS: tuple[Check, ...] = (*database.CHECKS, *INVARIANTS, *backends.CHECKS)
+ALL_CHECKS: tuple[Check, ...] = (
+    *database.CHECKS,
+    *incidents.CHECKS,
+    *INVARIANTS,
+    *backends.CHECKS,
+)
 """Every check, in the order of the docs."""
 
 
@@ -52,6 +57,8 @@ async def run_checks(target: Target) -> AsyncGenerator[Finding, None]:
 async def _check_contents(target: Target, connection: ReadonlyConnection) -> AsyncIterator[Finding]:
     """Check the rows of a known schema, and the backends that have slots."""
     async for finding in database.check_activity(connection):
+        yield finding
+    async for finding in incidents.check_incidents(connection):
         yield finding
     async for finding in check_invariants(
         connection, policy=target.policy, backends=sorted(target.backends)

@@ -484,6 +484,144 @@ COMMENT ON COLUMN idempotency_keys.body_hash IS
 CREATE INDEX idx_idempotency_keys_created ON idempotency_keys (created_at);
 
 -- ---------------------------------------------------------------------------------------------
+-- Database epochs
+--
+-- A restore, a promoted standby that lost commits, or a copy of the database begins a new epoch: the
+-- sequences continue from an earlier value and would issue ids that containers, clients and backends
+-- already know from the lost time. Every connection calls botpool_follow_epoch before anything else.
+
+CREATE TABLE database_epochs (
+    number              integer PRIMARY KEY,
+    began_at            timestamptz NOT NULL,
+    reason              text NOT NULL,
+    system_identifier   bigint,
+    timeline            bigint,
+    database_oid        bigint NOT NULL,
+    xid                 xid8 NOT NULL,
+    first_assignment_id bigint NOT NULL
+);
+COMMENT ON TABLE database_epochs IS
+    'The epochs of this database. A restore, a promotion or a copy begins a new one, whose ids skip ahead.';
+COMMENT ON COLUMN database_epochs.reason IS 'Which evidence showed that a new epoch began.';
+COMMENT ON COLUMN database_epochs.system_identifier IS
+    'The identifier of the PostgreSQL cluster; null where the server does not show it.';
+COMMENT ON COLUMN database_epochs.timeline IS
+    'The timeline of the write-ahead log, which a promotion or a point-in-time recovery increases.';
+COMMENT ON COLUMN database_epochs.xid IS
+    'The transaction that wrote the row. A dump loads the row in another transaction than it says.';
+COMMENT ON COLUMN database_epochs.first_assignment_id IS
+    'No assignment of an earlier epoch has this id or a larger one.';
+
+CREATE FUNCTION botpool_server_identity(
+    OUT system_identifier bigint, OUT timeline bigint, OUT database_oid bigint)
+    LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    database_oid := (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+    -- Not every managed PostgreSQL offers these functions; an unreadable fact is no evidence.
+    BEGIN
+        system_identifier := (SELECT c.system_identifier FROM pg_control_system() c);
+    EXCEPTION WHEN OTHERS THEN NULL;
+    END;
+    BEGIN
+        -- Not pg_control_checkpoint: it shows the former timeline until the first checkpoint.
+        timeline := ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint;
+    EXCEPTION WHEN OTHERS THEN NULL;
+    END;
+END $$;
+
+CREATE FUNCTION botpool_new_epoch_evidence() RETURNS text LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    newest record;
+    server record;
+BEGIN
+    SELECT e.*, (e.xid::text::numeric % 4294967296)::bigint <> e.xmin::text::bigint AS is_loaded
+    INTO newest FROM database_epochs e ORDER BY e.number DESC LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN 'the database is new';
+    END IF;
+    SELECT * INTO server FROM botpool_server_identity();
+    RETURN CASE
+        WHEN newest.system_identifier <> server.system_identifier
+            THEN 'the database is in another PostgreSQL cluster than before'
+        WHEN newest.database_oid <> server.database_oid
+            THEN 'the database is a copy or was created again'
+        WHEN newest.is_loaded
+            THEN 'the rows were loaded from a dump'
+        WHEN newest.timeline <> server.timeline
+            THEN format('the server was promoted or recovered to an earlier time (timeline %s, before %s)',
+                        server.timeline, newest.timeline)
+    END;
+END $$;
+COMMENT ON FUNCTION botpool_new_epoch_evidence IS
+    'Returns why the database is no longer the one of its newest epoch; null if it is.';
+
+CREATE FUNCTION botpool_clock_id() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT (extract(epoch FROM clock_timestamp() - timestamptz '2025-01-01T00:00:00Z') * 1000000)::bigint
+$$;
+COMMENT ON FUNCTION botpool_clock_id IS
+    'Microseconds since 2025: assignment ids stay near this value, so a later epoch has larger ids.';
+
+CREATE FUNCTION botpool_begin_epoch(evidence text, lost_id bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    former integer := coalesce((SELECT max(e.number) FROM database_epochs e), 0);
+    first_id bigint := greatest(
+        botpool_clock_id(), lost_id, (SELECT s.last_value FROM assignments_id_seq s));
+BEGIN
+    IF former > 0 THEN
+        -- Beyond the ids of the lost time, also if the servers' clocks differ; random, so that two
+        -- copies of one database do not continue with the same ids.
+        first_id := first_id + ((1 + random()) * 3600000000)::bigint;
+        PERFORM setval('bots_id_seq', (s.last_value / 1000000 + 2) * 1000000) FROM bots_id_seq s;
+        PERFORM setval('api_keys_id_seq', (s.last_value / 1000 + 2) * 1000) FROM api_keys_id_seq s;
+        PERFORM setval('bot_pool_slots_id_seq', (s.last_value / 100000 + 2) * 100000)
+        FROM bot_pool_slots_id_seq s;
+        PERFORM setval('history_id_seq', (s.last_value / 1000000000 + 2) * 1000000000)
+        FROM history_id_seq s;
+    END IF;
+    PERFORM setval('assignments_id_seq', first_id);
+    INSERT INTO database_epochs (
+        number, began_at, reason, system_identifier, timeline, database_oid, xid, first_assignment_id)
+    SELECT former + 1, botpool_now(), evidence, i.system_identifier, i.timeline, i.database_oid,
+           pg_current_xact_id(), first_id
+    FROM botpool_server_identity() i;
+END $$;
+COMMENT ON FUNCTION botpool_begin_epoch IS
+    'Begins a new epoch: ids skip ahead of all that an earlier epoch may have issued.';
+
+CREATE FUNCTION botpool_follow_epoch(unknown_assignment_id bigint DEFAULT NULL)
+    RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    evidence text;
+    lag_limit CONSTANT bigint := 1000000;
+BEGIN
+    IF pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean THEN
+        RETURN;
+    END IF;
+    evidence := botpool_new_epoch_evidence();
+    IF evidence IS NULL AND unknown_assignment_id IS NULL
+       AND (SELECT s.last_value FROM assignments_id_seq s) >= botpool_clock_id() - lag_limit THEN
+        RETURN;
+    END IF;
+    -- The lock and the statements after it, each with its own snapshot, keep two connections from
+    -- moving the sequences at the same time.
+    PERFORM pg_advisory_xact_lock(1651471472, hashtext('botpool epoch'));
+    evidence := coalesce(botpool_new_epoch_evidence(), CASE
+        WHEN unknown_assignment_id >= (SELECT max(e.first_assignment_id) FROM database_epochs e)
+             -- Retention deletes old assignments, so only one that is newer than those that remain counts.
+             AND unknown_assignment_id >= coalesce((SELECT min(a.id) FROM assignments a), 0)
+             AND NOT EXISTS (SELECT FROM assignments a WHERE a.id = unknown_assignment_id)
+        THEN 'a container has an assignment that the database has lost' END);
+    IF evidence IS NOT NULL THEN
+        PERFORM botpool_begin_epoch(evidence, unknown_assignment_id);
+    ELSIF (SELECT s.last_value FROM assignments_id_seq s) < botpool_clock_id() - lag_limit THEN
+        PERFORM setval('assignments_id_seq', botpool_clock_id() + (random() * 1000000)::bigint);
+    END IF;
+END $$;
+COMMENT ON FUNCTION botpool_follow_epoch IS
+    'Begins a new epoch if there is evidence of one, and keeps assignment ids near the clock, so that '
+    'they are larger than all former ones even after a restore without evidence.';
+
+-- ---------------------------------------------------------------------------------------------
 -- Triggers: allowed transitions, versions, names
 
 -- The transitions of both state machines, as in domain/states.py.

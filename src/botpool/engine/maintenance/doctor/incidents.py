@@ -1,0 +1,40 @@
+"""Checks of incidents that Botpool has recorded in the database."""
+
+from collections.abc import AsyncIterator
+
+from botpool.domain.errors import BotpoolError
+from botpool.engine.maintenance.doctor.findings import Check, Finding
+from botpool.store.database_epochs import DatabaseEpoch, get_database_epoch
+from botpool.store.readonly_connection import ReadonlyConnection
+
+_DAY_S = 86_400.0
+
+EPOCH = Check(
+    name="database_epoch",
+    meaning="the database was not restored, promoted or copied in the last day",
+    remedy="Compare your records with 'botpool bot list': changes of the lost time are missing, "
+    "and bots that had ended may run again. Give a copy beside the original its own "
+    "installation.id and installation.secret.",
+)
+
+CHECKS = (EPOCH,)
+
+
+def epoch_finding(epoch: DatabaseEpoch | None) -> Finding:
+    """Report a epoch that began lately, or that has begun without a replica."""
+    if epoch is None:
+        return EPOCH.ok("no replica has used this database yet")
+    if epoch.evidence is not None:
+        return EPOCH.warning(f"{epoch.evidence}; the next replica begins a new epoch")
+    found = f"epoch {epoch.number}, since {epoch.began_at:%Y-%m-%dT%H:%M:%SZ}"
+    if epoch.number > 1 and epoch.age_s < _DAY_S:
+        return EPOCH.warning(f"{found}: {epoch.reason}")
+    return EPOCH.ok(found)
+
+
+async def check_incidents(connection: ReadonlyConnection) -> AsyncIterator[Finding]:
+    """Report the recorded incidents."""
+    try:
+        yield epoch_finding(await get_database_epoch(connection))
+    except BotpoolError as error:
+        yield EPOCH.not_checked(error)
