@@ -88,9 +88,10 @@ def _with_bare_endpoints(replica: Replica, database: Database) -> FastAPI:
         claimed = await claims.submit(AdmissionRequest(bot=BOT_REQUEST, key=None))
         return JSONResponse({"id": claimed.bot_id}, status_code=201)
 
-    # First in the list, like the product's own: FastAPI searches its routes in order.
-    for _ in range(2):
-        app.router.routes.insert(0, app.router.routes.pop())
+    # FastAPI searches its routes in order: first the endpoint to compare with, then the product's.
+    routes = app.router.routes
+    routes.insert(1, routes.pop())
+    routes.insert(0, routes.pop())
     return app
 
 
