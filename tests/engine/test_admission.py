@@ -47,6 +47,22 @@ async def test_longest_unused_idle_slot_is_claimed(stage: Stage) -> None:
     assert claimed == [first, second, third]
 
 
+async def test_lone_bot_wakes_reconciler_at_once_and_burst_soon(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await stage.replica(pool(4))
+    for bot in [(await stage.run_bot(replica)).bot for _ in range(4)]:
+        await stage.end(replica, bot.id)
+    await stage.settle(replica)
+    wakeups: list[str] = []
+    monkeypatch.setattr(replica.wakeups, "slots_due", lambda: wakeups.append("now"))
+    monkeypatch.setattr(replica.wakeups, "slots_due_soon", lambda: wakeups.append("soon"))
+    await replica.admission.admit(bot_request())
+    assert wakeups == ["now"]
+    await asyncio.gather(*(replica.admission.admit(bot_request()) for _ in range(3)))
+    assert wakeups == ["now", "soon"]
+
+
 async def test_slot_of_another_pool_is_never_claimed(stage: Stage) -> None:
     replica = await stage.replica(pool(1), pool(0, TEAMS))
     await idle_slots(stage, replica, 1)

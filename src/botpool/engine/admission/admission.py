@@ -154,7 +154,11 @@ class Admission:
             **new_bots(requests),
         )
         if claimed:
-            self._wakeups.slots_due()
+            # In a burst, one lease for several batches: admissions need the database meanwhile.
+            if len(requests) > 1:
+                self._wakeups.slots_due_soon()
+            else:
+                self._wakeups.slots_due()
             warm = sum(slot.container_id is not None for slot in claimed)
             pool_name = requests[0].bot.pool_name
             self._metrics.claimed(pool_name, warm=warm, cold=len(claimed) - warm)

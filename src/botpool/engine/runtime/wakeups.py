@@ -17,6 +17,8 @@ from botpool.store.notifications import notify_replicas
 
 _log = structlog.get_logger()
 _COALESCE_S = 0.05
+_SOON_S = 0.02
+"""Short beside the start of a container, and long enough to cover several statements of a burst."""
 _RECONNECT_S = 1.0
 
 
@@ -31,6 +33,7 @@ class Wakeups:
         self._database = database
         self._owner = owner
         self._outgoing = asyncio.Event()
+        self._due_soon: asyncio.TimerHandle | None = None
         self._sender = Loop("notify", self._notify, interval_s=3600, wake=self._outgoing)
         self._listener: asyncio.Task[None] | None = None
 
@@ -39,11 +42,24 @@ class Wakeups:
         self.slots.set()
         self._outgoing.set()
 
+    def slots_due_soon(self) -> None:
+        """Wake all reconcilers in a moment; one wake-up covers every call until then."""
+        if self._due_soon is None:
+            loop = asyncio.get_running_loop()
+            self._due_soon = loop.call_later(_SOON_S, self._end_delay)
+
+    def _end_delay(self) -> None:
+        self._due_soon = None
+        self.slots_due()
+
     def start(self) -> None:
         self._sender.start()
         self._listener = asyncio.create_task(self._listen(), name="listen")
 
     async def stop(self) -> None:
+        if self._due_soon is not None:
+            self._due_soon.cancel()
+            self._due_soon = None
         await self._sender.stop()
         if self._listener is not None:
             self._listener.cancel()
