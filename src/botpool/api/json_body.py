@@ -5,6 +5,8 @@ same responses from every route.
 """
 
 import json
+from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from fastapi import HTTPException, Request
@@ -22,7 +24,7 @@ async def read_json(request: Request) -> Any:
         body = await request.body()
         if not body:
             return _NO_BODY
-        return await request.json() if _declares_json(request) else body
+        return json.loads(body) if _declares_json(request) else body
     except json.JSONDecodeError as error:
         raise RequestValidationError(
             [
@@ -55,11 +57,16 @@ def validate_body(model: type[M], body: Any) -> M:
 
 def validate_headers(model: type[M], request: Request) -> M:
     """Return the headers that the model's aliases name; an absent header is None."""
-    names = [field.alias for field in model.model_fields.values() if field.alias]
+    sent = request.headers
     try:
-        return model.model_validate({name: request.headers.get(name) for name in names})
+        return model.model_validate({name: sent.get(name) for name in _header_names(model)})
     except ValidationError as error:
         raise _located("header", error) from error
+
+
+@cache
+def _header_names(model: type[BaseModel]) -> Sequence[str]:
+    return [field.alias for field in model.model_fields.values() if field.alias]
 
 
 def described_headers(model: type[BaseModel]) -> list[dict[str, Any]]:

@@ -13,6 +13,8 @@ _TOO_DEEP = f"should be nested at most {_MAX_DEPTH} deep"
 # After an even number of backslashes; after an odd number this is the plain text `\u0000`.
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
 
 def storable_up_to(limit: int) -> AfterValidator:
     """Validate an object of at most `limit` bytes, measured as compact UTF-8."""
@@ -21,7 +23,7 @@ def storable_up_to(limit: int) -> AfterValidator:
 
 def _require_storable(data: dict[str, Any], limit: int) -> dict[str, Any]:
     try:
-        text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _COMPACT.encode(data)
         size = len(text.encode())
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
