@@ -12,7 +12,7 @@ import pytest
 from botpool.domain.ids import AssignmentId, BotId, PoolName, SlotId
 from botpool.domain.records import AdmissionRequest
 from botpool.domain.states import BotStatus
-from botpool.store import assignments, bots, heartbeats, history, pools, queue
+from botpool.store import assignments, bots, history, pools, queue
 from botpool.store.migrations import migrate
 from botpool.store.query import Statement
 from botpool.store.statements import sent_text
@@ -173,7 +173,7 @@ HOT: list[tuple[str, Mapping[str, Any], int]] = [
     ),
     ("end_bots", ENDED, 10 * BATCH),
     ("free_slots", FREED, 10 * BATCH),
-    (*call(heartbeats.record_heartbeats.statement(assignment_ids=LAST, bot_ids=LAST)), 10 * BATCH),
+    (*call(assignments.record_heartbeats.statement(assignment_ids=LAST, bot_ids=LAST)), 10 * BATCH),
     ("lease_slots", LEASED, 10 * BATCH),
     # All due steps belong to another backend.
     ("lease_slots", LEASED | {"backends": ["elsewhere"]}, 10),

@@ -5,10 +5,10 @@ The invariants are those of the doctor: one SQL file each.
 
 import psycopg
 
-from botpool.engine.maintenance.doctor.invariants import ALL_HISTORY, INVARIANTS
+from botpool.engine.maintenance.doctor.invariants import ALL_HISTORY, INVARIANTS, Kind
 from botpool.store.readonly_connection import check_statement
 
-ALWAYS = {each.meaning: each.name for each in INVARIANTS if each.always}
+ALWAYS = {each.meaning: each.name for each in INVARIANTS if each.kind is Kind.ALWAYS}
 
 
 def broken_invariants(url: str) -> dict[str, list[tuple[object, ...]]]:

@@ -4,19 +4,24 @@ One table in `api/problems.py` maps them to HTTP statuses, and one in `cli/error
 """
 
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 
 class BotpoolError(Exception):
     """The base of all errors of Botpool."""
 
+    template: ClassVar[str | None] = None
+    """The message, which is formatted with the fields of the error."""
+
+    def __str__(self) -> str:
+        return self.template.format_map(vars(self)) if self.template else super().__str__()
+
 
 @dataclass(eq=False)
 class NotFound(BotpoolError):
+    template = "There is no {kind} {key}."
     kind: str
     key: object
-
-    def __str__(self) -> str:
-        return f"There is no {self.kind} {self.key}."
 
 
 @dataclass(eq=False)
@@ -32,83 +37,73 @@ class UnknownPool(BotpoolError):
 
 @dataclass(eq=False)
 class IdempotencyConflict(BotpoolError):
+    template = (
+        "This Idempotency-Key was used for another request. Send a new key for a new bot, "
+        "or the first request's body to get its bot again."
+    )
     key: str
-
-    def __str__(self) -> str:
-        return (
-            "This Idempotency-Key was used for another request. Send a new key for a new bot, "
-            "or the first request's body to get its bot again."
-        )
 
 
 @dataclass(eq=False)
 class NoFreeSlot(BotpoolError):
     """The request may not queue, and no slot is free."""
 
+    template = (
+        "No slot of pool {pool_name} is free and the request does not queue "
+        "(queueTimeoutMs is 0). Try again in {retry_after_s} s, or let it queue."
+    )
     pool_name: str
     retry_after_s: int
-
-    def __str__(self) -> str:
-        return (
-            f"No slot of pool {self.pool_name} is free and the request does not queue "
-            f"(queueTimeoutMs is 0). Try again in {self.retry_after_s} s, or let it queue."
-        )
 
 
 @dataclass(eq=False)
 class PoolDrained(BotpoolError):
+    template = "Pool {pool_name} is drained by an operator and admits no new bots."
     pool_name: str
     retry_after_s: int = 60
-
-    def __str__(self) -> str:
-        return f"Pool {self.pool_name} is drained by an operator and admits no new bots."
 
 
 @dataclass(eq=False)
 class ShuttingDown(BotpoolError):
+    template = "Botpool is being stopped and admits no new bots."
     retry_after_s: int = 10
-
-    def __str__(self) -> str:
-        return "Botpool is being stopped and admits no new bots."
 
 
 @dataclass(eq=False)
 class SlotInUse(BotpoolError):
     """The slot has a live bot, and the command was not forced."""
 
+    template = "Slot {slot_id} has a live bot, or is being deleted already."
     slot_id: int
-
-    def __str__(self) -> str:
-        return f"Slot {self.slot_id} has a live bot, or is being deleted already."
 
 
 @dataclass(eq=False)
 class SettingError(BotpoolError):
     """A setting is invalid; the message names it and the remedy."""
 
+    template = "{setting}: {problem}"
     setting: str
     problem: str
-
-    def __str__(self) -> str:
-        return f"{self.setting}: {self.problem}"
 
 
 @dataclass(eq=False)
 class DatabaseUnavailable(BotpoolError):
     """PostgreSQL does not answer. The outcome of the last write may be unknown."""
 
+    template = "The database does not answer: {detail}"
     detail: str
 
-    def __str__(self) -> str:
-        return f"The database does not answer: {self.detail}"
+    @classmethod
+    def after(cls, error: Exception) -> Self:
+        """Return this error with the first line of the driver's message."""
+        lines = str(error).strip().splitlines()
+        return cls(lines[0] if lines else type(error).__name__)
 
 
 @dataclass(eq=False)
 class SchemaMismatch(BotpoolError):
+    template = "{detail}"
     detail: str
-
-    def __str__(self) -> str:
-        return self.detail
 
 
 @dataclass(eq=False)
@@ -132,63 +127,51 @@ class BackendError(BotpoolError):
 class ContainerGone(BackendError):
     """The backend reports that the container does not exist: a real 404."""
 
+    template = "Container {container_id} does not exist any more."
     container_id: str
-
-    def __str__(self) -> str:
-        return f"Container {self.container_id} does not exist any more."
 
 
 @dataclass(eq=False)
 class BackendRefused(BackendError):
     """The backend refuses a call because of a setting; a retry helps only after it changes."""
 
+    template = "{setting}: {problem}"
     setting: str
     problem: str
-
-    def __str__(self) -> str:
-        return f"{self.setting}: {self.problem}"
 
 
 @dataclass(eq=False)
 class BackendUnavailable(BackendError):
     """The backend gave no valid answer, which is no evidence; the call is retried later."""
 
+    template = "The backend does not answer: {problem}"
     problem: str
-
-    def __str__(self) -> str:
-        return f"The backend does not answer: {self.problem}"
 
 
 class StillRunning(BackendUnavailable):
     """The container has not stopped yet; the call is retried later."""
 
-    def __str__(self) -> str:
-        return self.problem
+    template = "{problem}"
 
 
 @dataclass(eq=False)
 class BudgetExhausted(BackendUnavailable):
     """The request budget has no room for this purpose until `retry_after_s` has passed."""
 
+    template = "{problem}; next try in {retry_after_s:.0f} s"
     retry_after_s: float
-
-    def __str__(self) -> str:
-        return f"{self.problem}; next try in {self.retry_after_s:.0f} s"
 
 
 @dataclass(eq=False)
 class CallSuperseded(BackendError):
     """The call is out of date: a later assignment than it may end has the container."""
 
+    template = "Call to container {container_id} refused: {detail}"
     container_id: str
     detail: str
-
-    def __str__(self) -> str:
-        return f"Call to container {self.container_id} refused: {self.detail}"
 
 
 class StartSuperseded(CallSuperseded):
     """The assignment was stopped before its start, or another assignment's container runs."""
 
-    def __str__(self) -> str:
-        return f"Start of container {self.container_id} refused: {self.detail}"
+    template = "Start of container {container_id} refused: {detail}"

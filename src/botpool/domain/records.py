@@ -261,6 +261,22 @@ class Stray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlotTransition(SlotChange):
+    """A slot whose status a statement changed; `status` is its status before."""
+
+    status: SlotStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotChange:
+    """A bot without a slot that a statement changed, as the log names it."""
+
+    bot_id: BotId
+    pool_name: PoolName
+    correlation_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FencedSlot:
     """The state of a slot; the write that depends on it is fenced."""
 

@@ -1,7 +1,12 @@
-"""Statements about assignments: one bot in one slot, once."""
+"""Statements about assignments, one bot in one slot, once, and their heartbeats."""
 
-from botpool.domain.ids import AssignmentId, SlotId
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from botpool.domain.ids import AssignmentId, BotId, SlotId
 from botpool.domain.records import AgentView, Assignment
+from botpool.domain.states import SlotStatus
 from botpool.store.query import query
 
 
@@ -13,3 +18,20 @@ def get_agent_assignment(*, assignment_id: AssignmentId) -> AgentView | None:
 @query
 def list_slot_assignments(*, slot_id: SlotId, limit: int) -> list[Assignment]:
     """The assignments of a slot, newest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """The state of an assignment at a heartbeat; no slot status once the assignment has ended."""
+
+    assignment_id: AssignmentId
+    bot_id: BotId
+    leave_by: datetime | None
+    slot_status: SlotStatus | None
+
+
+@query
+def record_heartbeats(
+    *, assignment_ids: Sequence[AssignmentId], bot_ids: Sequence[BotId]
+) -> list[Heartbeat]:
+    """Record the heartbeats of agents whose assignments have not ended."""

@@ -4,17 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from botpool.domain.ids import AssignmentId, BotId, PoolName
+from botpool.domain.records import BotChange
 from botpool.domain.states import BotStatus
 from botpool.store.query import query
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelledBot:
-    """A bot that was cancelled."""
-
-    bot_id: BotId
-    pool_name: PoolName
-    correlation_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +29,12 @@ class LiveBot:
 
 
 @query
-def cancel_queued_bot(*, bot_id: BotId, reason: str) -> CancelledBot | None:
+def cancel_queued_bot(*, bot_id: BotId, reason: str) -> BotChange | None:
     """Cancel a bot that is in the queue."""
 
 
 @query
-def cancel_bot_retry(*, bot_id: BotId, reason: str) -> CancelledBot | None:
+def cancel_bot_retry(*, bot_id: BotId, reason: str) -> BotChange | None:
     """Cancel a bot whose failed deployment is being released, so that it is not queued again."""
 
 

@@ -16,8 +16,8 @@ from psycopg.rows import DictRow, dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.maintenance import list_migrations
-from botpool.store.notifications import listen
 from botpool.store.query import Rows, Statement
+from botpool.store.sessions import listen
 from botpool.store.statement_connection import StatementConnection
 from botpool.store.statements import sent_text
 
@@ -91,7 +91,7 @@ class Database:
         try:
             connection = await psycopg.AsyncConnection.connect(self.url, connect_timeout=5)
         except _UNAVAILABLE as error:
-            raise DatabaseUnavailable(_first_line(error)) from error
+            raise DatabaseUnavailable.after(error) from error
         await connection.close()
         await self._pool.open()
 
@@ -142,7 +142,7 @@ class Database:
             )
             await connection.execute(sent_text(listen.name))
         except _UNAVAILABLE as error:
-            raise DatabaseUnavailable(_first_line(error)) from error
+            raise DatabaseUnavailable.after(error) from error
         return connection
 
     async def _run(self, work: Callable[[StatementConnection], Awaitable[T]]) -> T:
@@ -180,7 +180,7 @@ class Database:
         except _ROLLED_BACK:
             raise
         except _UNAVAILABLE as error:
-            raise DatabaseUnavailable(_first_line(error)) from error
+            raise DatabaseUnavailable.after(error) from error
         finally:
             self._in_progress -= 1
 
@@ -195,8 +195,3 @@ class Database:
 def _read(statements: Sequence[Statement[Any]], rows: Sequence[Rows]) -> None:
     for statement, returned in zip(statements, rows, strict=True):
         statement.read(returned)
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

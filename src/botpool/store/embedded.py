@@ -239,7 +239,7 @@ def _ensure_database(postmaster: Postmaster) -> None:
             ) as connection:
                 connection.execute(CREATE_DATABASE.read_bytes())
         except psycopg.Error as error:
-            raise DatabaseUnavailable(str(error).strip().splitlines()[0]) from None
+            raise DatabaseUnavailable.after(error) from None
 
 
 def _error_in(output: str) -> str:

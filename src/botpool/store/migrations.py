@@ -63,7 +63,7 @@ def migrate(
 
         backend = get_backend(_yoyo_url(url))
     except psycopg.Error as error:
-        raise DatabaseUnavailable(str(error).strip().splitlines()[0]) from error
+        raise DatabaseUnavailable.after(error) from error
     try:
         with as_file(folder) as directory, backend.lock():
             pending = backend.to_apply(read_migrations(str(directory)))

@@ -1,13 +1,12 @@
 """Statements about pools: their settings, their size and their figures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from botpool.domain import reasons
 from botpool.domain.ids import PoolName
-from botpool.domain.records import Pool, PoolSample, SlotChange
-from botpool.domain.states import SlotStatus
+from botpool.domain.records import Pool, PoolSample, SlotChange, SlotTransition
 from botpool.store.query import query
 
 
@@ -22,16 +21,10 @@ class PoolSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SurplusSlot(SlotChange):
-    """A slot that its pool deletes; `status` is its status before."""
+class SurplusSlot(SlotTransition):
+    """A slot that its pool deletes."""
 
-    status: SlotStatus
     reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreatedSlot(SlotChange):
-    """A slot by which its pool grew; it has no container yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +62,7 @@ def shrink_pool(
 
 
 @query
-def grow_pool(*, pool_name: PoolName, reason: str = reasons.POOL_GREW) -> list[CreatedSlot]:
+def grow_pool(*, pool_name: PoolName, reason: str = reasons.POOL_GREW) -> list[SlotChange]:
     """Create a slot for each bot that still waits after a match, within the pool's maximum."""
 
 
@@ -112,3 +105,25 @@ def drain_pool(
     *, pool_name: PoolName, drained: bool, reason: str, correlation_id: str | None
 ) -> PoolName | None:
     """Drain a pool or end its drain; returns the pool's name, or no row for an unknown pool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFigures:
+    """The state of a pool for the metrics."""
+
+    pool_name: PoolName
+    max_size: int
+    slots_by_status: Mapping[str, int]
+    assignable: int
+    queue_depth: int
+    oldest_wait_s: float
+
+
+@query
+def measure_pools() -> list[PoolFigures]:
+    """Read the figures of all pools."""
+
+
+@query
+def record_pool_sample(*, kept_h: int) -> None:
+    """Record the state of all pools in this minute and delete samples older than `kept_h`."""

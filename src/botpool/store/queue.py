@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 
 from botpool.domain import reasons
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName
-from botpool.domain.records import AdmissionRequest, QueueEntry, SlotChange
+from botpool.domain.records import AdmissionRequest, BotChange, QueueEntry, SlotChange
 from botpool.domain.states import BotStatus
 from botpool.store.query import query
 
@@ -55,15 +55,6 @@ class MatchedSlot(SlotChange):
     """An idle slot that a queued bot got."""
 
     pool_name: PoolName
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpiredBot:
-    """A bot whose time in the queue was over."""
-
-    bot_id: BotId
-    pool_name: PoolName
-    correlation_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +156,7 @@ def expire_queue(
     limit: int,
     reason: str = reasons.QUEUE_TIMEOUT,
     failure_reason: str = reasons.QUEUE_TIMEOUT_FAILURE,
-) -> list[ExpiredBot]:
+) -> list[BotChange]:
     """Fail the bots whose time in the queue is over."""
 
 

@@ -30,6 +30,11 @@ Violation: TypeAlias = Mapping[str, object]
 """A row that violates an invariant; its columns differ from check to check."""
 
 
+def check_names() -> list[str]:
+    """Return the names of the files in `sql/checks`."""
+    return [file.name.removesuffix(".sql") for file in _CHECKS.iterdir()]
+
+
 @cache
 def check_statement(name: str) -> str:
     """Return the text of `sql/checks/<name>.sql`."""
@@ -83,7 +88,7 @@ class ReadonlyConnection:
                 if notification.payload == payload:
                     return True
         except psycopg.Error as error:
-            raise DatabaseUnavailable(_first_line(error)) from error
+            raise DatabaseUnavailable.after(error) from error
         return False
 
     async def _fetch(self, text: str, parameters: Mapping[str, Any]) -> Rows:
@@ -92,7 +97,7 @@ class ReadonlyConnection:
                 cursor = await self._reading.execute(text, parameters)
                 return await cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
-            raise DatabaseUnavailable(_first_line(error)) from error
+            raise DatabaseUnavailable.after(error) from error
 
 
 async def _connect(url: str) -> Connection:
@@ -107,10 +112,5 @@ async def _connect(url: str) -> Connection:
         await connection.execute(statement_text(prepare_session.name))
         await connection.commit()
     except psycopg.Error as error:
-        raise DatabaseUnavailable(_first_line(error)) from error
+        raise DatabaseUnavailable.after(error) from error
     return connection
-
-
-def _first_line(error: psycopg.Error) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Unpack
 
 from botpool.domain.ids import PoolName, SlotId
-from botpool.domain.records import Fence, SlotChange, StuckSlot
-from botpool.domain.states import SlotStatus
+from botpool.domain.records import Fence, SlotTransition, StuckSlot
 from botpool.store.query import query
 
 
@@ -25,13 +24,6 @@ class SilenceAlarm:
 
     silence_alarm_at: datetime
     now: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleasedSlot(SlotChange):
-    """A slot in release; `status` is its former one."""
-
-    status: SlotStatus
 
 
 @query
@@ -71,5 +63,5 @@ def touch_slot(*, reason: str, **fence: Unpack[Fence]) -> SlotId | None:
 
 
 @query
-def release_orphaned_slot(*, reason: str, **fence: Unpack[Fence]) -> ReleasedSlot | None:
+def release_orphaned_slot(*, reason: str, **fence: Unpack[Fence]) -> SlotTransition | None:
     """Start the release of a slot whose bot has ended. Fenced."""

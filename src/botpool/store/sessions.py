@@ -1,4 +1,4 @@
-"""Statements about sessions and transactions, for the connections of the store."""
+"""Statements about sessions: their setup, transactions and the wake-ups between replicas."""
 
 from botpool.store.query import query
 
@@ -16,3 +16,13 @@ def begin() -> None:
 @query
 def commit() -> None:
     """Commit a transaction."""
+
+
+@query
+def notify_replicas(*, owner: str) -> None:
+    """Wake the other replicas."""
+
+
+@query
+def listen() -> None:
+    """Receive the wake-ups of other replicas."""

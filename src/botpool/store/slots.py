@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from botpool.domain import reasons
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, SlotId
-from botpool.domain.records import FencedSlot, Slot, SlotChange
+from botpool.domain.records import FencedSlot, Slot, SlotChange, SlotTransition
 from botpool.domain.states import SlotStatus
 from botpool.store.query import query
 
@@ -16,13 +16,6 @@ class SlotOfBot:
     slot_id: SlotId
     status: SlotStatus
     assignment_id: AssignmentId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletedSlot(SlotChange):
-    """A slot that became `deleting`; `status` is its status before."""
-
-    status: SlotStatus
 
 
 @query
@@ -72,7 +65,7 @@ def mark_slot_deleting(
     reason: str,
     correlation_id: str | None = None,
     holds_lease: bool = False,
-) -> DeletedSlot | None:
+) -> SlotTransition | None:
     """Start the deletion of a slot without a bot, with its container."""
 
 

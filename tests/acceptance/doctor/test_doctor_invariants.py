@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from botpool.engine.maintenance.doctor.invariants import INVARIANTS
+from botpool.engine.maintenance.doctor.invariants import INVARIANTS, Kind
 from tests.acceptance.doctor.checked_installation import (
     BUSY_SLOT,
     DONE,
@@ -146,10 +146,10 @@ def test_violated_invariant_is_reported(installation: CheckedInstallation, name:
     report = installation.run_doctor()
     (invariant,) = (each for each in INVARIANTS if each.name == name)
     found = report.findings[name]
-    assert found["result"] == ("warning" if invariant.harmless else "wrong")
+    assert found["result"] == ("warning" if invariant.kind is Kind.HARMLESS else "wrong")
     assert words in found["found"]
     assert found["remedy"] == invariant.remedy
-    assert report.code == (0 if invariant.harmless else 1)
+    assert report.code == (0 if invariant.kind is Kind.HARMLESS else 1)
 
 
 @pytest.mark.parametrize(

@@ -89,9 +89,7 @@ class Estimates:
         return max(ahead, _COUNTED_POSITIONS + 1)
 
     async def _measure_occupancy(self, pool_name: PoolName) -> Occupancy:
-        occupancy = await measure_occupancy(self._database, pool_name=pool_name)
-        assert occupancy is not None, "the statement always returns a row"
-        return occupancy
+        return await measure_occupancy(self._database, pool_name=pool_name)
 
     async def _measure_queue(self, pool_name: PoolName) -> Mapping[int, int]:
         queued = await measure_queue(self._database, pool_name=pool_name)

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.engine.runtime.batching import Batcher
+from botpool.store.assignments import Heartbeat, record_heartbeats
 from botpool.store.database import Database
-from botpool.store.heartbeats import Heartbeat, record_heartbeats
 
 _MAX_BATCH = 1000
 _MIN_INTERVAL_S = 0.005

@@ -14,12 +14,13 @@ from datetime import datetime
 
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.ids import AssignmentId, BotId
+from botpool.domain.records import BotChange
 from botpool.domain.states import BotStatus
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.batching import Batcher
 from botpool.engine.runtime.wakeups import Wakeups
-from botpool.store.bot_stops import CancelledBot, cancel_bot_retry, cancel_queued_bot
+from botpool.store.bot_stops import cancel_bot_retry, cancel_queued_bot
 from botpool.store.database import Database
 from botpool.store.releases import EndedBot, end_bots
 
@@ -123,7 +124,7 @@ class BotEndings:
             self._metrics.bots_ended(pool_name, status, code, bots=bots)
 
     def _report_cancelled(
-        self, cancelled: CancelledBot | None, *, old: BotStatus, reason: str
+        self, cancelled: BotChange | None, *, old: BotStatus, reason: str
     ) -> bool:
         if cancelled is None:
             return False

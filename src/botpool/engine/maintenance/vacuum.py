@@ -10,7 +10,6 @@ that failed or removed little, the next one waits until there is clearly more to
 
 from botpool.store import maintenance
 from botpool.store.database import Database
-from botpool.store.maintenance import RowCounts
 
 INTERVAL_S = 2.0
 _MIN_DEAD_ROWS = 5_000
@@ -28,14 +27,9 @@ class Vacuum:
 
     async def vacuum_if_due(self) -> None:
         """Vacuum if the dead rows have clearly grown since the last time."""
-        rows = await self._count()
+        rows = await maintenance.count_dead_rows(self._database)
         self._left = min(self._left, rows.dead)
         if rows.dead >= 2 * self._left + max(_MIN_DEAD_ROWS, _DEAD_SHARE * rows.live):
             self._left = rows.dead
             await maintenance.vacuum_tables(self._database)
-            self._left = (await self._count()).dead
-
-    async def _count(self) -> RowCounts:
-        counts = await maintenance.count_dead_rows(self._database)
-        assert counts is not None, "an aggregate always returns a row"
-        return counts
+            self._left = (await maintenance.count_dead_rows(self._database)).dead

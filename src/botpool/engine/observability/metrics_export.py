@@ -13,9 +13,8 @@ from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.states import SlotStatus
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.clock import loop_time
-from botpool.store import samples
 from botpool.store.database import Database
-from botpool.store.samples import PoolFigures
+from botpool.store.pools import PoolFigures, measure_pools
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _FRESH_S = 5.0
@@ -50,7 +49,7 @@ class MetricsExport:
     async def _measure_pools(self) -> None:
         try:
             async with asyncio.timeout(_READ_TIMEOUT_S):
-                pools = await samples.measure_pools(self._database)
+                pools = await measure_pools(self._database)
         except (DatabaseUnavailable, TimeoutError):
             self._set_pools([], reachable=False)
         else:

@@ -6,8 +6,8 @@ cannot, so they are recorded and kept for two days.
 
 from dataclasses import dataclass
 
-from botpool.store import samples
 from botpool.store.database import Database
+from botpool.store.pools import record_pool_sample
 
 _KEPT_H = 48
 
@@ -20,4 +20,4 @@ class PoolSamples:
 
     async def record(self) -> None:
         """Record the state of every pool in the current minute."""
-        await samples.record_pool_sample(self.database, kept_h=_KEPT_H)
+        await record_pool_sample(self.database, kept_h=_KEPT_H)

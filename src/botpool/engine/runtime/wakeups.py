@@ -13,7 +13,7 @@ import structlog
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.engine.runtime.loop import Loop
 from botpool.store.database import Database
-from botpool.store.notifications import notify_replicas
+from botpool.store.sessions import notify_replicas
 
 _log = structlog.get_logger()
 _COALESCE_S = 0.05

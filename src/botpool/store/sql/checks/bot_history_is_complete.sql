@@ -1,6 +1,10 @@
 -- 8. Gaps in the history of bots: a transition that does not start at the end of the previous one, or a
 -- last transition that does not end at the bot's status. Checks live bots and the latest bots (null:
 -- all) whose history retention has not started to delete.
+-- Meaning: 8. a bot's history is a chain of transitions from PENDING to its status
+-- Remedy: Botpool never writes this state. Back up the database, report it, then do not rely on the
+--   history of these bots.
+-- Kind: always
 WITH chosen AS MATERIALIZED (
     SELECT b.id, b.status
     FROM bots b

@@ -1,4 +1,7 @@
 -- Live bots that have run for longer than the maximum duration (0: no maximum).
+-- Meaning: no bot runs beyond the maximum duration
+-- Remedy: Check that a replica runs, then stop the bot: 'botpool bot stop'.
+-- Kind: momentary
 SELECT
     b.id AS bot, b.status, extract(epoch FROM botpool_now() - b.started_at)::bigint AS for_s
 FROM bots b

@@ -1,4 +1,8 @@
 -- 11. Bots that left a final status in the latest transitions (null: all), and live bots with an end.
+-- Meaning: 11. a final status never changes
+-- Remedy: Botpool never writes this state. Back up the database, report it, then check that triggers
+--   are enabled ('session_replication_role').
+-- Kind: always
 SELECT latest.bot_id AS bot, latest.from_state AS was, latest.to_state AS became
 FROM (
     SELECT h.bot_id, h.from_state, h.to_state

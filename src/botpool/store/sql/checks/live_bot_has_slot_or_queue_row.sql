@@ -1,4 +1,8 @@
 -- 10. Bots without a final status that have neither a slot nor a queue row.
+-- Meaning: 10. a bot without a final status is queued or in a slot
+-- Remedy: Botpool never writes this state. Back up the database, report it, then create a new bot for
+--   that meeting: this one is lost.
+-- Kind: always
 SELECT b.id AS bot, b.status
 FROM bots b
 WHERE b.status IN (

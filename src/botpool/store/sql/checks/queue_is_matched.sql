@@ -1,4 +1,7 @@
 -- 12. The head of each queue whose pool has an assignable idle slot or room to grow.
+-- Meaning: 12. no queue row remains beside an assignable idle slot or room to grow
+-- Remedy: Check that a replica runs ('replicas', 'schema') and read its log for 'loop.failed'.
+-- Kind: momentary
 SELECT DISTINCT ON (p.pool_name) q.bot_id AS next_bot, p.pool_name AS pool
 FROM pools p
 JOIN bot_pool_queue q ON q.pool_name = p.pool_name AND q.timeout_at > botpool_now()

@@ -1,4 +1,8 @@
 -- 7. Slots whose assignment has ended, belongs to another bot or is not the bot's last one.
+-- Meaning: 7. a slot with a bot has the bot's last assignment, which has not ended
+-- Remedy: Botpool never writes this state. Back up the database, report it, then stop the bot: 'botpool
+--   bot stop'.
+-- Kind: always
 SELECT
     s.slot_name AS slot, s.assignment_id AS assignment, b.id AS bot,
     b.assignment_id AS assignment_of_bot

@@ -1,5 +1,9 @@
 -- 8. Gaps in the history of slots: a transition that does not start at the end of the previous one, or a
 -- last transition that does not end at the slot's status. Checks the latest transitions (null: all).
+-- Meaning: 8. a slot's history is a chain of transitions to its status
+-- Remedy: Botpool never writes this state. Back up the database, report it, then do not rely on the
+--   history of these slots.
+-- Kind: always
 WITH written AS MATERIALIZED (
     SELECT h.id, h.slot_id, h.from_state, h.to_state
     FROM history h
