@@ -128,7 +128,7 @@ async def claim_and_release(url: str, owner: str, claims: int) -> Counter[str]:
     database = Database(url)
     await database.open()
     replica = new_replica(database, owner)
-    user: Any = StopsWhileDeploying(steps=replica.steps, bot_endings=replica.bot_endings)
+    user: Any = StopsWhileDeploying(steps=replica.reconciler.steps, bot_endings=replica.bot_endings)
     reconciler = replace(replica.reconciler, deployer=user)
     poll_s = replica.policy.queue_poll_s
     steps = Loop("steps", reconciler.run_due_steps, interval_s=poll_s, wake=replica.wakeups.slots)

@@ -48,6 +48,7 @@ from botpool.engine.queries import Queries
 from botpool.engine.runtime.epoch_watch import EpochWatch
 from botpool.engine.runtime.loop import Loop
 from botpool.engine.runtime.wakeups import Wakeups
+from botpool.engine.service import Shared
 from botpool.engine.stream.changes import ChangeStream
 from botpool.store.database import Database
 from botpool.store.slot_leases import return_leases
@@ -87,13 +88,19 @@ class Replica:
         self.wakeups = Wakeups(database, owner=identity.owner)
         self._wake_recovery = asyncio.Event()
         self.epoch_watch = EpochWatch(database, on_new_epoch=self._wake_recovery.set)
+        self._shared = Shared(
+            database=database,
+            policy=policy,
+            wakeups=self.wakeups,
+            metrics=self.metrics,
+            backends=self._backends,
+        )
         self._build_observability()
         self._build_admission()
         self._build_lifecycle()
-        self._build_release()
         self._build_reconciler()
         self._build_maintenance()
-        self._build_services()
+        self._build_operations()
         self._loops = self._build_loops()
         self._watchers: list[asyncio.Task[None]] = []
 
@@ -111,160 +118,95 @@ class Replica:
 
     def _build_lifecycle(self) -> None:
         """Build the parts that several packages use, and what ends bots."""
-        database, policy, wakeups, metrics = self._shared()
-        self.image_gate = ImageGate(
-            database=database,
-            wakeups=wakeups,
-            policy=policy,
-            metrics=metrics,
-            backends=self._backends,
-        )
-        self.outcome = DeploymentOutcome(
-            database=database,
-            policy=policy,
-            wakeups=wakeups,
-            image_gate=self.image_gate,
-            metrics=metrics,
-        )
-        self.slot_deletion = SlotDeletion(database=database, wakeups=wakeups)
-        self.bot_endings = BotEndings(database, wakeups, metrics)
+        shared = self._shared
+        self.image_gate = ImageGate(**shared)
+        self.outcome = DeploymentOutcome(**shared, image_gate=self.image_gate)
+        self.slot_deletion = SlotDeletion(**shared)
+        self.bot_endings = BotEndings(self.database, self.wakeups, self.metrics)
         self.bot_stopper = BotStopper(
-            database=database,
-            policy=policy,
-            admission=self.admission,
-            bot_endings=self.bot_endings,
+            **shared, admission=self.admission, bot_endings=self.bot_endings
         )
-        self.shutdown = Shutdown(
-            database=database, admission=self.admission, bot_endings=self.bot_endings
-        )
-        self.queue_poller = QueuePoller(
-            database=database, matcher=self.matcher, image_gate=self.image_gate, metrics=metrics
-        )
-        self.describer = Describer(database=database, policy=policy, backends=self._backends)
+        self.shutdown = Shutdown(**shared, admission=self.admission, bot_endings=self.bot_endings)
+        self.queue_poller = QueuePoller(**shared, matcher=self.matcher, image_gate=self.image_gate)
+        self.describer = Describer(**shared)
 
-    def _build_release(self) -> None:
-        database, policy, wakeups, metrics = self._shared()
-        self.steps = SlotSteps(
-            database=database,
-            policy=policy,
-            wakeups=wakeups,
-            metrics=metrics,
-            owner=self.identity.owner,
-        )
+    def _build_reconciler(self) -> None:
+        """Build the reconciler and the observer, with the steps that both run."""
+        shared, identity = self._shared, self.identity
+        steps = SlotSteps(**shared, owner=identity.owner)
         handover = SlotHandover(
-            database, self.matcher, wakeups, metrics, max_attempts=policy.deploy_attempts
+            self.database,
+            self.matcher,
+            self.wakeups,
+            self.metrics,
+            max_attempts=self.policy.deploy_attempts,
         )
         self.releaser = Releaser(
-            database=database,
-            policy=policy,
-            wakeups=wakeups,
-            steps=self.steps,
-            handover=handover,
-            image_gate=self.image_gate,
-            backends=self._backends,
+            **shared, steps=steps, handover=handover, image_gate=self.image_gate
         )
         self.observer = Observer(
-            database=database,
-            policy=policy,
+            **shared,
             bot_endings=self.bot_endings,
             outcome=self.outcome,
             releaser=self.releaser,
             epoch_watch=self.epoch_watch,
-            backends=self._backends,
         )
-
-    def _build_reconciler(self) -> None:
-        database, policy, wakeups, metrics = self._shared()
         deployer = Deployer(
-            database=database,
-            policy=policy,
-            steps=self.steps,
+            **shared,
+            steps=steps,
             outcome=self.outcome,
             observer=self.observer,
             image_gate=self.image_gate,
-            metrics=metrics,
-            backends=self._backends,
             environment=ContainerEnvironment(
-                public_url=self.identity.public_url, secret=self.identity.secret
+                public_url=identity.public_url, secret=identity.secret
             ),
             on_refusal=self.readiness.expire_health,
         )
         resetter = Resetter(
-            database=database,
-            policy=policy,
-            steps=self.steps,
-            deletion=self.slot_deletion,
-            matcher=self.matcher,
-            backends=self._backends,
+            **shared, steps=steps, deletion=self.slot_deletion, matcher=self.matcher
         )
         self.reconciler = Reconciler(
-            database=database,
-            policy=policy,
-            wakeups=wakeups,
-            steps=self.steps,
+            **shared,
+            steps=steps,
             deployer=deployer,
             releaser=self.releaser,
             resetter=resetter,
             bot_endings=self.bot_endings,
-            backends=self._backends,
         )
-        metrics.watch(
+        self.metrics.watch(
             steps_under_way=lambda: len(self.reconciler.under_way),
-            listening=lambda: wakeups.listening,
+            listening=lambda: self.wakeups.listening,
             database_epoch=lambda: self.epoch_watch.number,
         )
 
     def _build_maintenance(self) -> None:
+        shared = self._shared
         actions = RecoveryActions(
-            database=self.database,
-            policy=self.policy,
+            **shared,
             bot_endings=self.bot_endings,
             outcome=self.outcome,
             deletion=self.slot_deletion,
-            wakeups=self.wakeups,
-            metrics=self.metrics,
         )
-        self.recovery = Recovery(
-            database=self.database,
-            policy=self.policy,
-            backends=self._backends,
-            actions=actions,
-        )
-        self.cleanup = Cleanup(
-            database=self.database,
-            policy=self.policy,
-            queue_poller=self.queue_poller,
-            recovery=self.recovery,
-            backends=self._backends,
-        )
+        self.recovery = Recovery(**shared, actions=actions)
+        self.cleanup = Cleanup(**shared, queue_poller=self.queue_poller, recovery=self.recovery)
         self.vacuum = Vacuum(self.database)
 
-    def _build_services(self) -> None:
+    def _build_operations(self) -> None:
         """Build what the HTTP API calls, besides admission."""
-        database, backends = self.database, self._backends
+        database, shared = self.database, self._shared
         self.agents = Agents(
-            database=database,
+            **shared,
             bot_endings=self.bot_endings,
             outcome=self.outcome,
             heartbeats=Heartbeats(database),
             epoch_watch=self.epoch_watch,
-            metrics=self.metrics,
         )
-        self.pools = PoolCommands(
-            database=database,
-            matcher=self.matcher,
-            deletion=self.slot_deletion,
-            backends=sorted(backends),
-        )
+        self.pools = PoolCommands(**shared, matcher=self.matcher, deletion=self.slot_deletion)
         self.slot_commands = SlotCommands(
-            database=database,
-            wakeups=self.wakeups,
-            pools=self.pools,
-            bot_endings=self.bot_endings,
-            outcome=self.outcome,
+            **shared, pools=self.pools, bot_endings=self.bot_endings, outcome=self.outcome
         )
         self.api_keys = ApiKeys(database)
-        self.queries = Queries(database=database, backends=backends, estimates=self.estimates)
+        self.queries = Queries(database=database, backends=self._backends, estimates=self.estimates)
         self.changes = ChangeStream(database)
 
     def _build_loops(self) -> Sequence[Loop]:
@@ -292,9 +234,6 @@ class Replica:
         for loop in loops:
             loop.on_outage = self.metrics.round_lost
         return loops
-
-    def _shared(self) -> tuple[Database, Policy, Wakeups, Metrics]:
-        return self.database, self.policy, self.wakeups, self.metrics
 
     async def start(self, *, alone: bool = False) -> None:
         """Start the loops. `alone`: no other replica runs, so all leases may be returned."""

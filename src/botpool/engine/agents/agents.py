@@ -21,11 +21,10 @@ from botpool.engine.agents.heartbeats import Heartbeats
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.observability import event_log
-from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.epoch_watch import EpochWatch
+from botpool.engine.service import Service
 from botpool.store.assignments import get_agent_assignment
 from botpool.store.bots import report_status
-from botpool.store.database import Database
 from botpool.store.history import record_agent_events
 
 _ASSIGNED = frozenset({SlotStatus.DEPLOYING, SlotStatus.BUSY})
@@ -40,15 +39,13 @@ class AgentInstructions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agents:
+class Agents(Service):
     """Answers the calls of agents."""
 
-    database: Database
     bot_endings: BotEndings
     outcome: DeploymentOutcome
     heartbeats: Heartbeats
     epoch_watch: EpochWatch
-    metrics: Metrics
 
     async def identify(
         self, assignment_id: AssignmentId, container_id: ContainerId

@@ -10,11 +10,11 @@ Another replica continues after a crash:
 - after the commit: the observations, the agent's call or the deadline decide.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from botpool.backends.protocol import Backend, StartRequest
+from botpool.backends.protocol import StartRequest
 from botpool.domain import reasons
 from botpool.domain.errors import (
     BackendRefused,
@@ -23,7 +23,6 @@ from botpool.domain.errors import (
     ContainerGone,
 )
 from botpool.domain.ids import ContainerId
-from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import FailureCode, SlotPhase
 from botpool.engine.lifecycle.container_environment import ContainerEnvironment
@@ -33,10 +32,9 @@ from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.observer import Observer
 from botpool.engine.lifecycle.slot_steps import SlotSteps, container_spec, ended_assignments
 from botpool.engine.observability import event_log
-from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.runtime.leases import Lease
-from botpool.store.database import Database
+from botpool.engine.service import Service
 from botpool.store.deployments import record_container, record_start
 
 _WAITING = frozenset({SlotPhase.WAITING_FOR_IMAGE, SlotPhase.WAITING_FOR_START})
@@ -47,17 +45,13 @@ class _SlotChanged(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployer:
+class Deployer(Service):
     """Takes deploying slots to a started container."""
 
-    database: Database
-    policy: Policy
     steps: SlotSteps
     outcome: DeploymentOutcome
     observer: Observer
     image_gate: ImageGate
-    metrics: Metrics
-    backends: Mapping[str, Backend]
     environment: ContainerEnvironment
     on_refusal: Callable[[str], None]
     """Receives the name of a backend that refused a call: its health check is due."""

@@ -9,14 +9,11 @@ nothing.
 from dataclasses import dataclass
 
 from botpool.domain.ids import AssignmentId
-from botpool.domain.policy import Policy
 from botpool.domain.records import FencedSlot
 from botpool.domain.states import FailureCode, SlotPhase, SlotStatus
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.observability import event_log
-from botpool.engine.observability.metrics import Metrics
-from botpool.engine.runtime.wakeups import Wakeups
-from botpool.store.database import Database
+from botpool.engine.service import Service
 from botpool.store.deployments import end_deployment, fail_deployment, mark_running
 
 _FRESH_SHARE = 1 / 24
@@ -24,14 +21,10 @@ _FRESH_SHARE = 1 / 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeploymentOutcome:
+class DeploymentOutcome(Service):
     """Records how deployments end."""
 
-    database: Database
-    policy: Policy
-    wakeups: Wakeups
     image_gate: ImageGate
-    metrics: Metrics
 
     async def mark_running(
         self,

@@ -7,18 +7,15 @@ and no other work waits for it.
 """
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import structlog
 
-from botpool.backends.protocol import Backend
 from botpool.domain.descriptions import description_of
 from botpool.domain.errors import BackendError, ContainerGone
-from botpool.domain.policy import Policy
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.runtime.leases import Lease, LeaseTooShort
-from botpool.store.database import Database
+from botpool.engine.service import Service
 from botpool.store.descriptions import LeasedDescription, lease_descriptions, record_description
 
 _log = structlog.get_logger()
@@ -26,12 +23,8 @@ _MAX_WRITES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Describer:
+class Describer(Service):
     """Keeps descriptions up to date."""
-
-    database: Database
-    policy: Policy
-    backends: Mapping[str, Backend]
 
     async def describe_due(self) -> None:
         """Write the descriptions that are out of date, several at the same time."""

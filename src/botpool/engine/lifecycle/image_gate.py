@@ -16,13 +16,9 @@ from dataclasses import dataclass
 
 import structlog
 
-from botpool.backends.protocol import Backend
 from botpool.domain.ids import SlotId
-from botpool.domain.policy import Policy
 from botpool.domain.states import SlotPhase
-from botpool.engine.observability.metrics import Metrics
-from botpool.engine.runtime.wakeups import Wakeups
-from botpool.store.database import Database
+from botpool.engine.service import Service
 from botpool.store.image_gate import (
     SlotPastImageGate,
     lock_gate,
@@ -34,14 +30,8 @@ _log = structlog.get_logger("botpool.pool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageGate:
+class ImageGate(Service):
     """Lets waiting slots pass."""
-
-    database: Database
-    wakeups: Wakeups
-    policy: Policy
-    metrics: Metrics
-    backends: Mapping[str, Backend]
 
     async def open(self, backend: str) -> Mapping[SlotId, int]:
         """Let all slots pass that may; returns the slots that may start, with their new version."""

@@ -6,12 +6,10 @@ So an observation counts only if its call began after the current phase was comm
 late observation changes nothing.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import structlog
 
-from botpool.backends.protocol import Backend
 from botpool.domain import reasons
 from botpool.domain.bot_ending import ending_after_exit
 from botpool.domain.errors import BackendError
@@ -24,7 +22,6 @@ from botpool.domain.observation import (
     DeploymentState,
     Observation,
 )
-from botpool.domain.policy import Policy
 from botpool.domain.records import ObservedSlot
 from botpool.domain.start_assessment import (
     StartVerdict,
@@ -40,7 +37,7 @@ from botpool.engine.lifecycle.release import Releaser
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.epoch_watch import EpochWatch
 from botpool.engine.runtime.leases import timed
-from botpool.store.database import Database
+from botpool.engine.service import Service
 from botpool.store.observations import (
     lease_observations,
     list_observed_slots,
@@ -53,16 +50,13 @@ _LEASE_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observer:
+class Observer(Service):
     """Observes containers and applies the observations to their slots."""
 
-    database: Database
-    policy: Policy
     bot_endings: BotEndings
     outcome: DeploymentOutcome
     releaser: Releaser
     epoch_watch: EpochWatch
-    backends: Mapping[str, Backend]
     deployments: DeploymentStatuses = field(default_factory=DeploymentStatuses)
 
     async def observe_due_backends(self) -> None:

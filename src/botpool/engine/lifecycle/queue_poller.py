@@ -7,26 +7,22 @@ from botpool.domain.states import BotStatus, FailureCode
 from botpool.engine.admission.matcher import Matcher
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.observability import event_log
-from botpool.engine.observability.metrics import Metrics
-from botpool.store.database import Database
+from botpool.engine.service import Service
 from botpool.store.queue import expire_queue, find_queue_work
 
 _BATCH = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueuePoller:
+class QueuePoller(Service):
     """Finds and does the work of the queue."""
 
-    database: Database
     matcher: Matcher
     image_gate: ImageGate
-    metrics: Metrics
 
     async def poll(self) -> None:
         """Expire bots, match pools and open image gates, where there is something to do."""
         work = await find_queue_work(self.database)
-        assert work is not None, "the statement always returns a row"
         if work.expired:
             await self.expire()
         for pool_name in work.servable:

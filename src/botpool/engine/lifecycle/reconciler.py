@@ -6,15 +6,13 @@ that stops returns its leases, so that another one continues at once.
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
 import structlog
 
-from botpool.backends.protocol import Backend
 from botpool.domain.bot_ending import ending_after_deadline
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
 from botpool.engine.lifecycle.bot_endings import BotEndings
@@ -24,8 +22,7 @@ from botpool.engine.lifecycle.reset import Resetter
 from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.runtime.leases import Lease, LeaseTooShort
-from botpool.engine.runtime.wakeups import Wakeups
-from botpool.store.database import Database
+from botpool.engine.service import Service
 from botpool.store.slot_leases import lease_slots, return_leases
 
 _log = structlog.get_logger()
@@ -33,18 +30,14 @@ _MAX_STEPS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciler:
+class Reconciler(Service):
     """Runs the due steps of slots, up to a fixed number at a time."""
 
-    database: Database
-    policy: Policy
-    wakeups: Wakeups
     steps: SlotSteps
     deployer: Deployer
     releaser: Releaser
     resetter: Resetter
     bot_endings: BotEndings
-    backends: Mapping[str, Backend]
     under_way: set[asyncio.Task[None]] = field(default_factory=set)
     unreturned: list[LeasedSlot] = field(default_factory=list)
     """Slots whose step lost the database: their backend calls are over, their lease is not."""

@@ -9,14 +9,12 @@ the slot is still `releasing` and the step is repeated, which is harmless. Freei
 assigning it to the next bot are one transaction (`slot_handover.py`).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import BackendError, ContainerGone, StillRunning
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import ACTIVE_DEPLOYMENT, ContainerState, Observation
-from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot, ObservedSlot
 from botpool.domain.stop_confirmation import stop_is_confirmed, stop_is_overdue
 from botpool.engine.lifecycle.image_gate import ImageGate
@@ -24,8 +22,7 @@ from botpool.engine.lifecycle.slot_handover import SlotHandover
 from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import Lease
-from botpool.engine.runtime.wakeups import Wakeups
-from botpool.store.database import Database
+from botpool.engine.service import Service
 from botpool.store.releases import clear_stop
 
 _MAX_STOPS = 5
@@ -37,16 +34,12 @@ class _DoesNotStop(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Releaser:
+class Releaser(Service):
     """Stops the containers of releasing slots and frees the slots."""
 
-    database: Database
-    policy: Policy
-    wakeups: Wakeups
     steps: SlotSteps
     handover: SlotHandover
     image_gate: ImageGate
-    backends: Mapping[str, Backend]
 
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
         """Stop or delete the container, and free the slot if that is confirmed at once."""

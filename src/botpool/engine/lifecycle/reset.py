@@ -5,7 +5,6 @@ and is stopped, or creates it again, and gives the slot to the queue. Resets cou
 busy again; after the maximum, the slot is deleted. Each step may be repeated after a crash.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from botpool.backends.protocol import Backend
@@ -13,7 +12,6 @@ from botpool.domain import reasons
 from botpool.domain.errors import BackendError, BackendRefused, StillRunning
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import ContainerState
-from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
 from botpool.domain.stop_confirmation import stop_is_overdue
@@ -22,7 +20,7 @@ from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.engine.lifecycle.slot_steps import SlotSteps, container_spec, ended_assignments
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import Lease
-from botpool.store.database import Database
+from botpool.engine.service import Service
 from botpool.store.pools import lock_pool
 from botpool.store.slots import remove_slot, reset_slot
 
@@ -30,15 +28,12 @@ _REFUSED_DELAY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resetter:
+class Resetter(Service):
     """Resets and deletes slots without a bot."""
 
-    database: Database
-    policy: Policy
     steps: SlotSteps
     deletion: SlotDeletion
     matcher: Matcher
-    backends: Mapping[str, Backend]
 
     async def reset(self, slot: LeasedSlot, lease: Lease) -> None:
         """Ensure that the container exists and is stopped, then make the slot idle."""

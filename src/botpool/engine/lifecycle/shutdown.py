@@ -8,17 +8,16 @@ from botpool.domain.bot_ending import BotEnding
 from botpool.domain.states import BotStatus
 from botpool.engine.admission.admission import Admission
 from botpool.engine.lifecycle.bot_endings import BotEndings
+from botpool.engine.service import Service
 from botpool.store.bot_stops import list_live_bots
-from botpool.store.database import Database
 
 _POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shutdown:
+class Shutdown(Service):
     """Ends all bots and waits until their containers have stopped."""
 
-    database: Database
     admission: Admission
     bot_endings: BotEndings
 

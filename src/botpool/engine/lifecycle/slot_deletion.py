@@ -7,17 +7,13 @@ from botpool.domain.ids import SlotId
 from botpool.domain.records import LeasedSlot, StuckSlot
 from botpool.domain.states import SlotStatus
 from botpool.engine.observability import event_log
-from botpool.engine.runtime.wakeups import Wakeups
-from botpool.store.database import Database
+from botpool.engine.service import Service
 from botpool.store.slots import mark_slot_deleting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlotDeletion:
+class SlotDeletion(Service):
     """Marks slots without a bot for deletion."""
-
-    database: Database
-    wakeups: Wakeups
 
     async def start(
         self,

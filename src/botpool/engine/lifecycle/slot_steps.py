@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendError, BudgetExhausted
 from botpool.domain.ids import AssignmentId
-from botpool.domain.policy import Policy
 from botpool.domain.records import LeasedSlot
 from botpool.engine.observability import event_log
-from botpool.engine.observability.metrics import Metrics
-from botpool.engine.runtime.wakeups import Wakeups
-from botpool.store.database import Database
+from botpool.engine.service import Service
 from botpool.store.slot_leases import postpone_step, return_lease
 
 _MAX_DOUBLINGS = 10
@@ -43,13 +40,9 @@ def ended_assignments(slot: LeasedSlot) -> AssignmentId:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlotSteps:
+class SlotSteps(Service):
     """Ends steps of leased slots and returns their leases."""
 
-    database: Database
-    policy: Policy
-    wakeups: Wakeups
-    metrics: Metrics
     owner: str
     """The name under which this replica takes leases."""
 

@@ -9,23 +9,20 @@ from dataclasses import dataclass
 from botpool.domain import reasons
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.ids import BotId
-from botpool.domain.policy import Policy
 from botpool.domain.records import AdmittedBot
 from botpool.domain.states import FINAL, RUNNING, BotStatus, SlotStatus, statuses_before
 from botpool.engine.admission.admission import Admission
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.observability import event_log
+from botpool.engine.service import Service
 from botpool.store.bot_stops import ask_bot_to_leave
-from botpool.store.database import Database
 from botpool.store.slots import find_slot_of_bot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BotStopper:
+class BotStopper(Service):
     """Stops single bots."""
 
-    database: Database
-    policy: Policy
     admission: Admission
     bot_endings: BotEndings
 

@@ -6,22 +6,22 @@ minutes of lists that succeeded, and only if there are few strays: many at once 
 mistake and wait for an operator. A list that fails is no evidence. Cleanups may run concurrently.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
 
 import structlog
 
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import BackendError, CallSuperseded
-from botpool.domain.policy import Policy
 from botpool.domain.records import Stray
 from botpool.engine.lifecycle.queue_poller import QueuePoller
 from botpool.engine.maintenance.recovery import Recovery
 from botpool.engine.maintenance.restored_history import renumber_restored_history
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import timed
+from botpool.engine.service import Service
 from botpool.store import maintenance
-from botpool.store.database import Database, Transaction
+from botpool.store.database import Transaction
 
 _log = structlog.get_logger()
 _MIN_STRAYS_TO_REFUSE = 2
@@ -41,14 +41,11 @@ class CleanupResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cleanup:
+class Cleanup(Service):
     """Deletes stray containers and expired rows."""
 
-    database: Database
-    policy: Policy
     queue_poller: QueuePoller
     recovery: Recovery
-    backends: Mapping[str, Backend]
 
     async def run(self) -> None:
         """Run the scheduled cleanup: recovery and the queue poll have their own loops."""
@@ -64,13 +61,7 @@ class Cleanup:
             pruned_rows=await self._prune(),
         )
         if result != CleanupResult():
-            _log.info(
-                "cleanup.pass",
-                released=result.released,
-                expired=result.expired,
-                deleted_containers=result.deleted_containers,
-                pruned_rows=result.pruned_rows,
-            )
+            _log.info("cleanup.pass", **asdict(result))
         return result
 
     async def _delete_strays(self, *, all_strays: bool) -> int:

@@ -12,7 +12,7 @@ the pass waits for one more window before it fails them.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -21,7 +21,6 @@ from botpool.backends.protocol import Backend
 from botpool.domain.errors import BackendError
 from botpool.domain.ids import ContainerId, PoolName
 from botpool.domain.observation import Observation
-from botpool.domain.policy import Policy
 from botpool.domain.records import StuckSlot
 from botpool.domain.recovery import (
     RecoveryAction,
@@ -35,8 +34,8 @@ from botpool.domain.states import SlotStatus
 from botpool.engine.maintenance.recovery_actions import RecoveryActions
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import timed
+from botpool.engine.service import Service
 from botpool.store import recovery as statements
-from botpool.store.database import Database
 
 _log = structlog.get_logger()
 _GAP_S = 30.0
@@ -65,12 +64,9 @@ class RecoveryResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
+class Recovery(Service):
     """Runs recovery passes."""
 
-    database: Database
-    policy: Policy
-    backends: Mapping[str, Backend]
     actions: RecoveryActions
 
     @property
@@ -79,21 +75,13 @@ class Recovery:
 
     async def record_liveness(self) -> datetime:
         """Record that a replica is alive and return when the last gap without one ended."""
-        gap_ended_at = await statements.record_liveness(self.database, gap_s=_GAP_S)
-        assert gap_ended_at is not None, "the statement always returns a row"
-        return gap_ended_at
+        return await statements.record_liveness(self.database, gap_s=_GAP_S)
 
     async def run(self) -> None:
         """Run a scheduled pass and log its result unless it found nothing."""
         result = await self.recover()
         if result != RecoveryResult():
-            _log.info(
-                "recovery.pass",
-                recovered=result.recovered,
-                failed=result.failed,
-                deleted=result.deleted,
-                skipped=result.skipped,
-            )
+            _log.info("recovery.pass", **asdict(result))
 
     async def recover(self) -> RecoveryResult:
         """Run one pass and return its counts."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from botpool.domain import reasons
 from botpool.domain.bot_ending import BotEnding, ending_after_exit
-from botpool.domain.policy import Policy
 from botpool.domain.records import StuckSlot
 from botpool.domain.recovery import RecoveryAction, RecoveryCase
 from botpool.domain.states import BotStatus, FailureCode, SlotStatus
@@ -13,24 +12,18 @@ from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.engine.observability import event_log
-from botpool.engine.observability.metrics import Metrics
-from botpool.engine.runtime.wakeups import Wakeups
+from botpool.engine.service import Service
 from botpool.store import recovery as statements
-from botpool.store.database import Database
 from botpool.store.slots import mark_slot_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryActions:
+class RecoveryActions(Service):
     """Applies the action that the recovery table decided on to one slot."""
 
-    database: Database
-    policy: Policy
     bot_endings: BotEndings
     outcome: DeploymentOutcome
     deletion: SlotDeletion
-    wakeups: Wakeups
-    metrics: Metrics
 
     async def apply(self, action: RecoveryAction, slot: StuckSlot, case: RecoveryCase) -> bool:
         """Apply the action and count it. False: nothing to do, or the slot has changed since."""

@@ -12,23 +12,22 @@ from botpool.domain.ids import PoolName, SlotId
 from botpool.domain.records import PoolSpec
 from botpool.engine.admission.matcher import Match, Matcher
 from botpool.engine.lifecycle.slot_deletion import SlotDeletion
-from botpool.store.database import Database, Transaction
+from botpool.engine.service import Service
+from botpool.store.database import Transaction
 from botpool.store.pools import drain_pool, lock_pool, register_backends, upsert_pool
 from botpool.store.slots import cordon_slots, find_slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolCommands:
+class PoolCommands(Service):
     """Changes pools, and slots without regard to their bots."""
 
-    database: Database
     matcher: Matcher
     deletion: SlotDeletion
-    backends: Sequence[str]
 
     async def configure(self, specs: Sequence[PoolSpec]) -> None:
         """Write the settings of pools; the match that follows grows or shrinks each pool."""
-        await register_backends(self.database, backends=self.backends)
+        await register_backends(self.database, backends=sorted(self.backends))
         for spec in sorted(specs, key=lambda spec: spec.pool_name):
             match = Match(spec.pool_name)
             await self.database.commit(

@@ -16,8 +16,7 @@ from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.observability import event_log
 from botpool.engine.operations.pool_commands import PoolCommands
-from botpool.engine.runtime.wakeups import Wakeups
-from botpool.store.database import Database
+from botpool.engine.service import Service
 from botpool.store.slots import (
     find_slot,
     mark_slot_error,
@@ -29,11 +28,9 @@ _MAX_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlotCommands:
+class SlotCommands(Service):
     """Changes single slots, and ends their bots."""
 
-    database: Database
-    wakeups: Wakeups
     pools: PoolCommands
     bot_endings: BotEndings
     outcome: DeploymentOutcome
