@@ -1,7 +1,7 @@
 """Queries: each SQL file is declared once, as a function of its name.
 
     @query
-    def find_slot(*, slot_id: SlotId) -> SlotState | None: ...
+    def find_slot(*, slot_id: SlotId) -> FencedSlot | None: ...
 
 The keyword parameters are those of `sql/queries/find_slot.sql`. The return type says what the rows
 become: `list[Record]`, `Record | None` (the first row), `Record` (the only row) or `None`. A record
