@@ -328,8 +328,6 @@ class LeasedSlot(BackendSlot):
     memory_mb: int
     phase: SlotPhase | None
     phase_at: datetime | None
-    cordoned: bool
-    assigned_bot_id: BotId | None
     start_allowed_at: datetime | None
     """When the start was allowed; before that, no container of this assignment can run."""
     stop_issued_at: datetime | None
@@ -343,7 +341,6 @@ class LeasedSlot(BackendSlot):
     bot_display_name: str | None
     bot_data: Mapping[str, Any] | None = field(repr=False)
     attempts: int | None
-    started_at: datetime | None
     failure: str | None
     newest_assignment_id: AssignmentId
     """The newest assignment of any slot when the lease was taken."""

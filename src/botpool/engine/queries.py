@@ -38,16 +38,6 @@ class BotPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SearchRange:
-    """The ids that one search covers: from `since` to below `before`."""
-
-    before: BotId
-    since: BotId
-    rest: BotId | None
-    """`before` of the next range; None if this is the last one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Queries:
     """Reads bots, slots, pools, the queue and history."""
 
@@ -67,8 +57,7 @@ class Queries:
         """Return a page of bots below the id `before`."""
         since, rest = BotId(0), None
         if search is not None:
-            searched = await self._search_range(before)
-            before, since, rest = searched.before, searched.since, searched.rest
+            since, before, rest = await self._search_range(before)
         found = await list_bots(
             self.database,
             statuses=[*BotStatus] if status is None else [status],
@@ -81,14 +70,16 @@ class Queries:
         bots = found[:limit]
         return BotPage(bots=bots, before=bots[-1].id if len(found) > limit else rest)
 
-    async def _search_range(self, before: BotId | None) -> _SearchRange:
+    async def _search_range(self, before: BotId | None) -> tuple[BotId, BotId, BotId | None]:
+        """Return the ids that one search covers, from the first to below the second.
+
+        The third is the end of the next range; None if this is the last one.
+        """
         bounds = await find_bot_bounds(self.database)
         oldest, newest = bounds.oldest or 0, bounds.newest or 0
         end = newest + 1 if before is None else min(before, newest + 1)
         begin = end - _SEARCHED_IDS
-        return _SearchRange(
-            before=BotId(end), since=BotId(begin), rest=BotId(begin) if begin > oldest else None
-        )
+        return BotId(begin), BotId(end), BotId(begin) if begin > oldest else None
 
     async def bot_history(self, bot_id: BotId) -> list[HistoryRow]:
         """Return a bot's history, oldest first."""

@@ -11,12 +11,9 @@ from botpool.store.query import query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolSettings:
-    """The settings of a pool that decide whether it admits bots."""
+class PoolDrain:
+    """When a pool was drained; None while it admits bots."""
 
-    pool_name: PoolName
-    backend: str
-    max_size: int
     drained_at: datetime | None
 
 
@@ -46,8 +43,8 @@ def lock_pool(*, pool_name: PoolName) -> None:
 
 
 @query
-def find_pool(*, pool_name: PoolName) -> PoolSettings | None:
-    """A pool's settings."""
+def find_pool(*, pool_name: PoolName) -> PoolDrain | None:
+    """Read whether a pool exists and admits bots."""
 
 
 @query

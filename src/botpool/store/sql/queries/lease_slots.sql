@@ -27,13 +27,13 @@ WITH due AS (
     RETURNING
         s.id AS slot_id, s.pool_name, s.slot_name, s.backend, s.image AS created_image,
         s.limits AS created_limits, s.container_id, s.status, s.phase,
-        s.phase_at, s.cordoned, s.assigned_bot_id, s.assignment_id, s.deployment_id,
+        s.phase_at, s.assigned_bot_id, s.assignment_id, s.deployment_id,
         s.start_allowed_at, s.start_issued_at, s.stop_issued_at, s.delete_issued_at, s.resets,
         s.error_message, s.version, s.step_attempts, s.lease_until
 )
 SELECT
     leased.*, p.image, p.cpus, p.memory_mb, b.id AS bot_id, b.status AS bot_status,
-    b.correlation_id, b.meeting_url, b.bot_display_name, b.bot_data, b.attempts, b.started_at,
+    b.correlation_id, b.meeting_url, b.bot_display_name, b.bot_data, b.attempts,
     b.leave_by, a.running_at, a.failure,
     k.status_unreliable_at, botpool_newest_assignment() AS newest_assignment_id,
     botpool_now() AS now
