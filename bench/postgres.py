@@ -12,7 +12,7 @@ import stamina
 
 from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 
 _MIGRATED = "migrated"
 """A migrated database to copy, which is quicker than a migration for each measure."""

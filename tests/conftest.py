@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from tests.support.clock import Clock
 from tests.support.components import missing, pytest_configure, pytest_unconfigure
 from tests.support.docker_host import docker_host

@@ -31,7 +31,7 @@ from botpool.engine.runtime.leases import Lease
 from botpool.engine.runtime.loop import Loop
 from botpool.store.bot_stops import list_live_bots
 from botpool.store.database import Database
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from tests.support.invariants import assert_settled
 from tests.support.postgres import TestPostgres
 from tests.support.replicas import bot_request, pool

@@ -15,7 +15,7 @@ import psutil
 import psycopg
 import pytest
 
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from tests.support.invariants import assert_settled
 from tests.support.postgres import TestPostgres
 from tests.support.server import FINAL, Installation, installation, none_left

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from tests.support.postgres import TestPostgres
 from tests.support.server import Installation, Server, installation, none_left
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from tests.support.invariants import assert_invariants, assert_settled
 from tests.support.postgres import TestPostgres
 from tests.support.server import FINAL, Installation, client, installation, none_left

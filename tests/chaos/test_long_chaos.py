@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from tests.chaos.long_chaos import BUSY, LAG_S, POLICY, Chaos
 from tests.simulation.coolify_simulation import TICK_S, CoolifySimulation, coolify_pool
 from tests.support.clock import Clock

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from tests.chaos.client_load import (
     LoadClient,
     assert_none_joined_twice,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from tests.chaos.client_load import (
     LoadClient,
     assert_none_joined_twice,

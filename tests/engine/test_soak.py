@@ -14,7 +14,7 @@ import structlog
 
 from bench.cycles import Cycles
 from bench.postgres import fill_pool
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from tests.support.invariants import assert_settled
 from tests.support.postgres import TestPostgres
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import httpx
 
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from tests.chaos import recording_bot
 from tests.chaos.client_load import (
     LoadClient,

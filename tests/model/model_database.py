@@ -17,10 +17,10 @@ from tests.support.clock import Clock
 from tests.support.invariants import ALWAYS
 
 T = TypeVar("T")
-_KEPT = "'test_clock', 'yoyo_lock'"
+_KEPT = "'test_clock', 'schema_migrations'"
 _TABLES = (
     "SELECT string_agg(quote_ident(tablename), ', ') AS names FROM pg_tables "
-    f"WHERE schemaname = 'public' AND tablename NOT LIKE '%yoyo%' AND tablename NOT IN ({_KEPT})"
+    f"WHERE schemaname = 'public' AND tablename NOT IN ({_KEPT})"
 )
 _HISTORY = (
     "SELECT h.id, h.xid, h.kind, h.bot_id, h.slot_name, h.assignment_id, h.from_state, h.to_state, "

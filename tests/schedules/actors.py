@@ -21,6 +21,7 @@ from tests.schedules.end_causes import EndCauses
 from tests.schedules.installation import SHORT_TIMES, Installation, Unreachable
 from tests.schedules.simulated_backend import Run, SimulatedBackend
 from tests.schedules.turn_scheduler import TurnScheduler
+from tests.support.fences import ANY_ASSIGNMENT
 from tests.support.replicas import bot_request, key
 
 T = TypeVar("T")
@@ -170,7 +171,7 @@ class Actors:
             return
         container_id = self.rng.choice(sorted(self.backend.containers))
         if self.rng.random() < 0.5:
-            self.backend.delete(container_id)
+            self.backend.delete(container_id, ANY_ASSIGNMENT)
         else:
             self.backend.exit(container_id, ContainerState.EXITED)
 

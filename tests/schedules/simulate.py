@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.progress import track
 
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from tests.schedules import schedule
 from tests.schedules.simulated_database import Server
 from tests.support.clock import Clock

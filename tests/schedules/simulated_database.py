@@ -30,7 +30,7 @@ _BLOCKED_AFTER_S = 0.003
 _TABLES = """
 SELECT string_agg('DELETE FROM ' || quote_ident(tablename), '; ') AS statements
 FROM pg_tables
-WHERE schemaname = 'public' AND tablename <> 'test_clock' AND tablename !~ 'yoyo'
+WHERE schemaname = 'public' AND tablename <> 'test_clock' AND tablename <> 'schema_migrations'
 """
 _SEQUENCES = """
 SELECT 'SELECT ' || string_agg('setval(' || quote_literal(sequencename) || ', 1, false)', ', ')

@@ -15,7 +15,7 @@ from botpool.domain.states import BotStatus
 from botpool.engine.admission.estimates import Estimates
 from botpool.engine.queries import Queries
 from botpool.store.database import Database
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from botpool.store.statements import sent_text
 from tests.store.query_plans import explain, rows_read, scanned_tables
 from tests.support.postgres import TestPostgres

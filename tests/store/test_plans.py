@@ -13,7 +13,7 @@ from botpool.domain.ids import AssignmentId, BotId, PoolName, SlotId
 from botpool.domain.records import AdmissionRequest
 from botpool.domain.states import BotStatus
 from botpool.store import assignments, bots, history, pools, queue
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from botpool.store.query import Statement
 from botpool.store.statements import sent_text
 from tests.store.query_plans import execute_planned, explain, plan, rows_read, scanned_tables

@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from tests.support.postgres import TestPostgres
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "schema-reference"

@@ -27,7 +27,7 @@ def migrate(config: ConfigOption = None, data_dir: DataDirOption = None) -> None
 
     from botpool.cli.output import console
     from botpool.cli.progress import bar
-    from botpool.store.migrations import migrate as apply
+    from botpool.store.migrator import migrate as apply
 
     err = console(sys.stderr)
     with bar(err, "Preparing the database") as update, database_url(settings) as url:

@@ -16,7 +16,7 @@ from botpool.settings import Settings
 from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
 from botpool.store.installation import Installation
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 
 _console = Console()
 

@@ -107,6 +107,17 @@ class SchemaMismatch(BotpoolError):
 
 
 @dataclass(eq=False)
+class MigrationFailed(BotpoolError):
+    """A migration changed nothing; those before it are applied."""
+
+    name: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"The migration {self.name} failed and changed nothing: {self.problem}."
+
+
+@dataclass(eq=False)
 class AlreadyRunning(BotpoolError):
     data_dir: str
     pid: int | None

@@ -15,7 +15,7 @@ import stamina
 from psycopg.rows import DictRow, dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.store.maintenance import list_migrations
+from botpool.store.maintenance import AppliedMigration, list_migrations
 from botpool.store.query import Rows, Statement
 from botpool.store.sessions import listen
 from botpool.store.statement_connection import StatementConnection
@@ -101,7 +101,7 @@ class Database:
             self._connection_check.cancel()
         await self._pool.close()
 
-    async def applied_migrations(self) -> list[str] | None:
+    async def applied_migrations(self) -> list[AppliedMigration] | None:
         """Return the migrations of the schema, or None when the database has no schema."""
         try:
             return await list_migrations(self)

@@ -16,9 +16,18 @@ class RowCounts:
     dead: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedMigration:
+    """A migration of the database's schema."""
+
+    name: str
+    compatible_with: str | None
+    """The oldest migration whose versions can serve the schema; None if no older version can."""
+
+
 @query
-def list_migrations() -> list[str]:
-    """Read the names of the applied migrations, as one list."""
+def list_migrations() -> list[AppliedMigration]:
+    """List the applied migrations in order."""
 
 
 @query

@@ -17,7 +17,7 @@ from psycopg.rows import DictRow, dict_row
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.database import Connection
 from botpool.store.doctor import listen_for_doctor, notify_doctor
-from botpool.store.maintenance import list_migrations
+from botpool.store.maintenance import AppliedMigration, list_migrations
 from botpool.store.query import Rows, Statement
 from botpool.store.sessions import prepare_session
 from botpool.store.statements import statement_text
@@ -68,7 +68,7 @@ class ReadonlyConnection:
         statement.read(await self._fetch(statement_text(statement.name), statement.parameters))
         return statement.result
 
-    async def applied_migrations(self) -> list[str] | None:
+    async def applied_migrations(self) -> list[AppliedMigration] | None:
         """Return the applied migrations; None if the database has no schema of Botpool."""
         try:
             return await list_migrations(self)

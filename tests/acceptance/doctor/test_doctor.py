@@ -19,7 +19,7 @@ from botpool.cli import main
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.engine.maintenance.doctor import ALL_CHECKS
 from botpool.store.maintenance import record_strays
-from botpool.store.migrations import migrate
+from botpool.store.migrator import migrate
 from botpool.store.readonly_connection import ReadonlyConnection
 from botpool.store.statements import statement_text
 from tests.acceptance.doctor.checked_installation import (
@@ -113,10 +113,7 @@ def test_missing_schema_is_reported(
 
 
 def test_newer_schema_is_reported(installation: CheckedInstallation) -> None:
-    installation.corrupt(
-        "INSERT INTO _yoyo_migration (migration_hash, migration_id, applied_at_utc) "
-        "VALUES ('x', '9999-from-the-future', now())"
-    )
+    installation.corrupt("INSERT INTO schema_migrations (name) VALUES ('9999-from-the-future')")
     report = installation.run_doctor()
     assert (report.code, report.checks("wrong")) == (1, {"schema"})
     assert "9999-from-the-future" in report.findings["schema"]["found"]

@@ -185,7 +185,7 @@ async def check_schema_version(connection: ReadonlyConnection) -> Finding:
         return SCHEMA.wrong(str(error))
     except BotpoolError as error:
         return SCHEMA.not_checked(error)
-    return SCHEMA.ok(f"up to {max(applied or ['nothing'])}")
+    return SCHEMA.ok(f"up to {max(migration.name for migration in applied or ())}")
 
 
 async def check_activity(connection: ReadonlyConnection) -> AsyncIterator[Finding]:

@@ -4,6 +4,10 @@
 -- wherever PostgreSQL can. Rules that a row must satisfy stand in one PL/pgSQL function per table,
 -- because PostgreSQL parses a plain CHECK again for every statement but a function once per session.
 
+COMMENT ON TABLE schema_migrations IS 'The applied migrations; botpool migrate creates and fills it.';
+COMMENT ON COLUMN schema_migrations.compatible_with IS
+    'The oldest migration whose versions of Botpool can serve the schema; null if only newer ones can.';
+
 -- ---------------------------------------------------------------------------------------------
 -- Clock
 
