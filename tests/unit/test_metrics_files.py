@@ -94,6 +94,7 @@ def test_every_alert_is_defined() -> None:
         "BotpoolNoReplicaListening",
         "BotpoolDatabaseUnreachable",
         "BotpoolBotsFailing",
+        "BotpoolMassSilence",
     }
     for rule in RULES.values():
         assert rule["labels"]["severity"] in ("warning", "critical")

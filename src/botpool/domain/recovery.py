@@ -90,6 +90,12 @@ class RecoveryCase:
         return self.silent_since is not None and self.now - self.silent_since > limit
 
     @property
+    def is_silent_for_two_windows(self) -> bool:
+        """During mass silence, a bot gets one more window."""
+        limit = timedelta(seconds=2 * self.limits.heartbeat_freshness_s)
+        return self.silent_since is not None and self.now - self.silent_since > limit
+
+    @property
     def has_active_deployment(self) -> bool:
         return self.observation is not None and self.observation.deployment in ACTIVE_DEPLOYMENT
 

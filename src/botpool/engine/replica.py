@@ -35,6 +35,7 @@ from botpool.engine.lifecycle.stop_bot import BotStopper
 from botpool.engine.maintenance.cleanup import Cleanup
 from botpool.engine.maintenance.recovery import Recovery
 from botpool.engine.maintenance.recovery_actions import RecoveryActions
+from botpool.engine.maintenance.silence_alarms import SilenceAlarms
 from botpool.engine.maintenance.vacuum import INTERVAL_S as VACUUM_INTERVAL_S
 from botpool.engine.maintenance.vacuum import Vacuum
 from botpool.engine.observability.instrumented_backend import InstrumentedBackend
@@ -187,7 +188,8 @@ class Replica:
             outcome=self.outcome,
             deletion=self.slot_deletion,
         )
-        self.recovery = Recovery(**shared, actions=actions)
+        silence_alarms = SilenceAlarms(**shared)
+        self.recovery = Recovery(**shared, actions=actions, silence_alarms=silence_alarms)
         self.cleanup = Cleanup(**shared, queue_poller=self.queue_poller, recovery=self.recovery)
         self.vacuum = Vacuum(self.database)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from botpool.domain.ids import ContainerId
+from botpool.domain.ids import ContainerId, PoolName
 from botpool.domain.states import SlotStatus
 from botpool.store.query import query
 
@@ -56,6 +56,14 @@ class SlotContainer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SilentPool:
+    """A pool in which most bots are silent, and since when."""
+
+    pool_name: PoolName
+    silence_alarm_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PausedBackend:
     """A backend that asked for a pause, and the seconds that remain."""
 
@@ -81,6 +89,11 @@ def list_replicas() -> ConnectedReplicas:
 @query
 def list_slot_containers() -> list[SlotContainer]:
     """List every slot with its container."""
+
+
+@query
+def list_silent_pools() -> list[SilentPool]:
+    """List the pools whose silence alarm is raised."""
 
 
 @query

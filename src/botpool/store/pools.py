@@ -110,6 +110,7 @@ class PoolFigures:
 
     pool_name: PoolName
     max_size: int
+    mass_silence: bool
     slots_by_status: Mapping[str, int]
     assignable: int
     queue_depth: int

@@ -11,19 +11,14 @@ from botpool.store.query import query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LiveBots:
-    """The number of a pool's bots that should send heartbeats."""
+class PoolSilence:
+    """How many bots of a pool are silent within a window, and since when its alarm is raised."""
 
     pool_name: PoolName
+    silence_alarm_at: datetime | None
+    silent: int
     live: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SilenceAlarm:
-    """Since when most bots of a pool are silent, and the database's time."""
-
-    silence_alarm_at: datetime
-    now: datetime
+    """The deploying and running bots, and those that failed in the window."""
 
 
 @query
@@ -43,18 +38,20 @@ def list_stuck_slots(
 
 
 @query
-def count_live_bots() -> list[LiveBots]:
-    """Count the deploying and running bots of each pool."""
+def measure_silence(
+    *, late_s: float, window_s: float, gap_ended_at: datetime, exited: Sequence[SlotId]
+) -> list[PoolSilence]:
+    """Count the silent bots of each pool whose bots must send heartbeats."""
 
 
 @query
-def raise_silence_alarm(*, pool_name: PoolName) -> SilenceAlarm:
-    """Raise the alarm of a pool unless it is raised already."""
+def raise_silence_alarm(*, pool_name: PoolName) -> datetime | None:
+    """Raise the alarm of a pool; None if another replica has raised it."""
 
 
 @query
-def end_silence_alarms(*, silent: Sequence[PoolName]) -> None:
-    """End the alarms of all pools except the silent ones."""
+def end_silence_alarm(*, pool_name: PoolName, raised_at: datetime) -> PoolName | None:
+    """End the alarm of a pool; None if another replica has ended it."""
 
 
 @query

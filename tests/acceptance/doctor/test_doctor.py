@@ -255,6 +255,15 @@ def test_doctor_reports_a_database_from_another_cluster(installation: CheckedIns
     assert "another PostgreSQL cluster" in report.findings["database_epoch"]["found"]
 
 
+def test_doctor_names_pools_with_mass_silence(installation: CheckedInstallation) -> None:
+    with psycopg.connect(installation.url, autocommit=True) as connection:
+        connection.execute(
+            "UPDATE pools SET silence_alarm_at = '2026-11-17T10:00:00Z' WHERE pool_name = 'teams'"
+        )
+    finding = installation.run_doctor().findings["mass_silence"]
+    assert (finding["result"], finding["found"]) == ("warning", "teams since 2026-11-17T10:00:00Z")
+
+
 def test_table_shows_finding_and_remedy(
     installation: CheckedInstallation, settings: pytest.MonkeyPatch
 ) -> None:

@@ -6,20 +6,20 @@ write. A pass that runs twice or dies in the middle changes nothing that the nex
 A backend that does not answer is no evidence about its slots.
 
 An outage of Botpool is no evidence either: replicas record that they are alive, and the silence of
-an agent counts only from the end of the last gap. When most bots of a pool become silent at once,
-the pass waits for one more window before it fails them.
+an agent counts only from the end of the last gap. When most bots of a pool become silent within a
+window, the passes of all replicas give each of them one more window.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import BackendError
-from botpool.domain.ids import ContainerId, PoolName
+from botpool.domain.ids import ContainerId
 from botpool.domain.observation import Observation
 from botpool.domain.records import StuckSlot
 from botpool.domain.recovery import (
@@ -27,11 +27,10 @@ from botpool.domain.recovery import (
     RecoveryCase,
     RecoveryLimits,
     decide,
-    is_mass_silence,
 )
 from botpool.domain.start_assessment import has_exited
-from botpool.domain.states import SlotStatus
 from botpool.engine.maintenance.recovery_actions import RecoveryActions
+from botpool.engine.maintenance.silence_alarms import SilenceAlarms
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import timed
 from botpool.engine.service import Service
@@ -68,6 +67,7 @@ class Recovery(Service):
     """Runs recovery passes."""
 
     actions: RecoveryActions
+    silence_alarms: SilenceAlarms
 
     @property
     def limits(self) -> RecoveryLimits:
@@ -95,12 +95,15 @@ class Recovery(Service):
         )
         observations = await self._observe(slots)
         cases = [(slot, self._case(slot, observations, gap_ended_at)) for slot in slots]
-        silent_pools = await self._mass_silent_pools(cases)
+        silent_pools = await self.silence_alarms.update(
+            gap_ended_at=gap_ended_at,
+            exited=[slot.slot_id for slot, case in cases if case.has_exited],
+        )
         counts = Counter[str]()
         for slot, case in cases:
             action = decide(case)
             if action is RecoveryAction.FAIL and slot.pool_name in silent_pools:
-                action = RecoveryAction.SKIP
+                action = action if case.is_silent_for_two_windows else RecoveryAction.SKIP
             if await self.actions.apply(action, slot, case):
                 counts[_COUNTED_AS[action]] += 1
         return RecoveryResult(**counts)
@@ -161,40 +164,6 @@ class Recovery(Service):
             status_lag_s=self.backends[slot.backend].status_lag_s,
             heartbeat_s=self.policy.heartbeat_interval_ms / 1000,
         )
-
-    async def _mass_silent_pools(
-        self, cases: Sequence[tuple[StuckSlot, RecoveryCase]]
-    ) -> set[PoolName]:
-        """Return the pools in which so many bots are silent that the pass waits one more window."""
-        silent = Counter(
-            slot.pool_name
-            for slot, case in cases
-            if case.status is not SlotStatus.IDLE
-            and case.needs_heartbeats
-            and case.is_silent
-            and not case.has_exited
-        )
-        pools: set[PoolName] = set()
-        if silent:
-            counted = await statements.count_live_bots(self.database)
-            live = {each.pool_name: each.live for each in counted}
-            pools = {
-                pool_name
-                for pool_name, count in silent.items()
-                if is_mass_silence(silent=count, live=live.get(pool_name, 0))
-            }
-        await statements.end_silence_alarms(self.database, silent=sorted(pools))
-        return {pool_name for pool_name in sorted(pools) if await self._within_window(pool_name)}
-
-    async def _within_window(self, pool_name: PoolName) -> bool:
-        """Raise the pool's silence alarm and check whether its window still lasts."""
-        alarm = await statements.raise_silence_alarm(self.database, pool_name=pool_name)
-        assert alarm is not None, "the pool of a slot exists"
-        window = timedelta(seconds=self.limits.heartbeat_freshness_s)
-        waits = alarm.now - alarm.silence_alarm_at <= window
-        if waits:
-            _log.error("recovery.mass_silence", pool=pool_name, since=alarm.silence_alarm_at)
-        return waits
 
 
 def _latest(*times: datetime | None) -> datetime | None:

@@ -56,6 +56,11 @@ class MetricDefinitions:
             "How long the oldest bot in the queue has waited; 0 if the queue is empty.",
             "pool",
         )
+        self.mass_silence = gauge(
+            "mass_silence",
+            "1 while most bots of the pool send no heartbeats, which Botpool itself may cause.",
+            "pool",
+        )
         self.database_reachable = gauge(
             "database_reachable",
             "1 if the database answered the last read of the pool metrics; otherwise 0, and the "

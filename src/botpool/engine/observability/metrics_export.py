@@ -64,6 +64,7 @@ class MetricsExport:
             metrics.pool_max_slots,
             metrics.queue_depth,
             metrics.queue_oldest_wait,
+            metrics.mass_silence,
         ):
             gauge.clear()
         for pool in pools:
@@ -74,3 +75,4 @@ class MetricsExport:
             metrics.pool_max_slots.labels(pool.pool_name).set(pool.max_size)
             metrics.queue_depth.labels(pool.pool_name).set(pool.queue_depth)
             metrics.queue_oldest_wait.labels(pool.pool_name).set(pool.oldest_wait_s)
+            metrics.mass_silence.labels(pool.pool_name).set(pool.mass_silence)

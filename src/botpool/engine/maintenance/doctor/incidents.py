@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from botpool.domain.errors import BotpoolError
 from botpool.engine.maintenance.doctor.findings import Check, Finding
 from botpool.store.database_epochs import DatabaseEpoch, get_database_epoch
+from botpool.store.doctor import list_silent_pools
 from botpool.store.readonly_connection import ReadonlyConnection
 
 _DAY_S = 86_400.0
@@ -17,7 +18,14 @@ EPOCH = Check(
     "installation.id and installation.secret.",
 )
 
-CHECKS = (EPOCH,)
+SILENCE = Check(
+    name="mass_silence",
+    meaning="in no pool most bots are silent",
+    remedy="Check that containers reach server.public_url: proxy, load balancer, DNS, certificate. "
+    "Bots that stay silent for two windows (recovery.heartbeat_freshness_s) fail.",
+)
+
+CHECKS = (EPOCH, SILENCE)
 
 
 def epoch_finding(epoch: DatabaseEpoch | None) -> Finding:
@@ -38,3 +46,11 @@ async def check_incidents(connection: ReadonlyConnection) -> AsyncIterator[Findi
         yield epoch_finding(await get_database_epoch(connection))
     except BotpoolError as error:
         yield EPOCH.not_checked(error)
+    try:
+        silent = [
+            f"{each.pool_name} since {each.silence_alarm_at:%Y-%m-%dT%H:%M:%SZ}"
+            for each in await list_silent_pools(connection)
+        ]
+        yield SILENCE.warning(", ".join(silent)) if silent else SILENCE.ok()
+    except BotpoolError as error:
+        yield SILENCE.not_checked(error)

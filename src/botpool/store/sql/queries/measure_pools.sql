@@ -1,6 +1,6 @@
 -- Read the figures of all pools for the metrics, without history.
 SELECT
-    p.pool_name, p.max_size,
+    p.pool_name, p.max_size, p.silence_alarm_at IS NOT NULL AS mass_silence,
     slots.by_status AS slots_by_status,
     slots.assignable,
     waiting.depth AS queue_depth,

@@ -1,5 +1,5 @@
--- Raise the silence alarm of a pool unless it is raised already, and return since when it is raised.
+-- Raise the silence alarm of a pool. No row if another replica has raised it.
 UPDATE pools
-SET silence_alarm_at = coalesce(silence_alarm_at, botpool_now())
-WHERE pool_name = %(pool_name)s
-RETURNING silence_alarm_at, botpool_now() AS now
+SET silence_alarm_at = botpool_now()
+WHERE pool_name = %(pool_name)s AND silence_alarm_at IS NULL
+RETURNING silence_alarm_at
