@@ -51,6 +51,8 @@ def main() -> int:
     names = asked.measures or MEASURES
     try:
         measures = {name: import_module(f"bench.measures.{name}") for name in names}
+        if not asked.small:
+            import_module("bench.pictures")  # Before the run: the run ends with the pictures.
     except ModuleNotFoundError as error:
         parser.error(f"{error.name} is not installed; run 'make bench', which installs it")
     structlog.configure(

@@ -1,28 +1,87 @@
-"""Writes the table of figures into docs/explanation/speed.md."""
+"""Writes the two tables of docs/explanation/speed.md from the results of `make bench`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "speed.md"
-_BEGIN, _END = "<!-- figures -->", "<!-- /figures -->"
+_COLUMNS = {"median", "low", "high", "rounds", "goal", "reached"}
+"""The values of a figure with a column of their own; the others are details."""
+
+_Figures: TypeAlias = Mapping[str, Mapping[str, Any]]
 
 
-def write(conditions: Mapping[str, Any], figures: Mapping[str, Mapping[str, Any]]) -> None:
+def write(conditions: Mapping[str, Any], figures: _Figures) -> None:
+    """Replace the tables between their markers."""
+    PAGE.write_text(page_with(PAGE.read_text(), conditions, figures))
+
+
+def page_with(text: str, conditions: Mapping[str, Any], figures: _Figures) -> str:
+    """Return the page's text with the tables of these figures."""
+    text = _replace(text, "felt", [_circumstances(conditions), "", *_felt_table(figures)])
+    return _replace(text, "figures", _figures_table(figures))
+
+
+def _replace(text: str, marker: str, lines: Sequence[str]) -> str:
+    begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
+    table = "\n".join([begin, "", *lines, "", end])
+    return re.sub(f"{begin}.*{end}", lambda _: table, text, flags=re.DOTALL)
+
+
+def _circumstances(conditions: Mapping[str, Any]) -> str:
     before, after = conditions["before"]["load_average"][0], conditions["after"]["load_average"][0]
-    circumstances = (
-        f"Measured on {conditions['before']['processors']} processors that were shared with other "
-        f"work: load average {before} before and {after} after the last run."
+    measured = (
+        f"Measured on {conditions['before']['processors']} shared processors (load average "
+        f"{before} before and {after} after the run), with PostgreSQL's default settings (`fsync` "
+        "on)."
     )
+    return " ".join([measured, *([conditions["note"]] if "note" in conditions else [])])
+
+
+def _felt_table(figures: _Figures) -> list[str]:
+    """Return the figures that users feel, as sentences."""
+    post, burst = figures["admit_http_open_loop"], figures["admit_http_burst"]
+    handover = figures["handover_p99_vs_poll"]
+    cycles = [
+        figures[f"claim_release_vs_pgbench{callers}"]["cycles_per_s"] for callers in ("", "_256")
+    ]
+    faster = [
+        _short(figures[f"claim_release_vs_{peer}"]["median"])
+        for peer in ("pgqueuer", "procrastinate")
+    ]
+    share = figures["heartbeats_postgres_share"]
+    growth = max(figures[f"growth_{what}"]["median"] for what in ("slots", "queue", "history"))
+    starts = [figures[name]["up_s"] for name in ("startup_vs_postgres", "first_start_vs_postgres")]
+    rows = {
+        "`POST /v1/bots` answers, 500 per second": f"median {_short(post['p50_ms'])} ms, "
+        f"99th percentile {_short(post['p99_ms'])} ms",
+        "requests accepted in a burst": f"{burst['posts_per_s']:,} per second",
+        "a slot goes from an ended bot to the next queued bot": f"median "
+        f"{_short(handover['p50_ms'])} ms, 99th percentile {_short(handover['p99_ms'])} ms "
+        f"(a poll every second: {_short(handover['poll_p99_ms'])} ms)",
+        "complete cycles (admit, end, stop confirmed, idle)": f"{cycles[0]:,} per second with 32 "
+        f"callers, {cycles[1]:,} with 256",
+        "the same work in a job queue, 32 callers": f"Botpool is {faster[0]} times as fast as "
+        f"pgqueuer and {faster[1]} times as fast as procrastinate",
+        f"{share['sent_per_s']:,} heartbeats per second": f"{share['median']:.0%} of one processor "
+        "in PostgreSQL",
+        "100,000 slots, 100,000 queued bots or a million rows of history": "an admission takes "
+        f"{_short(growth)} times as long as in a small installation",
+        "`botpool up` is ready": f"after {starts[0]} s; after {starts[1]} s on an empty directory",
+    }
+    table = [f"| {situation} | {result} |" for situation, result in rows.items()]
+    return ["| situation | result |", "|---|---|", *table]
+
+
+def _figures_table(figures: _Figures) -> list[str]:
     lines = [
         "| figure | median | low … high | goal | reached | details |",
         "|---|---|---|---|---|---|",
     ]
     for name, values in figures.items():
-        shown = {"median", "low", "high", "rounds", "goal", "reached"}
         details = ", ".join(
-            f"{key} {_short(value)}" for key, value in values.items() if key not in shown
+            f"{key} {_short(value)}" for key, value in values.items() if key not in _COLUMNS
         )
         reached = {True: "yes", False: "**no**", None: ""}[values["reached"]]
         spread = f"{_short(values['low'])} … {_short(values['high'])}"
@@ -30,9 +89,7 @@ def write(conditions: Mapping[str, Any], figures: Mapping[str, Mapping[str, Any]
         lines.append(
             f"| `{name}` | {median} | {spread} | {values['goal'] or ''} | {reached} | {details} |"
         )
-    table = "\n".join([_BEGIN, "", circumstances, "", *lines, "", _END])
-    text = PAGE.read_text()
-    PAGE.write_text(re.sub(f"{_BEGIN}.*{_END}", lambda _: table, text, flags=re.DOTALL))
+    return lines
 
 
 def _short(value: float) -> str:

@@ -42,3 +42,18 @@ def test_busy_machine_skips_measures_and_reports_it(
     measured.append(Figure(name="one", rounds=[0.1], goal=1))
     assert bench.main() == 0
     assert "growth: skipped" in capsys.readouterr().out
+
+
+def test_full_run_without_the_library_for_pictures_measures_nothing(
+    measured: list[Figure], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def import_module(name: str) -> object:
+        if name == "bench.pictures":
+            raise ModuleNotFoundError(name="matplotlib")
+        return SimpleNamespace(measure=lambda _: pytest.fail("measured"))
+
+    monkeypatch.setattr(sys, "argv", ["bench", "growth"])
+    monkeypatch.setattr(bench, "import_module", import_module)
+    with pytest.raises(SystemExit):
+        bench.main()
+    assert "matplotlib is not installed; run 'make bench'" in capsys.readouterr().err

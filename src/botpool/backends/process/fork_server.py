@@ -2,9 +2,9 @@
 
 The public way to start a launcher is `subprocess`, with an interpreter for each launcher. The fork
 server replaces it because it shortens the hand-over of a slot, from the end of a bot to the start
-of its successor, by far more than a fifth (docs/explanation/speed.md, "Overrides of library
-internals"). `multiprocessing` has a fork server too, but waits at exit for the processes that it
-started, and launchers must outlive the control plane.
+of its successor, by far more than a fifth (docs/decisions/0028-no-overridden-internals.md).
+`multiprocessing` has a fork server too, but waits at exit for the processes that it started, and
+launchers must outlive the control plane.
 
 The fork server supervises nothing: launchers have their own sessions and outlive it. It ends when
 the control plane closes its end of the socket or dies. When it was killed, the next start opens
