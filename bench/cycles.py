@@ -102,6 +102,7 @@ def _observed_slot(ended: EndedBot) -> ObservedSlot:
         status=SlotStatus.RELEASING,
         assignment_id=ended.assignment_id,
         deployment_id=None,
+        deployment_status=None,
         start_issued_at=None,
         deployment_ended_at=None,
         stop_issued_at=now,

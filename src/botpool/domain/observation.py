@@ -27,9 +27,15 @@ class DeploymentState(StrEnum):
     FINISHED = "finished"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    ISSUED = "issued"
+    """The start was sent; the backend has not reported its deployment yet."""
+    LOST = "lost"
+    """The backend does not know the deployment."""
 
 
 ACTIVE_DEPLOYMENT = frozenset({DeploymentState.QUEUED, DeploymentState.IN_PROGRESS})
+OPEN_DEPLOYMENT = ACTIVE_DEPLOYMENT | {DeploymentState.ISSUED}
+"""Statuses after which a deployment can change to another one."""
 FAILED_DEPLOYMENT = frozenset({DeploymentState.FAILED, DeploymentState.CANCELLED})
 ENDED_STATES = frozenset({ContainerState.EXITED, ContainerState.STOPPED, ContainerState.GONE})
 

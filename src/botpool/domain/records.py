@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId, PoolName, SlotId
+from botpool.domain.observation import DeploymentState
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
 
 
@@ -303,6 +304,8 @@ class BackendSlot(FencedSlot):
 
     backend: str
     deployment_id: DeploymentId | None
+    deployment_status: DeploymentState | None
+    """The status of the deployment as last logged."""
     start_issued_at: datetime | None
     bot_id: BotId | None
     bot_status: BotStatus | None
@@ -326,6 +329,8 @@ class LeasedSlot(BackendSlot):
     """The limits that the container was created with."""
     cpus: float
     memory_mb: int
+    gone_container_id: ContainerId | None
+    """The container that vanished and that the slot's next one replaces."""
     phase: SlotPhase | None
     phase_at: datetime | None
     start_allowed_at: datetime | None

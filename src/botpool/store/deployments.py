@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Unpack
 
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId, PoolName
+from botpool.domain.observation import DeploymentState
 from botpool.domain.records import Fence, SlotChange
 from botpool.domain.states import FailureCode, SlotPhase
 from botpool.store.query import query
@@ -20,6 +21,10 @@ class RecordedContainer:
     from_phase: SlotPhase
     from_phase_s: float
     """How long the slot was in the phase before."""
+    former_id: ContainerId | None
+    """The slot's container before this one, if it had one."""
+    was_gone: bool
+    """Whether the former container was already known to be gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,18 +35,13 @@ class RunningSlot(SlotChange):
     pool_name: PoolName
     warm: bool
     """Whether the slot had a container when the bot got it."""
+    deployment_id: DeploymentId | None
+    deployment_status: DeploymentState | None
+    """The status of the deployment as last logged."""
     deploying_s: float
     starting_s: float | None
     others_wait: bool
     """Whether other slots of the backend wait at the image gate."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedDeployment:
-    """The version of a slot whose deployment finished, and its backend."""
-
-    version: int
-    backend: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +91,15 @@ def mark_running(
 
 
 @query
-def end_deployment(**fence: Unpack[Fence]) -> EndedDeployment | None:
-    """Record that the deployment of a start finished; its image is now on its image host."""
+def end_deployment(**fence: Unpack[Fence]) -> int | None:
+    """Record that the deployment of a start finished; returns the slot's version."""
+
+
+@query
+def record_deployment_status(
+    *, deployment_status: DeploymentState, **fence: Unpack[Fence]
+) -> int | None:
+    """Record a new status of a start's deployment; returns the slot's version."""
 
 
 @query

@@ -23,11 +23,11 @@ from botpool.domain.errors import (
     ContainerGone,
 )
 from botpool.domain.ids import ContainerId
+from botpool.domain.observation import DeploymentState
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import FailureCode, SlotPhase
 from botpool.engine.lifecycle.container_environment import ContainerEnvironment
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
-from botpool.engine.lifecycle.deployment_statuses import ISSUED
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.observer import Observer
 from botpool.engine.lifecycle.slot_steps import SlotSteps, container_spec, ended_assignments
@@ -116,10 +116,9 @@ class Deployer(Service):
                     container_spec(slot), stop_through=ended_assignments(slot), timeout_s=timeout_s
                 )
             )
-            if gone is not None:
-                event_log.container_recreated(slot, container_id, attempt=slot.attempts)
-            reason = reasons.CONTAINER_RECREATED if gone else reasons.CONTAINER_CREATED
-            slot = await self._record(slot, lease, container_id, reason=reason)
+            is_new = gone is not None or slot.gone_container_id is not None
+            reason = reasons.CONTAINER_RECREATED if is_new else reasons.CONTAINER_CREATED
+            slot = await self._record(slot, lease, container_id, reason=reason, gone=gone)
         if slot.phase in _WAITING:
             passed = await self.image_gate.open(slot.backend)
             if slot.slot_id in passed:
@@ -127,7 +126,13 @@ class Deployer(Service):
         return slot
 
     async def _record(
-        self, slot: LeasedSlot, lease: Lease, container_id: ContainerId, *, reason: str
+        self,
+        slot: LeasedSlot,
+        lease: Lease,
+        container_id: ContainerId,
+        *,
+        reason: str,
+        gone: ContainerGone | None = None,
     ) -> LeasedSlot:
         taken_at = loop_time()
         policy, backend = self.policy, self.backends[slot.backend]
@@ -147,6 +152,9 @@ class Deployer(Service):
         if recorded is None:
             raise _SlotChanged
         lease.renewed(taken_at=taken_at, lease_s=policy.lease_s)
+        former_id = recorded.former_id
+        if gone or recorded.was_gone or former_id not in (None, container_id):
+            event_log.container_recreated(slot, old_id=former_id, new_id=container_id)
         if recorded.from_phase is not recorded.phase:
             self.metrics.phase_passed(
                 slot.pool_name, recorded.from_phase, after_s=recorded.from_phase_s
@@ -154,6 +162,7 @@ class Deployer(Service):
         return replace(
             slot,
             container_id=container_id,
+            gone_container_id=None,
             created_image=slot.image,
             created_limits=slot.limits,
             phase=recorded.phase,
@@ -181,7 +190,9 @@ class Deployer(Service):
         if version is None:
             raise _SlotChanged
         if deployment_id is not None:
-            event_log.deployment_status_changed(slot, deployment_id, old=None, new=ISSUED)
+            event_log.deployment_status_changed(
+                slot, deployment_id, old=None, new=DeploymentState.ISSUED
+            )
 
     async def _check_deadline(self, slot: LeasedSlot) -> None:
         """Let a last observation decide about a start whose timeout has passed."""

@@ -6,18 +6,28 @@ commit, the next observation or the deadline repeats the outcome; a repeated or 
 nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from botpool.domain.ids import AssignmentId
-from botpool.domain.records import FencedSlot
+from botpool.domain.observation import DeploymentState
+from botpool.domain.records import FencedSlot, ObservedSlot
 from botpool.domain.states import FailureCode, SlotPhase, SlotStatus
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.observability import event_log
 from botpool.engine.service import Service
-from botpool.store.deployments import end_deployment, fail_deployment, mark_running
+from botpool.store.deployments import (
+    end_deployment,
+    fail_deployment,
+    mark_running,
+    record_deployment_status,
+)
 
 _FRESH_SHARE = 1 / 24
 """The share of `image_known_s` after which a start renews the time of an image's last start."""
+
+
+class SlotChanged(Exception):
+    """A fenced write found another version: the observation is out of date."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +56,13 @@ class DeploymentOutcome(Service):
         )
         if slot is None:
             return False
+        if slot.deployment_id and slot.deployment_status is not DeploymentState.FINISHED:
+            event_log.deployment_status_changed(
+                slot,
+                slot.deployment_id,
+                old=slot.deployment_status,
+                new=DeploymentState.FINISHED,
+            )
         event_log.slot_transition(
             slot, old=SlotStatus.DEPLOYING, new=SlotStatus.BUSY, reason=reason
         )
@@ -56,13 +73,27 @@ class DeploymentOutcome(Service):
             await self.image_gate.open(slot.backend)
         return True
 
-    async def finish(self, slot: FencedSlot) -> int | None:
-        """Record a finished deployment; returns the slot's new version, None if it has changed."""
-        ended = await end_deployment(self.database, **slot.fence)
-        if ended is None:
-            return None
-        await self.image_gate.open(ended.backend)
-        return ended.version
+    async def record_status(self, slot: ObservedSlot, status: DeploymentState) -> ObservedSlot:
+        """Record and log the status of a slot's deployment; raises SlotChanged if it is late."""
+        assert slot.deployment_id is not None
+        if status is slot.deployment_status:
+            return slot
+        is_finished = status is DeploymentState.FINISHED
+        version = await (
+            end_deployment(self.database, **slot.fence)
+            if is_finished
+            else record_deployment_status(self.database, deployment_status=status, **slot.fence)
+        )
+        if version is None:
+            raise SlotChanged
+        event_log.deployment_status_changed(
+            slot, slot.deployment_id, old=slot.deployment_status, new=status
+        )
+        slot = replace(slot, version=version, deployment_status=status)
+        if not is_finished:
+            return slot
+        await self.image_gate.open(slot.backend)
+        return replace(slot, deployment_ended_at=slot.now)
 
     async def fail(
         self,

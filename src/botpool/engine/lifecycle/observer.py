@@ -6,7 +6,7 @@ So an observation counts only if its call began after the current phase was comm
 late observation changes nothing.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -31,8 +31,7 @@ from botpool.domain.start_assessment import (
 )
 from botpool.domain.states import SlotStatus
 from botpool.engine.lifecycle.bot_endings import BotEndings
-from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
-from botpool.engine.lifecycle.deployment_statuses import DeploymentStatuses
+from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome, SlotChanged
 from botpool.engine.lifecycle.release import Releaser
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.epoch_watch import EpochWatch
@@ -57,7 +56,6 @@ class Observer(Service):
     outcome: DeploymentOutcome
     releaser: Releaser
     epoch_watch: EpochWatch
-    deployments: DeploymentStatuses = field(default_factory=DeploymentStatuses)
 
     async def observe_due_backends(self) -> None:
         """Observe the backends whose turn this replica gets."""
@@ -71,8 +69,6 @@ class Observer(Service):
     async def observe(self, backend: str, *, container_id: ContainerId | None = None) -> None:
         """Observe the containers of a backend, or one of them, and apply the observations."""
         slots = await list_observed_slots(self.database, backend=backend, container_id=container_id)
-        if container_id is None:
-            self.deployments.keep_only(backend, slots)
         if not slots:
             return
         wanted = [slot.container_id for slot in slots]
@@ -147,14 +143,13 @@ class Observer(Service):
     async def _apply_to_starting(self, slot: ObservedSlot, observation: Observation) -> None:
         started_at = slot.start_issued_at
         assert started_at is not None, "only started slots are observed"
-        if observation.deployment is not None:
-            self.deployments.record(slot, observation.deployment)
-        if _deployment_may_be_over(slot, observation):
-            try:
-                slot, observation = await self._query_deployment(slot, observation)
-            except BackendError as error:
-                event_log.backend_unavailable("observation.unavailable", error, slot=slot.slot_id)
-                return
+        try:
+            slot, observation = await self._follow_deployment(slot, observation)
+        except SlotChanged:
+            return
+        except BackendError as error:
+            event_log.backend_unavailable("observation.unavailable", error, slot=slot.slot_id)
+            return
         assessment = assess_start(
             observation,
             assignment_id=slot.assignment_id,
@@ -173,10 +168,14 @@ class Observer(Service):
             is_over = observation.deployment in FAILED_DEPLOYMENT
             await self.outcome.fail(slot, reason=assessment.reason, deployment_over=is_over)
 
-    async def _query_deployment(
+    async def _follow_deployment(
         self, slot: ObservedSlot, observation: Observation
     ) -> tuple[ObservedSlot, Observation]:
-        """Query a deployment that the backend no longer lists, and record its end."""
+        """Record the deployment's status; query a deployment that the backend no longer lists."""
+        if slot.deployment_id is not None and observation.deployment is not None:
+            slot = await self.outcome.record_status(slot, observation.deployment)
+        if not _deployment_may_be_over(slot, observation):
+            return slot, observation
         deployment_id, backend = slot.deployment_id, self.backends[slot.backend]
         assert deployment_id is not None
         state = await timed(
@@ -185,14 +184,8 @@ class Observer(Service):
             ),
             self.policy.call_timeout_s,
         )
-        self.deployments.record(slot, state)
-        observation = replace(observation, deployment=state)
-        if state is not DeploymentState.FINISHED:
-            return slot, observation
-        version = await self.outcome.finish(slot)
-        if version is None:
-            return slot, observation
-        return replace(slot, version=version, deployment_ended_at=slot.now), observation
+        slot = await self.outcome.record_status(slot, state or DeploymentState.LOST)
+        return slot, replace(observation, deployment=state)
 
 
 def _deployment_may_be_over(slot: ObservedSlot, observation: Observation) -> bool:

@@ -14,14 +14,20 @@ from dataclasses import dataclass
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import BackendError, ContainerGone, StillRunning
 from botpool.domain.ids import ContainerId
-from botpool.domain.observation import ACTIVE_DEPLOYMENT, ContainerState, Observation
+from botpool.domain.observation import (
+    ACTIVE_DEPLOYMENT,
+    OPEN_DEPLOYMENT,
+    ContainerState,
+    DeploymentState,
+    Observation,
+)
 from botpool.domain.records import LeasedSlot, ObservedSlot
 from botpool.domain.stop_confirmation import stop_is_confirmed, stop_is_overdue
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.slot_handover import SlotHandover
 from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.observability import event_log
-from botpool.engine.runtime.leases import Lease
+from botpool.engine.runtime.leases import Lease, timed
 from botpool.engine.service import Service
 from botpool.store.releases import clear_stop
 
@@ -158,13 +164,44 @@ class Releaser(Service):
 
     async def _free(self, slot: LeasedSlot | ObservedSlot, *, container_gone: bool = False) -> None:
         """Free the slot and assign it to the next bot of the queue, in one transaction."""
+        deployment = await self._last_status(slot)
         freed = await self.handover.free(slot, container_gone=container_gone)
         if freed is None:
             if isinstance(slot, LeasedSlot):
                 await self.steps.abandon(slot, action="free")
-        elif freed.others_wait:
+            return
+        if deployment is not None and slot.deployment_id is not None:
+            event_log.deployment_status_changed(
+                slot, slot.deployment_id, old=slot.deployment_status, new=deployment
+            )
+        if freed.others_wait:
             # The slot may have led a pull, or have counted towards the limit of starts.
             await self.image_gate.open(slot.backend)
+
+    async def _last_status(self, slot: LeasedSlot | ObservedSlot) -> DeploymentState | None:
+        """Return the status of a deployment that ended during the release; None if it is known.
+
+        It is for the log only: without an answer of the backend, the log lacks this line.
+        """
+        deployment_id, container_id = slot.deployment_id, slot.container_id
+        if deployment_id is None or container_id is None or slot.running_at is not None:
+            return None
+        if slot.deployment_status not in OPEN_DEPLOYMENT:
+            return None
+        backend = self.backends[slot.backend]
+        try:
+            status = await timed(
+                lambda timeout_s: backend.deployment(
+                    container_id, deployment_id, timeout_s=timeout_s
+                ),
+                self.policy.call_timeout_s,
+            )
+        except ContainerGone:
+            return DeploymentState.LOST
+        except BackendError as error:
+            event_log.backend_unavailable("release.unavailable", error, slot=slot.slot_id)
+            return None
+        return status or DeploymentState.LOST
 
 
 def _never_started(slot: LeasedSlot) -> bool:

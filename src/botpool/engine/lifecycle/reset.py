@@ -92,8 +92,9 @@ class Resetter(Service):
             event_log.slot_transition(
                 reset.result, old=SlotStatus.ERROR, new=SlotStatus.IDLE, reason=reasons.RESET
             )
-            if slot.container_id not in (None, container_id):
-                event_log.container_recreated(slot, container_id, attempt=slot.resets + 1)
+            former_id = slot.container_id or slot.gone_container_id
+            if slot.gone_container_id or former_id not in (None, container_id):
+                event_log.container_recreated(slot, old_id=former_id, new_id=container_id)
         self.matcher.report(match)
 
     async def _commit_removal(self, slot: LeasedSlot) -> None:

@@ -110,7 +110,7 @@ class SlotHandover:
         free = _free_statement(releases, match_follows=False)
         await self._database.commit([lock_pool.statement(pool_name=pool_name), free])
         freed = {slot.slot_id: slot for slot in free.result}
-        _log_freed(releases, freed)
+        _log_freed(releases, freed, requeued=frozenset(), failed=frozenset())
         self._measure(pool_name, freed, assigned=frozenset())
         return freed
 
@@ -137,10 +137,10 @@ class SlotHandover:
         match = Match(pool_name)
         await self._database.commit([*statements, *match.statements])
         freed = {slot.slot_id: slot for slot in free.result}
-        _log_freed(releases, freed)
-        if unfinished:
-            codes = {bot.bot_id: bot.failure_code for bot in fail.result}
-            self._report_bots(unfinished, requeued=set(requeue.result), failed=codes)
+        codes = {bot.bot_id: bot.failure_code for bot in fail.result} if unfinished else {}
+        requeued = set(requeue.result) if unfinished else set()
+        _log_freed(releases, freed, requeued=requeued, failed=codes.keys())
+        self._report_bots(unfinished, requeued=requeued, failed=codes)
         assigned = self._matcher.report(match)
         self._measure(pool_name, freed, assigned=assigned)
         if assigned:
@@ -205,11 +205,24 @@ def _free_statement(
     )
 
 
-def _log_freed(releases: Sequence[SlotRelease], freed: Mapping[SlotId, FreedSlot]) -> None:
+def _log_freed(
+    releases: Sequence[SlotRelease],
+    freed: Mapping[SlotId, FreedSlot],
+    *,
+    requeued: Set[BotId],
+    failed: Set[BotId],
+) -> None:
+    """Log the releases with the status that each bot has after its transaction."""
+
+    def status_of(slot: FreedSlot) -> BotStatus:
+        if slot.bot_id in requeued:
+            return BotStatus.QUEUED
+        return BotStatus.FAILED if slot.bot_id in failed else slot.bot_status
+
     event_log.slots_released(
         event_log.Release(
             slot=slot,
-            bot_status=slot.bot_status,
+            bot_status=status_of(slot),
             occupied_s=slot.occupied_s,
             new=release.status,
             reason=release.reason,

@@ -13,6 +13,7 @@ import structlog
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.errors import BackendError, BudgetExhausted
 from botpool.domain.ids import BotId, ContainerId, DeploymentId
+from botpool.domain.observation import DeploymentState
 from botpool.domain.records import LeasedSlot, ObservedSlot, SlotChange, StuckSlot
 from botpool.domain.states import BotStatus, SlotStatus
 
@@ -109,17 +110,19 @@ def write_fenced(*, name: str, slot_id: int, wanted: str) -> None:
     _log.info("slot.fenced", slot=slot_id, name=name, wanted=wanted)
 
 
-def container_recreated(slot: LeasedSlot, new_id: ContainerId, *, attempt: int | None) -> None:
-    """Log that a slot's container was gone and has been created again."""
+def container_recreated(
+    slot: LeasedSlot, *, old_id: ContainerId | None, new_id: ContainerId
+) -> None:
+    """Log that a slot's container was created again, as an attempt to recover the slot."""
     _log.warning(
         "slot.container_recreated",
         point="recreate",
         slot=slot.slot_id,
         name=slot.slot_name,
-        old=slot.container_id,
+        old=old_id,
         new=new_id,
         bot=slot.bot_id,
-        attempt=attempt,
+        attempt=slot.resets + 1,
         correlation_id=slot.correlation_id,
     )
 
@@ -141,7 +144,11 @@ def heartbeat_lost(slot: StuckSlot, *, threshold_s: float) -> None:
 
 
 def deployment_status_changed(
-    slot: LeasedSlot | ObservedSlot, deployment_id: DeploymentId, *, old: str | None, new: str
+    slot: LeasedSlot | ObservedSlot | SlotChange,
+    deployment_id: DeploymentId,
+    *,
+    old: DeploymentState | None,
+    new: DeploymentState,
 ) -> None:
     """Log a change of status of a backend's deployment."""
     _log.info(

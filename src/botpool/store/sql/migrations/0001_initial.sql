@@ -208,6 +208,7 @@ CREATE TABLE bot_pool_slots (
     limits              text,
     image_host          text,
     container_id        text,
+    gone_container_id   text,
     status              text NOT NULL DEFAULT 'idle',
     phase               text,
     phase_at            timestamptz,
@@ -219,6 +220,7 @@ CREATE TABLE bot_pool_slots (
     start_allowed_at    timestamptz,
     start_issued_at     timestamptz,
     deployment_id       text,
+    deployment_status   text,
     deployment_ended_at timestamptz,
     stop_issued_at      timestamptz,
     delete_issued_at    timestamptz,
@@ -251,6 +253,8 @@ COMMENT ON COLUMN bot_pool_slots.image IS 'The image from which the container wa
 COMMENT ON COLUMN bot_pool_slots.limits IS 'The CPU and memory limits with which the container was created.';
 COMMENT ON COLUMN bot_pool_slots.image_host IS 'Where the container''s image is kept, as its backend names it.';
 COMMENT ON COLUMN bot_pool_slots.container_id IS 'The backend''s handle; null until the container is created.';
+COMMENT ON COLUMN bot_pool_slots.gone_container_id IS
+    'The container that vanished; null again once the slot has another one.';
 COMMENT ON COLUMN bot_pool_slots.phase IS 'The step of a deployment; set only while deploying.';
 COMMENT ON COLUMN bot_pool_slots.phase_at IS 'When the current status and phase began.';
 COMMENT ON COLUMN bot_pool_slots.cordoned IS 'A cordoned slot finishes its bot and takes no other.';
@@ -267,6 +271,8 @@ COMMENT ON COLUMN bot_pool_slots.start_issued_at IS
     'When the start of this assignment was sent to the backend.';
 COMMENT ON COLUMN bot_pool_slots.deployment_id IS
     'The backend''s id of that start, where it has one.';
+COMMENT ON COLUMN bot_pool_slots.deployment_status IS
+    'The status of that deployment as last logged: each change of it is logged once.';
 COMMENT ON COLUMN bot_pool_slots.stop_issued_at IS
     'When the stop was last sent; null if it has to be sent again.';
 COMMENT ON COLUMN bot_pool_slots.delete_issued_at IS

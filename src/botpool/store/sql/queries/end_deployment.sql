@@ -3,6 +3,7 @@
 WITH slot AS (
     UPDATE bot_pool_slots
     SET deployment_ended_at = botpool_now(),
+        deployment_status = 'finished',
         leads_image = NULL,
         version = version + 1
     WHERE id = %(slot_id)s
@@ -19,4 +20,4 @@ WITH slot AS (
     ON CONFLICT (backend, image_host, image)
         DO UPDATE SET last_started_at = EXCLUDED.last_started_at
 )
-SELECT slot.version, slot.backend FROM slot
+SELECT slot.version FROM slot

@@ -44,10 +44,13 @@ WITH held AS MATERIALIZED (
     SET status = former.status,
         error_message = former.error_message,
         container_id = CASE WHEN former.container_gone THEN NULL ELSE s.container_id END,
+        gone_container_id = CASE WHEN former.container_gone THEN s.container_id
+                                 ELSE s.gone_container_id END,
         phase_at = botpool_now(),
         assigned_bot_id = NULL,
         assignment_id = NULL,
         deployment_id = NULL,
+        deployment_status = NULL,
         start_allowed_at = NULL,
         deployment_ended_at = NULL,
         leads_image = NULL,

@@ -3,8 +3,8 @@
 -- slot under lease is left out: its stop is being sent, and must not reach the next bot.
 SELECT
     s.id AS slot_id, s.slot_name, s.pool_name, s.backend, s.container_id, s.status, s.assignment_id,
-    s.deployment_id, s.start_issued_at, s.deployment_ended_at, s.stop_issued_at, s.delete_issued_at,
-    s.version,
+    s.deployment_id, s.deployment_status, s.start_issued_at, s.deployment_ended_at,
+    s.stop_issued_at, s.delete_issued_at, s.version,
     b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.leave_by, a.running_at,
     a.observed_running_at, a.failure,
     h.last_at AS last_heartbeat_at, k.status_unreliable_at, botpool_now() AS now

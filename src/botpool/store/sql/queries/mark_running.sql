@@ -23,7 +23,7 @@ WITH slot AS (
       AND (%(version)s::bigint IS NULL OR s.version = %(version)s)
     RETURNING
         s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, s.container_id, s.backend,
-        s.image_host, s.image, s.start_allowed_at
+        s.image_host, s.image, s.start_allowed_at, s.deployment_id, s.deployment_status
 ), known AS (
     INSERT INTO known_images AS k (backend, image_host, image, last_started_at)
     SELECT slot.backend, slot.image_host, slot.image, botpool_now()
@@ -71,7 +71,7 @@ WITH slot AS (
 )
 SELECT
     slot.id AS slot_id, slot.slot_name, slot.container_id, bot.id AS bot_id, bot.correlation_id,
-    slot.backend, assigned.pool_name, assigned.warm,
+    slot.backend, slot.deployment_id, slot.deployment_status, assigned.pool_name, assigned.warm,
     extract(epoch FROM botpool_now() - assigned.assigned_at)::float8 AS deploying_s,
     extract(epoch FROM botpool_now() - slot.start_allowed_at)::float8 AS starting_s,
     EXISTS (

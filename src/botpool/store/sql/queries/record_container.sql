@@ -4,7 +4,9 @@
 -- same worker opens the gate or starts the container.
 WITH next AS MATERIALIZED (
     SELECT
-        s.id, s.phase AS from_phase, s.phase_at AS from_phase_at, s.container_id AS former_id,
+        s.id, s.phase AS from_phase, s.phase_at AS from_phase_at,
+        coalesce(s.container_id, s.gone_container_id) AS former_id,
+        s.gone_container_id IS NOT NULL AS was_gone,
         CASE
             -- Created again after its start was allowed: the timeout still counts from then.
             WHEN s.phase = 'starting' THEN 'starting'
@@ -29,6 +31,7 @@ WITH next AS MATERIALIZED (
 ), slot AS (
     UPDATE bot_pool_slots s
     SET container_id = %(container_id)s,
+        gone_container_id = NULL,
         image_host = %(image_host)s,
         image = %(image)s,
         limits = %(limits)s,
@@ -71,6 +74,6 @@ WITH next AS MATERIALIZED (
     FROM slot, next, bot
 )
 SELECT
-    slot.version, slot.lease_until, slot.phase, next.from_phase,
+    slot.version, slot.lease_until, slot.phase, next.from_phase, next.former_id, next.was_gone,
     extract(epoch FROM botpool_now() - next.from_phase_at)::float8 AS from_phase_s
 FROM slot, next

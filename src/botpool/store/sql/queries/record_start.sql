@@ -2,6 +2,7 @@
 UPDATE bot_pool_slots
 SET start_issued_at = botpool_now(),
     deployment_id = %(deployment_id)s,
+    deployment_status = CASE WHEN %(deployment_id)s::text IS NOT NULL THEN 'issued' END,
     start_allowed_at = coalesce(start_allowed_at, botpool_now()),
     deployment_ended_at = NULL,
     next_step_at = botpool_now() + make_interval(secs => %(timeout_s)s),

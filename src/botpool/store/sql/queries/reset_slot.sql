@@ -4,6 +4,7 @@ WITH slot AS (
     UPDATE bot_pool_slots
     SET status = 'idle',
         container_id = %(container_id)s,
+        gone_container_id = NULL,
         image = %(image)s,
         limits = %(limits)s,
         phase_at = botpool_now(),
