@@ -5,6 +5,15 @@ from dataclasses import dataclass
 from botpool.domain import reasons
 from botpool.domain.states import FINAL, BotStatus, FailureCode, can_transition
 
+_SLOT_FAILURES = frozenset(
+    {
+        FailureCode.DEPLOY_FAILED,
+        FailureCode.CONTAINER_EXITED,
+        FailureCode.HEARTBEAT_LOST,
+        FailureCode.INTERNAL,
+    }
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotEnding:
@@ -13,6 +22,11 @@ class BotEnding:
     status: BotStatus
     reason: str
     failure_code: FailureCode | None = None
+
+    @property
+    def slot_error(self) -> str | None:
+        """The error that the bot's slot shows until its next bot; None if the slot did its work."""
+        return self.reason if self.failure_code in _SLOT_FAILURES else None
 
 
 def ending_after_exit(bot: BotStatus, *, asked_to_leave: bool, detail: str) -> BotEnding:

@@ -338,6 +338,8 @@ class LeasedSlot(BackendSlot):
     stop_issued_at: datetime | None
     delete_issued_at: datetime | None
     resets: int
+    recreate_container: bool
+    """Whether the next reset deletes the container and creates another one."""
     error_message: str | None
     step_attempts: int
     lease_until: datetime

@@ -35,6 +35,8 @@ class StartAssessment:
 
     verdict: StartVerdict
     reason: str = ""
+    is_stuck: bool = False
+    """Whether the start failed by its timeout alone: the backend reported no failure."""
 
 
 _WAIT = StartAssessment(verdict=StartVerdict.WAIT)
@@ -133,6 +135,5 @@ def _wait_until_timeout(
 ) -> StartAssessment:
     if now - started_at < timedelta(seconds=timeout_s):
         return _WAIT
-    return _failed(
-        f"not running {timeout_s:g} s after its start ({observed.detail or observed.state})"
-    )
+    reason = f"not running {timeout_s:g} s after its start ({observed.detail or observed.state})"
+    return StartAssessment(verdict=StartVerdict.FAILED, reason=reason, is_stuck=True)

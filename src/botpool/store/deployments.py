@@ -107,11 +107,13 @@ def fail_deployment(
     *,
     deployment_over: bool = False,
     nothing_started: bool = False,
+    stuck: bool = False,
     reason: str,
     failure_code: FailureCode = FailureCode.DEPLOY_FAILED,
     **fence: Unpack[Fence],
 ) -> FailedDeployment | None:
     """Give up a deployment and start the release of its slot.
 
-    The bot gets `failure_code` if it has no attempts left.
+    The bot gets `failure_code` if it has no attempts left. The reset after a stuck deployment
+    creates the container again.
     """

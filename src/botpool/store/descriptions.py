@@ -19,9 +19,13 @@ class LeasedDescription:
     status: SlotStatus
     bot_id: BotId | None
     last_used_at: datetime | None
+    last_released_at: datetime | None
     phase_at: datetime | None
     error_message: str | None
+    error_at: datetime | None
     created_at: datetime
+    handed_over: bool
+    """Whether the slot got its next bot before its release was described."""
     state: str
     """Identifies the described state, to detect the next change."""
     hold_until: datetime
@@ -37,5 +41,7 @@ def lease_descriptions(
 
 
 @query
-def record_description(*, slot_id: SlotId, state: str, hold_until: datetime) -> None:
+def record_description(
+    *, slot_id: SlotId, state: str, released_at: datetime | None, hold_until: datetime
+) -> None:
     """Record that a description was written, and end its lease."""

@@ -50,12 +50,14 @@ def end_bots(
     failure_codes: Sequence[FailureCode | None],
     failure_reasons: Sequence[str | None],
     reasons: Sequence[str],
+    slot_errors: Sequence[str | None],
     hold_leases: Sequence[bool],
     silent_since: Sequence[datetime | None],
 ) -> list[EndedBot]:
     """End bots that are in slots, and start the release of their slots.
 
     `hold_leases`: the caller holds the slot's lease, and the query returns the lease.
+    `slot_errors`: the error that the slot shows until its next bot.
     `silent_since`: the bot ends only if no heartbeat arrived at that time or later.
     """
 

@@ -100,6 +100,7 @@ class BotEndings:
             failure_codes=[ending.failure_code for ending in endings],
             failure_reasons=[each.reason if each.failure_code else None for each in endings],
             reasons=[ending.reason for ending in endings],
+            slot_errors=[ending.slot_error for ending in endings],
             hold_leases=[end.holds_lease for end in ends],
             silent_since=[end.silent_since for end in ends],
         )

@@ -103,11 +103,13 @@ class DeploymentOutcome(Service):
         failure_code: FailureCode = FailureCode.DEPLOY_FAILED,
         deployment_over: bool = False,
         nothing_started: bool = False,
+        stuck: bool = False,
     ) -> bool:
         """Give up the deployment and start the slot's release; False if the slot has changed.
 
         The hand-over queues the bot again, or fails it with `failure_code`, once the stop is
-        confirmed. `nothing_started` states that there is no container to stop.
+        confirmed. `nothing_started` states that there is no container to stop. `stuck` states that
+        the deployment made no progress: the slot's first reset creates its container again.
         """
         failed = await fail_deployment(
             self.database,
@@ -116,6 +118,7 @@ class DeploymentOutcome(Service):
             failure_code=failure_code,
             deployment_over=deployment_over,
             nothing_started=nothing_started,
+            stuck=stuck,
         )
         if failed is None:
             return False

@@ -4,6 +4,10 @@ A description is due when the slot's state differs from the state described last
 the slot, writes the state as of the lease, and the next write follows only when this one was
 answered or can no longer arrive. So an old text never replaces a newer one. Writing is best effort,
 and no other work waits for it.
+
+A release hands the slot over in its own transaction. The describer then writes `[IDLE]` and the
+next bot one after the other, as the order of a release asks for. It leaves `[IDLE]` out while as
+many descriptions are due as it writes at a time.
 """
 
 import asyncio
@@ -13,6 +17,7 @@ import structlog
 
 from botpool.domain.descriptions import description_of
 from botpool.domain.errors import BackendError, ContainerGone
+from botpool.domain.states import SlotStatus
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.runtime.leases import Lease, LeaseTooShort
 from botpool.engine.service import Service
@@ -37,22 +42,20 @@ class Describer(Service):
             self.database, backends=described, limit=_MAX_WRITES, hold_s=hold_s
         )
         lease = Lease(taken_at=taken_at, lease_s=hold_s, call_timeout_s=self.policy.call_timeout_s)
-        await asyncio.gather(*(self._describe(each, lease) for each in descriptions))
-
-    async def _describe(self, slot: LeasedDescription, lease: Lease) -> None:
-        text = description_of(
-            slot.status,
-            bot_id=slot.bot_id,
-            at=slot.phase_at or slot.created_at,
-            last_used_at=slot.last_used_at or slot.created_at,
-            problem=slot.error_message,
+        is_busy = len(descriptions) == _MAX_WRITES
+        await asyncio.gather(
+            *(self._describe(each, lease, skip_idle=is_busy) for each in descriptions)
         )
-        backend = self.backends[slot.backend]
+
+    async def _describe(self, slot: LeasedDescription, lease: Lease, *, skip_idle: bool) -> None:
+        """Write the slot's description; after a hand-over `[IDLE]` first, unless `skip_idle`."""
+        texts = [_text(slot, slot.status)]
+        if slot.handed_over and not skip_idle:
+            texts.insert(0, _text(slot, SlotStatus.IDLE))
         try:
             with structlog.contextvars.bound_contextvars(correlation_id=slot.correlation_id):
-                await lease.call(
-                    lambda timeout_s: backend.describe(slot.container_id, text, timeout_s=timeout_s)
-                )
+                for text in texts:
+                    await self._write(slot, text, lease)
         except ContainerGone:
             pass  # The slot's next container gets its own description.
         except (BackendError, LeaseTooShort) as error:
@@ -60,5 +63,29 @@ class Describer(Service):
             _log.info("describe.dropped", slot=slot.slot_id, problem=str(error))
             return
         await record_description(
-            self.database, slot_id=slot.slot_id, state=slot.state, hold_until=slot.hold_until
+            self.database,
+            slot_id=slot.slot_id,
+            state=slot.state,
+            released_at=slot.last_released_at,
+            hold_until=slot.hold_until,
         )
+
+    async def _write(self, slot: LeasedDescription, text: str, lease: Lease) -> None:
+        backend = self.backends[slot.backend]
+        await lease.call(
+            lambda timeout_s: backend.describe(slot.container_id, text, timeout_s=timeout_s)
+        )
+
+
+def _text(slot: LeasedDescription, status: SlotStatus) -> str:
+    used_at = [at for at in (slot.last_used_at, slot.last_released_at) if at is not None]
+    if slot.handed_over and slot.last_released_at is not None:
+        used_at = [slot.last_released_at]
+    return description_of(
+        status,
+        bot_id=slot.bot_id,
+        at=slot.phase_at or slot.created_at,
+        last_used_at=max(used_at, default=slot.created_at),
+        problem=slot.error_message,
+        problem_at=slot.error_at,
+    )

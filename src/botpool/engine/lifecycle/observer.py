@@ -166,7 +166,12 @@ class Observer(Service):
             )
         elif assessment.verdict is StartVerdict.FAILED:
             is_over = observation.deployment in FAILED_DEPLOYMENT
-            await self.outcome.fail(slot, reason=assessment.reason, deployment_over=is_over)
+            await self.outcome.fail(
+                slot,
+                reason=assessment.reason,
+                deployment_over=is_over,
+                stuck=assessment.is_stuck,
+            )
 
     async def _follow_deployment(
         self, slot: ObservedSlot, observation: Observation

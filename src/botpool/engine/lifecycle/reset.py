@@ -1,7 +1,8 @@
 """The steps of slots without a bot: reset a slot in `error`, delete a slot in `deleting`.
 
 A slot enters `error` only after its stop is confirmed. A reset ensures that the container exists
-and is stopped, or creates it again, and gives the slot to the queue. Resets count until the slot is
+and is stopped, or creates it again, and gives the slot to the queue. After a stuck deployment it
+deletes the container first. Resets count until the slot is
 busy again; after the maximum, the slot is deleted. Each step may be repeated after a crash.
 """
 
@@ -43,6 +44,8 @@ class Resetter(Service):
             return
         backend = self.backends[slot.backend]
         try:
+            if slot.recreate_container and not await self._delete_stuck(backend, slot, lease):
+                return
             container_id = await lease.call(
                 lambda timeout_s: backend.ensure(
                     container_spec(slot), stop_through=ended_assignments(slot), timeout_s=timeout_s
@@ -65,9 +68,7 @@ class Resetter(Service):
             if slot.container_id is not None and not await self._delete_container(
                 backend, slot, slot.container_id, lease
             ):
-                # A backend with status lag gets time before the deletion is repeated.
-                delay_s = self.policy.observe_interval_s if backend.status_lag_s else None
-                await self.steps.postpone(slot, delay_s=delay_s)
+                await self._await_deletion(backend, slot)
                 return
         except BackendError as error:
             event_log.backend_unavailable("delete.unavailable", error, slot=slot.slot_id)
@@ -93,7 +94,8 @@ class Resetter(Service):
                 reset.result, old=SlotStatus.ERROR, new=SlotStatus.IDLE, reason=reasons.RESET
             )
             former_id = slot.container_id or slot.gone_container_id
-            if slot.gone_container_id or former_id not in (None, container_id):
+            recreated = slot.gone_container_id is not None or slot.recreate_container
+            if recreated or former_id not in (None, container_id):
                 event_log.container_recreated(slot, old_id=former_id, new_id=container_id)
         self.matcher.report(match)
 
@@ -123,6 +125,19 @@ class Resetter(Service):
             lambda timeout_s: backend.observe([container_id], timeout_s=timeout_s)
         )
         return observations[container_id].state is ContainerState.GONE
+
+    async def _delete_stuck(self, backend: Backend, slot: LeasedSlot, lease: Lease) -> bool:
+        """Delete the container of a stuck deployment; False if the backend needs more time."""
+        container_id = slot.container_id
+        if container_id is None or await self._delete_container(backend, container_id, lease):
+            return True
+        await self._await_deletion(backend, slot)
+        return False
+
+    async def _await_deletion(self, backend: Backend, slot: LeasedSlot) -> None:
+        """Repeat the deletion later; a backend with status lag gets time for it."""
+        delay_s = self.policy.observe_interval_s if backend.status_lag_s else None
+        await self.steps.postpone(slot, delay_s=delay_s)
 
     async def _retry_stop(self, slot: LeasedSlot, error: StillRunning) -> None:
         """Repeat the reset of a container that does not stop, or delete the slot in the end."""

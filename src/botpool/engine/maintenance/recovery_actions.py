@@ -63,7 +63,7 @@ class RecoveryActions(Service):
 
     async def _retry(self, slot: StuckSlot, _: RecoveryCase) -> bool:
         reason = reasons.not_running_after_start(self.policy.recovery.deploying_timeout_s)
-        return await self.outcome.fail(slot, reason=reason)
+        return await self.outcome.fail(slot, reason=reason, stuck=True)
 
     async def _fail(self, slot: StuckSlot, _: RecoveryCase) -> bool:
         assert slot.assignment_id is not None

@@ -229,7 +229,9 @@ CREATE TABLE bot_pool_slots (
     last_used_at        timestamptz,
     resets              integer NOT NULL DEFAULT 0,
     skipped_recoveries  integer NOT NULL DEFAULT 0,
+    recreate_container  boolean NOT NULL DEFAULT false,
     error_message       text,
+    error_at            timestamptz,
     version             bigint NOT NULL DEFAULT 1,
     next_step_at        timestamptz,
     step_attempts       integer NOT NULL DEFAULT 0,
@@ -279,6 +281,11 @@ COMMENT ON COLUMN bot_pool_slots.delete_issued_at IS
     'The container did not stop, so Botpool deletes it; the slot is not handed over with it.';
 COMMENT ON COLUMN bot_pool_slots.resets IS 'Resets in a row since the slot was last busy.';
 COMMENT ON COLUMN bot_pool_slots.skipped_recoveries IS 'Recovery passes in a row that skipped the slot.';
+COMMENT ON COLUMN bot_pool_slots.recreate_container IS
+    'The deployment was stuck: the next reset deletes the container and creates another one.';
+COMMENT ON COLUMN bot_pool_slots.error_message IS
+    'The last error of the slot, kept until its next bot.';
+COMMENT ON COLUMN bot_pool_slots.error_at IS 'When that error happened.';
 COMMENT ON COLUMN bot_pool_slots.version IS
     'Increases with every write: the fence of all writes that follow a call to a backend.';
 COMMENT ON COLUMN bot_pool_slots.next_step_at IS 'When the reconciler takes the slot''s next step; null: never.';
@@ -327,12 +334,15 @@ CREATE INDEX idx_slot_identities_backend ON slot_identities (pool_name, backend)
 COMMENT ON INDEX idx_slot_identities_backend IS 'Shows whether a pool still has slots of a former backend.';
 
 CREATE TABLE slot_descriptions (
-    slot_id    bigint PRIMARY KEY,
-    state      text,
-    hold_until timestamptz NOT NULL
+    slot_id     bigint PRIMARY KEY,
+    state       text,
+    released_at timestamptz,
+    hold_until  timestamptz NOT NULL
 );
 COMMENT ON TABLE slot_descriptions IS
     'The description that was last written to the backend. Without a foreign key, which would lock the slot.';
+COMMENT ON COLUMN slot_descriptions.released_at IS
+    'The slot''s last release that a description has shown.';
 COMMENT ON COLUMN slot_descriptions.hold_until IS
     'The lease of the replica that writes the description: a late write cannot overwrite a newer one.';
 

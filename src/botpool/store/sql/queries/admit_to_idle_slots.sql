@@ -78,6 +78,7 @@ WITH request AS MATERIALIZED (
         last_assigned_at = botpool_now(),
         last_used_at = botpool_now(),
         error_message = NULL,
+        error_at = NULL,
         next_step_at = botpool_now(),
         step_attempts = 0,
         version = s.version + 1

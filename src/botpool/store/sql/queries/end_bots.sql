@@ -6,14 +6,15 @@ WITH held AS MATERIALIZED (
     SELECT
         s.id, s.pool_name, s.slot_name, s.status, s.assigned_bot_id, s.assignment_id,
         s.container_id, s.version, e.new_status, e.failure_code, e.failure_reason, e.reason,
-        e.holds_lease
+        e.slot_error, e.holds_lease
     FROM unnest(
         %(assignment_ids)s::bigint[], %(versions)s::bigint[], %(statuses)s::text[],
         %(failure_codes)s::text[], %(failure_reasons)s::text[], %(reasons)s::text[],
+        %(slot_errors)s::text[],
         %(hold_leases)s::boolean[], %(silent_since)s::timestamptz[]
     ) AS e (
-        assignment_id, version, new_status, failure_code, failure_reason, reason, holds_lease,
-        silent_since)
+        assignment_id, version, new_status, failure_code, failure_reason, reason, slot_error,
+        holds_lease, silent_since)
     JOIN assignments a ON a.id = e.assignment_id
     JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
     -- Keeps the planner on the primary key, also with a plan made for a small table.
@@ -34,7 +35,7 @@ WITH held AS MATERIALIZED (
     SELECT
         held.id AS slot_id, held.pool_name, held.slot_name, held.status AS slot_status,
         held.assignment_id, held.container_id, held.version, held.new_status, held.failure_code,
-        held.failure_reason, held.reason, held.holds_lease,
+        held.failure_reason, held.reason, held.slot_error, held.holds_lease,
         b.id, b.status, b.correlation_id
     FROM held
     JOIN bots b ON b.id = held.assigned_bot_id
@@ -56,6 +57,8 @@ WITH held AS MATERIALIZED (
         phase_at = botpool_now(),
         next_step_at = botpool_now(),
         step_attempts = 0,
+        error_message = former.slot_error,
+        error_at = CASE WHEN former.slot_error IS NOT NULL THEN botpool_now() END,
         -- A worker in the middle of a call keeps its lease: the stop must come after that call.
         -- A worker whose call is over returns its own lease here.
         lease_owner = CASE WHEN former.holds_lease THEN NULL ELSE s.lease_owner END,

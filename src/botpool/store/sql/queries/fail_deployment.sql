@@ -11,6 +11,8 @@ WITH slot AS (
         leads_image = NULL,
         start_allowed_at = CASE WHEN %(nothing_started)s THEN NULL ELSE start_allowed_at END,
         error_message = %(reason)s,
+        error_at = botpool_now(),
+        recreate_container = %(stuck)s,
         deployment_ended_at = CASE WHEN %(deployment_over)s
                                    THEN coalesce(deployment_ended_at, botpool_now())
                                    ELSE deployment_ended_at END,

@@ -42,7 +42,10 @@ WITH held AS MATERIALIZED (
 ), slot AS (
     UPDATE bot_pool_slots s
     SET status = former.status,
-        error_message = former.error_message,
+        -- The error of a failed bot stays until the next bot.
+        error_message = coalesce(former.error_message, s.error_message),
+        error_at = CASE WHEN former.error_message IS NOT NULL
+                        THEN coalesce(s.error_at, botpool_now()) ELSE s.error_at END,
         container_id = CASE WHEN former.container_gone THEN NULL ELSE s.container_id END,
         gone_container_id = CASE WHEN former.container_gone THEN s.container_id
                                  ELSE s.gone_container_id END,

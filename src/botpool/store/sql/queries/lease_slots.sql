@@ -29,7 +29,7 @@ WITH due AS (
         s.limits AS created_limits, s.container_id, s.gone_container_id, s.status, s.phase,
         s.phase_at, s.assigned_bot_id, s.assignment_id, s.deployment_id, s.deployment_status,
         s.start_allowed_at, s.start_issued_at, s.stop_issued_at, s.delete_issued_at, s.resets,
-        s.error_message, s.version, s.step_attempts, s.lease_until
+        s.recreate_container, s.error_message, s.version, s.step_attempts, s.lease_until
 )
 SELECT
     leased.*, p.image, p.cpus, p.memory_mb, b.id AS bot_id, b.status AS bot_status,

@@ -3,6 +3,7 @@ WITH slot AS (
     UPDATE bot_pool_slots
     SET status = 'error',
         error_message = %(reason)s,
+        error_at = botpool_now(),
         phase_at = botpool_now(),
         next_step_at = botpool_now(),
         step_attempts = 0,

@@ -60,6 +60,7 @@ WITH heads AS MATERIALIZED (
         last_assigned_at = botpool_now(),
         last_used_at = botpool_now(),
         error_message = NULL,
+        error_at = NULL,
         next_step_at = botpool_now(),
         step_attempts = 0,
         version = s.version + 1

@@ -5,6 +5,7 @@ WITH slot AS (
     SET status = 'idle',
         container_id = %(container_id)s,
         gone_container_id = NULL,
+        recreate_container = false,
         image = %(image)s,
         limits = %(limits)s,
         phase_at = botpool_now(),
