@@ -44,6 +44,8 @@ def test_image_reference_is_split_into_name_and_tag(reference: str, name: str, t
         ("restarting:unknown", ContainerState.STARTING),
         ("degraded:unhealthy", ContainerState.DEGRADED),
         ("exited:unhealthy", ContainerState.EXITED),
+        ("stopped:unknown", ContainerState.STOPPED),
+        ("error:unhealthy", ContainerState.ERROR),
         ("paused:unknown", ContainerState.UNKNOWN),
         ("exiting", ContainerState.UNKNOWN),
     ],

@@ -53,6 +53,8 @@ class Observation:
     """State of the deployment of this assignment's start, where the backend has deployments."""
     status_unreliable: bool = False
     """The backend does not reach its server, so none of its statuses is evidence."""
+    unknown_status: str | None = None
+    """The backend's own status if Botpool does not know it; the state is then UNKNOWN."""
     exit_code: int | None = None
     detail: str = ""
     """The backend's own text, for people."""

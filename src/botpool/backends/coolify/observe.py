@@ -6,7 +6,7 @@ from botpool.backends.coolify.api import Api
 from botpool.backends.coolify.ownership import Ownership
 from botpool.backends.coolify.responses import Application, Deployment
 from botpool.domain.ids import ContainerId
-from botpool.domain.observation import ContainerState, Observation
+from botpool.domain.observation import ENDED_STATES, ContainerState, Observation
 
 REQUESTS = 2
 """Open deployments and applications; plus one for each application that the list lacks."""
@@ -53,7 +53,7 @@ def _observe(application: Application, open_deployments: Sequence[Deployment]) -
     detail = f"shows {application.status}"
     if not application.server_reachable:
         detail += ", but Coolify cannot reach its server"
-    if own is not None and state is ContainerState.EXITED:
+    if own is not None and state in ENDED_STATES:
         state = ContainerState.STARTING
     return Observation(
         container_id=application.uuid,
@@ -61,6 +61,7 @@ def _observe(application: Application, open_deployments: Sequence[Deployment]) -
         deployment_id=own.uuid if own else None,
         deployment=own.state if own else None,
         status_unreliable=not application.server_reachable,
+        unknown_status=application.unknown_status,
         detail=detail,
     )
 

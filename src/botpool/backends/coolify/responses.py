@@ -14,6 +14,9 @@ _CONTAINER_STATES = {
     "restarting": ContainerState.STARTING,
     "degraded": ContainerState.DEGRADED,
     "exited": ContainerState.EXITED,
+    "stopped": ContainerState.STOPPED,
+    "error": ContainerState.ERROR,
+    "paused": ContainerState.UNKNOWN,
 }
 _DEPLOYMENT_STATES = {
     "queued": DeploymentState.QUEUED,
@@ -59,7 +62,16 @@ class Application(ResponseBody):
         """
         if not self.server_reachable:
             return ContainerState.UNKNOWN
-        return _CONTAINER_STATES.get(self.status.partition(":")[0], ContainerState.UNKNOWN)
+        return _CONTAINER_STATES.get(self._status_word, ContainerState.UNKNOWN)
+
+    @property
+    def unknown_status(self) -> str | None:
+        """The status if Botpool does not know its first word."""
+        return None if self._status_word in _CONTAINER_STATES else self.status
+
+    @property
+    def _status_word(self) -> str:
+        return self.status.partition(":")[0]
 
 
 class Deployment(ResponseBody):

@@ -4,6 +4,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import structlog
+
 from botpool.backends.protocol import Backend, ContainerSpec, Health, OwnedContainer, StartRequest
 from botpool.domain import errors
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
@@ -11,6 +13,9 @@ from botpool.domain.observation import DeploymentState, Observation
 from botpool.engine.observability.metrics import Metrics
 
 T = TypeVar("T")
+
+_log = structlog.get_logger()
+_MAX_LOGGED_STATUSES = 100
 
 _OUTCOMES: Mapping[type[BaseException], str] = {
     errors.ContainerGone: "gone",
@@ -34,6 +39,7 @@ class InstrumentedBackend:
     def __init__(self, backend: Backend, metrics: Metrics) -> None:
         self._backend = backend
         self._metrics = metrics
+        self._unknown_statuses: set[str] = set()
 
     def __getattr__(self, attribute: str) -> Any:
         """Read the five attributes declared above from the backend, which may change them."""
@@ -63,9 +69,12 @@ class InstrumentedBackend:
     async def observe(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, Observation]:
-        return await self._measure(
-            "observe", self._backend.observe(container_ids, timeout_s=timeout_s)
-        )
+        call = self._backend.observe(container_ids, timeout_s=timeout_s)
+        observations = await self._measure("observe", call)
+        for observation in observations.values():
+            if observation.unknown_status is not None:
+                self._report_unknown_status(observation.container_id, observation.unknown_status)
+        return observations
 
     async def stop(
         self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
@@ -107,6 +116,16 @@ class InstrumentedBackend:
             raise
         self._metrics.backend_checked(self.name, health)
         return health
+
+    def _report_unknown_status(self, container_id: ContainerId, status: str) -> None:
+        """Count an observation with an unknown status, and log each such status once."""
+        self._metrics.unknown_status(self.name)
+        if status in self._unknown_statuses or len(self._unknown_statuses) >= _MAX_LOGGED_STATUSES:
+            return
+        self._unknown_statuses.add(status)
+        _log.warning(
+            "backend.unknown_status", backend=self.name, container=container_id, status=status
+        )
 
     async def _measure(self, name: str, call: Awaitable[T]) -> T:
         started, outcome = time.perf_counter(), "ok"

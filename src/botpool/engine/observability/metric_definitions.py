@@ -140,6 +140,11 @@ class MetricDefinitions:
         self.backend_call_seconds = self._histogram(
             "backend_call_seconds", "Duration of calls to a backend.", _CALL_S, "backend", "call"
         )
+        self.unknown_statuses = self._counter(
+            "backend_unknown_statuses_total",
+            "Observations that showed a status that Botpool does not know.",
+            "backend",
+        )
         self.backend_healthy = self._gauge(
             "backend_healthy", "1 if the last health check of the backend succeeded.", "backend"
         )

@@ -91,6 +91,9 @@ class Metrics:
         self.instruments.backend_calls.labels(backend, call, outcome).inc()
         self.instruments.backend_call_seconds.labels(backend, call).observe(after_s)
 
+    def unknown_status(self, backend: str) -> None:
+        self.instruments.unknown_statuses.labels(backend).inc()
+
     def backend_checked(self, backend: str, health: Health) -> None:
         self.instruments.backend_healthy.labels(backend).set(health.ok)
 

@@ -39,7 +39,15 @@ MISSING = Check(
     "them.",
 )
 
-CHECKS = (HEALTHY, LEFTOVER, MISSING)
+UNKNOWN_STATUS = Check(
+    name="unknown_statuses",
+    meaning="Botpool knows every status that a backend shows for its slots",
+    remedy="Botpool ignores these statuses, so their slots wait for an agent or a timeout. Look at "
+    "the containers in the backend's own user interface, and report the status to Botpool's "
+    "authors.",
+)
+
+CHECKS = (HEALTHY, LEFTOVER, MISSING, UNKNOWN_STATUS)
 
 
 class UnlimitedBudget:
@@ -122,6 +130,28 @@ async def check_containers(
     )
     missing = compared.missing
     yield MISSING.warning(f"{name}: {_shortened(missing)}") if missing else MISSING.ok(name)
+    yield await _check_statuses(before, name, backend)
+
+
+async def _check_statuses(slots: Sequence[SlotContainer], name: str, backend: Backend) -> Finding:
+    """Look for containers whose status Botpool does not know."""
+    names = {slot.container_id: slot.slot_name for slot in slots if slot.container_id is not None}
+    try:
+        observations = await timed(
+            lambda timeout_s: backend.observe(list(names), timeout_s=timeout_s), _TIMEOUT_S
+        )
+    except BotpoolError as error:
+        return UNKNOWN_STATUS.not_checked(f"{name}: {error}")
+    unknown = [
+        f"{names[container_id]} ({container_id}) shows “{observation.unknown_status}”"
+        for container_id, observation in observations.items()
+        if observation.unknown_status is not None
+    ]
+    return (
+        UNKNOWN_STATUS.warning(f"{name}: {_shortened(unknown)}")
+        if unknown
+        else (UNKNOWN_STATUS.ok(name))
+    )
 
 
 async def paused_backends(connection: ReadonlyConnection) -> Mapping[str, float]:
