@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from botpool.domain.errors import BackendUnavailable
+from botpool.domain.errors import BackendError, BackendUnavailable
 from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import ContainerState, DeploymentState
 from botpool.domain.policy import Policy
 from botpool.domain.states import BotStatus
 from botpool.engine.maintenance.recovery import RecoveryResult
+from botpool.engine.replica import Replica
 from tests.engine.recovery_cases import (
     LONG_TIMEOUT,
     pass_time,
@@ -45,7 +46,7 @@ async def test_stuck_deployment_without_heartbeat_is_reset(stage: Stage) -> None
     await pass_time(stage, replica, 890)
     assert await replica.recovery.recover() == RecoveryResult()
     await pass_time(stage, replica, 20)
-    assert await replica.recovery.recover() == RecoveryResult(recovered=1)
+    assert await replica.recovery.recover() == RecoveryResult(failed=1)
     await stage.settle(replica)
     assert stage.bot(bot)["failure_code"] == "deploy_failed"
 
@@ -65,6 +66,8 @@ async def test_slot_with_live_bot_is_healed_after_three_skips(stage: Stage) -> N
     assert await replica.recovery.recover() == RecoveryResult(skipped=1)
     slot = stage.slots()[0]
     assert (slot["status"], slot["skipped_recoveries"]) == ("busy", 0)
+    (now,) = stage.rows("SELECT botpool_now() AS now")
+    assert slot["last_used_at"] == now["now"], "a healed slot counts as used now"
     assert stage.statuses(bot) == ["JOINING_CALL"]
 
 
@@ -239,3 +242,50 @@ async def test_recovery_pass_makes_one_list_call(stage: Stage) -> None:
     observations = len(stage.backend.calls_of("observe"))
     await replica.recovery.recover()
     assert len(stage.backend.calls_of("observe")) == observations + 1
+
+
+# Scenario 5: slots in error are reset by the pass too, and its result counts them.
+
+
+async def fail_reset(stage: Stage, replica: Replica, *errors: BackendError) -> None:
+    """Bring the only slot into `error`; its first reset fails with the errors."""
+    stage.backend.fail("ensure", *errors)
+    await replica.slot_commands.recover(stage.slots()[0]["id"], reason="by a test")
+    await stage.step(replica)
+    assert stage.slots()[0]["status"] == "error"
+
+
+async def test_pass_counts_error_slot_that_it_resets(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await run_bot(stage, replica)
+    await stage.end(replica, bot)
+    await stage.settle(replica)
+    await fail_reset(stage, replica, BackendUnavailable("no answer"))
+    assert await replica.recovery.recover() == RecoveryResult(recovered=1)
+    assert stage.slots()[0]["status"] == "idle", "the pass did not wait for the backoff"
+    assert await replica.recovery.recover() == RecoveryResult()
+
+
+async def test_pass_counts_error_slot_that_it_cannot_reset(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await run_bot(stage, replica)
+    await stage.end(replica, bot)
+    await stage.settle(replica)
+    await fail_reset(stage, replica, *[BackendUnavailable("no answer") for _ in range(2)])
+    assert await replica.recovery.recover() == RecoveryResult(failed=1)
+    assert stage.slots()[0]["status"] == "error"
+
+
+async def test_error_slot_that_another_replica_resets_is_not_counted(stage: Stage) -> None:
+    replica, other = await stage.replica(pool(1)), await stage.replica(pool(1))
+    bot = await run_bot(stage, replica)
+    await stage.end(replica, bot)
+    await stage.settle(replica)
+    await replica.slot_commands.recover(stage.slots()[0]["id"], reason="by a test")
+    arrived, proceed = stage.backend.hold("ensure")
+    await other.reconciler.run_due_steps()
+    await arrived.wait()
+    assert await replica.recovery.recover() == RecoveryResult()
+    proceed.set()
+    await stage.settle(other)
+    assert stage.slots()[0]["status"] == "idle"

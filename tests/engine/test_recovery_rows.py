@@ -20,9 +20,12 @@ from tests.engine.recovery_cases import (
 from tests.support.replicas import Stage, bot_request, pool
 
 
-@pytest.mark.parametrize(("attempts", "ends"), [(2, "QUEUED"), (1, "FAILED")])
+@pytest.mark.parametrize(
+    ("attempts", "ends", "result"),
+    [(2, "QUEUED", RecoveryResult(requeued=1)), (1, "FAILED", RecoveryResult(failed=1))],
+)
 async def test_starting_over_15_min_without_heartbeat_or_active_deployment_is_reset(
-    stage: Stage, attempts: int, ends: str
+    stage: Stage, attempts: int, ends: str, result: RecoveryResult
 ) -> None:
     """The bot is requeued while attempts remain, else FAILED `deploy_failed`."""
     replica = await stage.replica(pool(1), policy=replace(LONG_TIMEOUT, deploy_attempts=attempts))
@@ -31,7 +34,7 @@ async def test_starting_over_15_min_without_heartbeat_or_active_deployment_is_re
     await pass_time(stage, replica, 890)
     assert await replica.recovery.recover() == RecoveryResult()
     await pass_time(stage, replica, 20)
-    assert await replica.recovery.recover() == RecoveryResult(recovered=1)
+    assert await replica.recovery.recover() == result
     await stage.settle(replica)
     went = stage.rows("SELECT to_state FROM history WHERE bot_id = %s AND kind = 'bot.status'", bot)
     assert ends in [row["to_state"] for row in went]

@@ -68,6 +68,7 @@ class RecoveryCounts(Model):
     """The slots that a recovery pass handled."""
 
     recovered: int
+    requeued: int
     failed: int
     deleted: int
     skipped: int

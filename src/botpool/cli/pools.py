@@ -99,6 +99,6 @@ def recover(client: "Client") -> str:
     """
     result = client.recover()
     return (
-        f"Recovered {result.recovered}, failed {result.failed}, deleted {result.deleted}, "
-        f"skipped {result.skipped}."
+        f"Recovered {result.recovered}, requeued {result.requeued}, failed {result.failed}, "
+        f"deleted {result.deleted}, skipped {result.skipped}."
     )

@@ -162,6 +162,7 @@ class RecoveryResult:
     """Counts of the slots that a recovery pass handled."""
 
     recovered: int
+    requeued: int
     failed: int
     deleted: int
     skipped: int

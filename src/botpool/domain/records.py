@@ -391,5 +391,7 @@ class StuckSlot(BackendSlot):
     skipped_recoveries: int
     resets: int
     error_message: str | None
+    attempts: int | None
+    """How often the bot was assigned to a slot."""
     needs_heartbeats: bool
     heartbeat_at: datetime | None

@@ -37,6 +37,8 @@ class RecoveryAction(Enum):
     """Release the slot, because its bot has ended."""
     RESET = auto()
     """Stop the container, because the slot is idle."""
+    RETRY_RESET = auto()
+    """Reset the slot now, without waiting for the backoff of its last reset."""
     DELETE = auto()
     """Delete the slot, because resets did not repair it."""
 
@@ -194,6 +196,12 @@ RULES: tuple[Rule, ...] = (
         evidence="3 resets in a row failed",
         action=RecoveryAction.DELETE,
         matches=lambda case: case.status is _S.ERROR and case.resets >= case.limits.max_resets,
+    ),
+    Rule(
+        slot="error",
+        evidence="always",
+        action=RecoveryAction.RETRY_RESET,
+        matches=lambda case: case.status is _S.ERROR,
     ),
 )
 

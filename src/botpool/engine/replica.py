@@ -33,6 +33,7 @@ from botpool.engine.lifecycle.slot_handover import SlotHandover
 from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.lifecycle.stop_bot import BotStopper
 from botpool.engine.maintenance.cleanup import Cleanup
+from botpool.engine.maintenance.error_resets import ErrorResets
 from botpool.engine.maintenance.recovery import Recovery
 from botpool.engine.maintenance.recovery_actions import RecoveryActions
 from botpool.engine.maintenance.silence_alarms import SilenceAlarms
@@ -189,7 +190,10 @@ class Replica:
             deletion=self.slot_deletion,
         )
         silence_alarms = SilenceAlarms(**shared)
-        self.recovery = Recovery(**shared, actions=actions, silence_alarms=silence_alarms)
+        resets = ErrorResets(**shared, reconciler=self.reconciler)
+        self.recovery = Recovery(
+            **shared, actions=actions, silence_alarms=silence_alarms, error_resets=resets
+        )
         self.cleanup = Cleanup(**shared, queue_poller=self.queue_poller, recovery=self.recovery)
         self.vacuum = Vacuum(self.database)
 

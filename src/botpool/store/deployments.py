@@ -85,9 +85,13 @@ def mark_running(
     max_duration_s: float,
     image_fresh_s: float,
     by_agent: bool,
+    healed: bool = False,
     reason: str,
 ) -> RunningSlot | None:
-    """Make a deploying slot busy because its container runs; its bot joins the call."""
+    """Make a deploying slot busy because its container runs; its bot joins the call.
+
+    `healed`: a recovery pass corrects the slot, which counts as used now.
+    """
 
 
 @query

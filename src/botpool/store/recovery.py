@@ -7,6 +7,7 @@ from typing import Unpack
 
 from botpool.domain.ids import PoolName, SlotId
 from botpool.domain.records import Fence, SlotTransition, StuckSlot
+from botpool.domain.states import SlotStatus
 from botpool.store.query import query
 
 
@@ -21,6 +22,15 @@ class PoolSilence:
     """The deploying and running bots, and those that failed in the window."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetOutcome:
+    """The status of a slot after its reset; `in_progress` while a replica still resets it."""
+
+    slot_id: SlotId
+    status: SlotStatus
+    in_progress: bool
+
+
 @query
 def record_liveness(*, gap_s: float) -> datetime:
     """Record that a replica is alive; the result is when the last gap over `gap_s` ended."""
@@ -32,7 +42,6 @@ def list_stuck_slots(
     backends: Sequence[str],
     deploying_timeout_s: float,
     heartbeat_freshness_s: float,
-    max_resets: int,
 ) -> list[StuckSlot]:
     """List the slots that a recovery pass has to decide about."""
 
@@ -52,6 +61,16 @@ def raise_silence_alarm(*, pool_name: PoolName) -> datetime | None:
 @query
 def end_silence_alarm(*, pool_name: PoolName, raised_at: datetime) -> PoolName | None:
     """End the alarm of a pool; None if another replica has ended it."""
+
+
+@query
+def retry_resets_now(*, slot_ids: Sequence[SlotId]) -> None:
+    """Make the resets of slots in `error` due now."""
+
+
+@query
+def list_reset_outcomes(*, slot_ids: Sequence[SlotId]) -> list[ResetOutcome]:
+    """Read how the resets of slots went."""
 
 
 @query

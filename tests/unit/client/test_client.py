@@ -168,7 +168,7 @@ OPERATOR_CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
     (
         lambda c: c.recover(),
         "POST /v1/maintenance/recover",
-        {"recovered": 1, "failed": 0, "deleted": 0, "skipped": 0},
+        {"recovered": 1, "requeued": 0, "failed": 0, "deleted": 0, "skipped": 0},
     ),
 ]
 

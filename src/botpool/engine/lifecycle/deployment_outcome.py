@@ -43,6 +43,7 @@ class DeploymentOutcome(Service):
         version: int | None,
         reason: str,
         by_agent: bool = False,
+        healed: bool = False,
     ) -> bool:
         """Make the slot busy; False if it is not deploying, or has changed since `version`."""
         slot = await mark_running(
@@ -52,6 +53,7 @@ class DeploymentOutcome(Service):
             max_duration_s=self.policy.max_duration_s,
             image_fresh_s=self.policy.image_known_s * _FRESH_SHARE,
             by_agent=by_agent,
+            healed=healed,
             reason=reason,
         )
         if slot is None:

@@ -6,13 +6,14 @@ that stops returns its leases, so that another one continues at once.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 
 import structlog
 
 from botpool.domain.bot_ending import ending_after_deadline
 from botpool.domain.errors import DatabaseUnavailable
+from botpool.domain.ids import SlotId
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
 from botpool.engine.lifecycle.bot_endings import BotEndings
@@ -61,9 +62,16 @@ class Reconciler(Service):
             lease = Lease(
                 taken_at=taken_at, lease_s=lease_s, call_timeout_s=self.policy.call_timeout_s
             )
-            task = asyncio.create_task(self._run_step(slot, lease))
+            task = asyncio.create_task(self._run_step(slot, lease), name=_task_name(slot.slot_id))
             self.under_way.add(task)
             task.add_done_callback(self._step_ended)
+
+    async def run_steps_of(self, slot_ids: Sequence[SlotId], *, within_s: float) -> None:
+        """Run due steps, and wait for the steps of some slots that this replica leased."""
+        await self.run_due_steps()
+        names = {_task_name(slot_id) for slot_id in slot_ids}
+        if own := [task for task in self.under_way if task.get_name() in names]:
+            await asyncio.wait(own, timeout=within_s)
 
     async def return_leases(self, *, within_s: float) -> None:
         """Let the running steps end, cancel late ones, and return all leases of this replica."""
@@ -141,3 +149,7 @@ class Reconciler(Service):
             slot.assignment_id, ending, version=slot.version, holds_lease=True
         ):
             await self.steps.abandon(slot, action="end the bot")
+
+
+def _task_name(slot_id: SlotId) -> str:
+    return f"step of slot {slot_id}"

@@ -129,7 +129,7 @@ class Resetter(Service):
     async def _delete_stuck(self, backend: Backend, slot: LeasedSlot, lease: Lease) -> bool:
         """Delete the container of a stuck deployment; False if the backend needs more time."""
         container_id = slot.container_id
-        if container_id is None or await self._delete_container(backend, container_id, lease):
+        if container_id is None or await self._delete_container(backend, slot, container_id, lease):
             return True
         await self._await_deletion(backend, slot)
         return False

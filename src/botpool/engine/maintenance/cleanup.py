@@ -54,8 +54,9 @@ class Cleanup(Service):
 
     async def clean(self, *, all_strays: bool) -> CleanupResult:
         """Run a full cleanup for an operator; `all_strays` also deletes many strays at once."""
+        recovered = await self.recovery.recover()
         result = CleanupResult(
-            released=(await self.recovery.recover()).recovered,
+            released=recovered.recovered + recovered.requeued,
             expired=await self.queue_poller.expire(),
             deleted_containers=await self._delete_strays(all_strays=all_strays),
             pruned_rows=await self._prune(),

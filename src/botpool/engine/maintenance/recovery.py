@@ -19,7 +19,7 @@ import structlog
 
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import BackendError
-from botpool.domain.ids import ContainerId
+from botpool.domain.ids import ContainerId, SlotId
 from botpool.domain.observation import Observation
 from botpool.domain.records import StuckSlot
 from botpool.domain.recovery import (
@@ -29,6 +29,7 @@ from botpool.domain.recovery import (
     decide,
 )
 from botpool.domain.start_assessment import has_exited
+from botpool.engine.maintenance.error_resets import ErrorResets
 from botpool.engine.maintenance.recovery_actions import RecoveryActions
 from botpool.engine.maintenance.silence_alarms import SilenceAlarms
 from botpool.engine.observability import event_log
@@ -40,7 +41,6 @@ _log = structlog.get_logger()
 _GAP_S = 30.0
 
 _COUNTED_AS: Mapping[RecoveryAction, str] = {
-    RecoveryAction.RETRY: "recovered",
     RecoveryAction.RELEASE: "recovered",
     RecoveryAction.RESET: "recovered",
     RecoveryAction.FAIL: "failed",
@@ -50,13 +50,20 @@ _COUNTED_AS: Mapping[RecoveryAction, str] = {
     RecoveryAction.SKIP: "skipped",
     RecoveryAction.DELETE: "deleted",
 }
+"""The other actions count by their outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryResult:
-    """How many slots a pass recovered, failed, deleted and skipped."""
+    """How many slots a pass handled.
+
+    `recovered`: reset or released. `requeued`: released from a stuck deployment, and the bot is
+    queued again. `failed`: the bot failed, or the reset did. `skipped`: the bot runs, or the
+    deployment makes progress.
+    """
 
     recovered: int = 0
+    requeued: int = 0
     failed: int = 0
     deleted: int = 0
     skipped: int = 0
@@ -68,6 +75,7 @@ class Recovery(Service):
 
     actions: RecoveryActions
     silence_alarms: SilenceAlarms
+    error_resets: ErrorResets
 
     @property
     def limits(self) -> RecoveryLimits:
@@ -91,7 +99,6 @@ class Recovery(Service):
             backends=sorted(self.backends),
             deploying_timeout_s=self.limits.deploying_timeout_s,
             heartbeat_freshness_s=self.limits.heartbeat_freshness_s,
-            max_resets=self.limits.max_resets,
         )
         observations = await self._observe(slots)
         cases = [(slot, self._case(slot, observations, gap_ended_at)) for slot in slots]
@@ -99,14 +106,22 @@ class Recovery(Service):
             gap_ended_at=gap_ended_at,
             exited=[slot.slot_id for slot, case in cases if case.has_exited],
         )
-        counts = Counter[str]()
+        counts, in_error = Counter[str](), list[SlotId]()
         for slot, case in cases:
             action = decide(case)
             if action is RecoveryAction.FAIL and slot.pool_name in silent_pools:
                 action = action if case.is_silent_for_two_windows else RecoveryAction.SKIP
-            if await self.actions.apply(action, slot, case):
-                counts[_COUNTED_AS[action]] += 1
-        return RecoveryResult(**counts)
+            if action is RecoveryAction.RETRY_RESET:
+                in_error.append(slot.slot_id)
+            elif await self.actions.apply(action, slot, case):
+                counts[self._counted_as(action, slot)] += 1
+        return RecoveryResult(**(counts + await self.error_resets.run(in_error)))
+
+    def _counted_as(self, action: RecoveryAction, slot: StuckSlot) -> str:
+        if action is not RecoveryAction.RETRY:
+            return _COUNTED_AS[action]
+        has_attempts = slot.attempts is not None and slot.attempts < self.policy.deploy_attempts
+        return "requeued" if has_attempts else "failed"
 
     async def _observe(self, slots: Sequence[StuckSlot]) -> Mapping[ContainerId, Observation]:
         """Observe the containers with one call per backend; leave out backends that fail."""

@@ -59,6 +59,7 @@ class RecoveryActions(Service):
             version=slot.version,
             reason=reasons.HEARTBEATS_FRESH,
             by_agent=True,
+            healed=True,
         )
 
     async def _retry(self, slot: StuckSlot, _: RecoveryCase) -> bool:

@@ -1,11 +1,11 @@
 -- List the slots that a recovery pass decides about: silent bots, deployments that take too long, slots
--- whose bot has ended, idle slots (whose containers must not run) and slots that resets did not repair.
+-- whose bot has ended, idle slots (whose containers must not run) and slots in error.
 SELECT
     s.id AS slot_id, s.slot_name, s.pool_name, s.backend, s.container_id, s.status, s.phase,
-    s.phase_at, s.last_used_at, s.start_issued_at, s.deployment_id, s.skipped_recoveries,
-    s.resets, s.error_message,
-    s.assignment_id, s.version, b.id AS bot_id, b.status AS bot_status, b.leave_by,
-    b.correlation_id, a.running_at, p.heartbeats = 'required' AS needs_heartbeats,
+    s.phase_at, s.last_used_at, s.start_issued_at, s.deployment_id, s.deployment_status,
+    s.skipped_recoveries, s.resets, s.error_message, s.assignment_id, s.version,
+    b.id AS bot_id, b.status AS bot_status, b.attempts, b.leave_by, b.correlation_id,
+    a.running_at, p.heartbeats = 'required' AS needs_heartbeats,
     h.last_at AS heartbeat_at, k.status_unreliable_at, botpool_now() AS now
 FROM bot_pool_slots s
 JOIN pools p ON p.pool_name = s.pool_name
@@ -17,7 +17,7 @@ WHERE s.backend = ANY(%(backends)s)
   AND (s.lease_until IS NULL OR s.lease_until <= botpool_now())
   AND (
       (s.status IN ('deploying', 'busy') AND b.ended_at IS NOT NULL)
-      OR (s.status = 'error' AND s.resets >= %(max_resets)s)
+      OR s.status = 'error'
       OR (s.status = 'deploying'
           AND greatest(s.phase_at, s.last_used_at)
               < botpool_now() - make_interval(secs => %(deploying_timeout_s)s)

@@ -8,6 +8,7 @@ WITH slot AS (
         phase_at = botpool_now(),
         resets = 0,
         skipped_recoveries = 0,
+        last_used_at = CASE WHEN %(healed)s THEN botpool_now() ELSE s.last_used_at END,
         -- A running container proves that its deployment finished and that its image is present.
         deployment_ended_at = coalesce(s.deployment_ended_at, botpool_now()),
         leads_image = NULL,
