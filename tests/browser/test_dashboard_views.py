@@ -128,6 +128,24 @@ def test_bots_can_be_filtered_searched_and_paged(pages: BrowserPages, server: Fa
     expect(page.get_by_label("Search")).to_have_value("stand up")
 
 
+def test_bots_of_a_container_are_found(pages: BrowserPages, server: FakeServer) -> None:
+    respond_with(server, pools=[pool("zoom")])
+    server.responses["bots"] = lambda query: {
+        "bots": [bot(9, "IN_CALL"), bot(12, "DONE")] if query.get("containerId") == "abc" else [],
+        "nextCursor": None,
+    }
+    page = pages.live(server.url, "#/bots")
+    with page.expect_request("**/v1/bots?containerId=abc&limit=50"):
+        page.get_by_label("Container").fill("abc")
+    rows = page.get_by_role("table", name="Bots").locator("tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("bot 9")
+    expect(page).to_have_url(f"{server.url}/#/bots?containerId=abc")
+    page.reload()
+    expect(page.get_by_label("Container")).to_have_value("abc")
+    expect(rows).to_have_count(2)
+
+
 def test_search_continues_until_the_page_is_full(pages: BrowserPages, server: FakeServer) -> None:
     respond_with(server, pools=[pool("zoom")])
     parts = {

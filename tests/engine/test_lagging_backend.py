@@ -45,7 +45,8 @@ async def test_grace_starts_at_the_end_of_the_deployment(stage: Stage) -> None:
     stage.clock.move(2)
     await replica.observer.observe("process")
     assert stage.slots()[0]["status"] == "releasing"
-    assert stage.backend.calls_of("deployment") == ["d1"], (
+    deployment = f"d{stage.slots()[0]['assignment_id']}"
+    assert stage.backend.calls_of("deployment") == [deployment], (
         "queried once, when it was no longer listed"
     )
 

@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from botpool.domain.ids import AssignmentId, BotId, PoolName, SlotId
+from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, SlotId
 from botpool.domain.records import AdmissionRequest
 from botpool.domain.states import BotStatus
-from botpool.store import assignments, bots, history, pools, queue
+from botpool.store import assignments, bots, history, pools, queue, slots
 from botpool.store.migrator import migrate
 from botpool.store.query import Statement
 from botpool.store.statements import sent_text
@@ -46,8 +46,10 @@ def filling(*, slots: int, queued: int) -> str:
         CASE WHEN n <= {in_call} THEN 'IN_CALL' WHEN n <= {busy} THEN 'DEPLOYING' ELSE 'QUEUED' END,
         'u', 'n', '{{}}', 100, 1000, 'c', now(), now(), 1, CASE WHEN n <= {busy} THEN n END
     FROM generate_series(1, {busy + queued}) AS n;
-    INSERT INTO assignments (id, bot_id, slot_id, slot_name, pool_name, attempt, warm, assigned_at)
-    SELECT n, n, n, 's' || n, 'google-meet', 1, true, now() FROM generate_series(1, {busy}) AS n;
+    INSERT INTO assignments (
+        id, bot_id, slot_id, slot_name, pool_name, attempt, warm, container_id, assigned_at)
+    SELECT n, n, n, 's' || n, 'google-meet', 1, true, 'c' || n, now()
+    FROM generate_series(1, {busy}) AS n;
     INSERT INTO bot_pool_queue (bot_id, pool_name, queued_at, timeout_at)
     SELECT id, pool_name, now(), now() + interval '1 hour' FROM bots WHERE status = 'QUEUED';
     INSERT INTO bot_pool_slots (
@@ -150,13 +152,26 @@ ENDED = {
 }
 ASSIGNMENT = AssignmentId(BUSY // 2)
 ONE = {"assignment_id": ASSIGNMENT, "version": 1}
-RUNNING = {"max_duration_s": 60, "image_fresh_s": 60, "by_agent": True, "reason": "test"}
+RUNNING = {
+    "max_duration_s": 60,
+    "image_fresh_s": 60,
+    "by_agent": True,
+    "healed": False,
+    "reason": "test",
+}
 UNDEPLOYED = {
     "bot_ids": ids(BUSY - BATCH + 1),
     "assignment_ids": ids(BUSY - BATCH + 1),
     "reasons": each("test"),
 }
 NEW_BOT_IDS = str(set(ids(BUSY + QUEUED - BATCH + 1)))
+LOOKED_UP = {
+    "statuses": [*BotStatus],
+    "pool_name": None,
+    "search": None,
+    "before": 2**62,
+    "limit": 50,
+}
 LEASED = {"owner": "test", "lease_s": 20, "limit": BATCH, "backends": ["process"]}
 LAST: Any = ids(BUSY - BATCH + 1)
 
@@ -186,6 +201,9 @@ HOT: list[tuple[str, Mapping[str, Any], int]] = [
     (*call(queue.match_queue.statement(pool_name=ZOOM)), 2 * BATCH * BATCH),
     (*call(pools.grow_pool.statement(pool_name=ZOOM)), 10 * BATCH),
     (*call(queue.expire_queue.statement(limit=100)), 10 * BATCH),
+    ("list_bots_in", LOOKED_UP | {"container_id": f"c{BUSY // 2}", "slot_name": None}, 30),
+    ("list_bots_in", LOOKED_UP | {"container_id": None, "slot_name": "pool-google-meet-7"}, 30),
+    (*call(slots.find_slots_of_container.statement(container_id=ContainerId("c1"))), 10),
     ("mark_running", ONE | RUNNING, 30),
     ("record_start", ONE | {"slot_id": BUSY // 2, "deployment_id": "d", "timeout_s": 60}, 30),
     (

@@ -7,8 +7,8 @@ from fastapi import Header, Path, Query
 from pydantic import BeforeValidator
 
 from botpool.api.correlation import HEADER, MAX_LENGTH
-from botpool.api.patterns import PLATFORM, VISIBLE
-from botpool.domain.ids import BotId, PoolName, SlotId
+from botpool.api.patterns import NO_NUL, PLATFORM, VISIBLE
+from botpool.domain.ids import BotId, ContainerId, PoolName, SlotId
 
 _MAX_ID = 2**63 - 1
 
@@ -29,6 +29,10 @@ KeyPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
 PoolPath = Annotated[PoolName, Path(alias="platform", pattern=PLATFORM)]
 PlatformQuery = Annotated[
     PoolName | None, Query(pattern=PLATFORM, description="Only this pool, by its name.")
+]
+BotQuery = Annotated[BotId | None, Query(alias="botId", ge=1, le=_MAX_ID), DecimalDigits]
+ContainerQuery = Annotated[
+    ContainerId | None, Query(alias="containerId", min_length=1, max_length=255, pattern=NO_NUL)
 ]
 CorrelationHeader = Annotated[
     str | None, Header(alias=HEADER, max_length=MAX_LENGTH, pattern=VISIBLE)

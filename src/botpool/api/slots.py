@@ -4,7 +4,13 @@ from fastapi import APIRouter
 
 from botpool.api import operator_schemas as schemas
 from botpool.api.auth import Operator, Service
-from botpool.api.parameters import CorrelationHeader, PlatformQuery, SlotPath
+from botpool.api.parameters import (
+    BotQuery,
+    ContainerQuery,
+    CorrelationHeader,
+    PlatformQuery,
+    SlotPath,
+)
 from botpool.api.problems import error_responses
 from botpool.domain.errors import SlotInUse
 from botpool.domain.ids import SlotId
@@ -18,10 +24,20 @@ routes = APIRouter(prefix="/v1", tags=["operators"])
 
 @routes.get("/slots", responses=error_responses(401, 403, 422, 503))
 async def list_slots(
-    replica: Service, _: Operator, platform: PlatformQuery = None, status: SlotStatus | None = None
+    replica: Service,
+    _: Operator,
+    platform: PlatformQuery = None,
+    status: SlotStatus | None = None,
+    container_id: ContainerQuery = None,
+    bot_id: BotQuery = None,
 ) -> schemas.Slots:
-    """List slots, ordered by pool and number."""
-    slots = await replica.queries.slots(pool_name=platform, status=status)
+    """List slots, ordered by pool and number; or the slot that has a container or a bot now."""
+    slots = await replica.queries.slots(
+        pool_name=platform,
+        status=status,
+        container_id=container_id,
+        bot_id=bot_id,
+    )
     return schemas.Slots(slots=[schemas.Slot.of(slot) for slot in slots])
 
 

@@ -7,10 +7,9 @@ from fastapi import APIRouter, Query, Response
 from botpool.api import schemas
 from botpool.api.auth import Service, User
 from botpool.api.bot_response import bot_response
-from botpool.api.parameters import BotPath, DecimalDigits, PlatformQuery
+from botpool.api.parameters import BotPath, ContainerQuery, DecimalDigits, PlatformQuery
 from botpool.api.patterns import CURSOR, NO_NUL
 from botpool.api.problems import error_responses
-from botpool.domain.ids import BotId
 from botpool.domain.states import BotStatus
 
 _ERRORS = error_responses(401, 403, 404, 422, 503)
@@ -23,6 +22,16 @@ Search = Annotated[
         max_length=_MAX_SEARCH,
         pattern=NO_NUL,
         description="Text in the meeting link, the name or the correlation id; or a bot id.",
+    ),
+]
+SlotNameQuery = Annotated[
+    str | None,
+    Query(
+        alias="slotName",
+        min_length=1,
+        max_length=100,
+        pattern=NO_NUL,
+        description="Only bots of the slot that has this name now.",
     ),
 ]
 Limit = Annotated[int, Query(ge=1, le=500, description="Bots per page."), DecimalDigits]
@@ -40,10 +49,15 @@ async def list_bots(
     status: BotStatus | None = None,
     platform: PlatformQuery = None,
     search: Search = None,
+    container_id: ContainerQuery = None,
+    slot_name: SlotNameQuery = None,
     limit: Limit = 50,
     cursor: PageCursor = None,
 ) -> schemas.BotPage:
     """List bots, newest first. `nextCursor` leads to the next page.
+
+    `containerId` and `slotName` list the bots that ran there: the bot that is assigned now, then
+    its predecessors, by assignment.
 
     A search reads 100,000 bots per request, so a page can be short or empty and still have a
     `nextCursor`.
@@ -52,7 +66,9 @@ async def list_bots(
         status=status,
         pool_name=platform,
         search=search,
-        before=BotId(int(cursor)) if cursor else None,
+        container_id=container_id,
+        slot_name=slot_name,
+        before=int(cursor) if cursor else None,
         limit=limit,
     )
     return schemas.BotPage(

@@ -146,6 +146,14 @@ def list_(
         str | None,
         typer.Option(metavar="TEXT", help="Only bots with TEXT in link, name or correlation id."),
     ] = None,
+    container: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Only bots that ran in this container, the last first."),
+    ] = None,
+    slot: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only bots that ran in this slot, the last first."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, metavar="N", help="At most N bots.")] = 50,
     cursor: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Continue after the page that printed TEXT.")
@@ -156,6 +164,7 @@ def list_(
     \b
     botpool bot list --status FAILED
     botpool bot list --search abc-defg-hij
+    botpool bot list --container qk0w8gcs4wgk0s4o
     botpool bot list --json | jq '.bots[].id'
     """
     from rich.console import Group
@@ -163,7 +172,13 @@ def list_(
     from botpool.cli import tables
 
     page = client.bots_page(
-        status=status, platform=platform, search=search, limit=limit, cursor=cursor
+        status=status,
+        platform=platform,
+        search=search,
+        container_id=container,
+        slot_name=slot,
+        limit=limit,
+        cursor=cursor,
     )
     more = page.next_cursor
     if page.bots:
@@ -171,7 +186,7 @@ def list_(
         return Group(table, f"Older bots: --cursor {more}") if more else table
     if more:
         return f"No match so far. Continue with --cursor {more}"
-    if status or platform or search or cursor:
+    if status or platform or search or container or slot or cursor:
         return "No bot matches."
     return "No bots. Send one with 'botpool bot create <meeting link>'."
 

@@ -26,19 +26,26 @@ def list_(
     status: Annotated[
         SlotStatus | None, typer.Option(case_sensitive=False, help="Only slots in this status.")
     ] = None,
+    container: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only the slot that has this container.")
+    ] = None,
+    bot: Annotated[
+        int | None, typer.Option(metavar="BOT", min=1, help="Only the slot that has this bot.")
+    ] = None,
 ) -> "RenderableType":
     """List slots, by pool and number.
 
     \b
     botpool slot list --platform google-meet
     botpool slot list --status error --json
+    botpool slot list --bot 7
     """
     from botpool.cli import tables
 
-    found = client.slots(platform=platform, status=status)
+    found = client.slots(platform=platform, status=status, container_id=container, bot_id=bot)
     if found:
         return tables.slots(found, client.response.server_time)
-    if platform or status:
+    if platform or status or container or bot:
         return "No slot matches."
     return "No slots. Botpool creates slots when bots need them."
 

@@ -160,12 +160,23 @@ class Client:
         status: str | None = None,
         platform: str | None = None,
         search: str | None = None,
+        container_id: str | None = None,
+        slot_name: str | None = None,
     ) -> Iterator[Bot]:
-        """All matching bots, newest first. The client requests pages as they are needed."""
+        """All matching bots, newest first. The client requests pages as they are needed.
+
+        `container_id` and `slot_name` select the bots that ran there, the current one first.
+        """
         cursor = None
         while True:
             page = self.bots_page(
-                status=status, platform=platform, search=search, limit=_PAGE, cursor=cursor
+                status=status,
+                platform=platform,
+                search=search,
+                container_id=container_id,
+                slot_name=slot_name,
+                limit=_PAGE,
+                cursor=cursor,
             )
             yield from page.bots
             if (cursor := page.next_cursor) is None:
@@ -177,11 +188,19 @@ class Client:
         status: str | None = None,
         platform: str | None = None,
         search: str | None = None,
+        container_id: str | None = None,
+        slot_name: str | None = None,
         limit: int = _PAGE,
         cursor: str | None = None,
     ) -> BotPage:
         """One page of the matching bots, newest first."""
-        chosen = {"status": status, "platform": platform, "search": search}
+        chosen = {
+            "status": status,
+            "platform": platform,
+            "search": search,
+            "containerId": container_id,
+            "slotName": slot_name,
+        }
         listed = self._list(Bot, "/v1/bots", "bots", **chosen, limit=limit, cursor=cursor)
         return BotPage(bots=listed, next_cursor=self.response.body.get("nextCursor"))
 
@@ -206,8 +225,22 @@ class Client:
 
     # Slots, pools and changes: these calls need a key with scope `operator`.
 
-    def slots(self, *, platform: str | None = None, status: str | None = None) -> list[Slot]:
-        return self._list(Slot, "/v1/slots", "slots", platform=platform, status=status)
+    def slots(
+        self,
+        *,
+        platform: str | None = None,
+        status: str | None = None,
+        container_id: str | None = None,
+        bot_id: int | None = None,
+    ) -> list[Slot]:
+        """Slots by pool and number; or the slot that has a container or a bot now."""
+        chosen = {
+            "platform": platform,
+            "status": status,
+            "containerId": container_id,
+            "botId": bot_id,
+        }
+        return self._list(Slot, "/v1/slots", "slots", **chosen)
 
     def slot(self, slot_id: int) -> Slot:
         return self._slot("GET", slot_id)

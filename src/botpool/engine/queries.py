@@ -5,18 +5,18 @@ from dataclasses import dataclass
 
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import NotFound
-from botpool.domain.ids import BotId, PoolName, SlotId
+from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, SlotId
 from botpool.domain.records import Assignment, Bot, HistoryRow, Pool, PoolSample, QueueEntry, Slot
 from botpool.domain.states import BotStatus, SlotStatus
 from botpool.domain.timeline import Bar, timeline
 from botpool.engine.admission.estimates import Estimates
 from botpool.store.assignments import list_slot_assignments
-from botpool.store.bots import find_bot_bounds, find_bot_run, list_bots
+from botpool.store.bots import find_bot_bounds, find_bot_run, list_bots, list_bots_in
 from botpool.store.database import Database
 from botpool.store.history import list_bot_history, list_slot_history
 from botpool.store.pools import list_pool_samples, list_pools
 from botpool.store.queue import list_queue
-from botpool.store.slots import list_slots
+from botpool.store.slots import find_slot_of_bot, find_slots_of_container, list_slots
 
 _MAX_QUEUE_ENTRIES = 1000
 _MAX_HISTORY_ROWS = 500
@@ -28,13 +28,14 @@ _ABOVE_ALL_IDS = BotId(2**63 - 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotPage:
-    """Bots, newest first. `before` starts the next page; None on the last page.
+    """Bots, newest first. `before` (an id of a bot or, for bots of a container, of an assignment)
+    starts the next page; None on the last page.
 
     A page of a search may be short, because a search covers a limited range of ids.
     """
 
     bots: Sequence[Bot]
-    before: BotId | None
+    before: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,19 +52,38 @@ class Queries:
         status: BotStatus | None,
         pool_name: PoolName | None,
         search: str | None,
-        before: BotId | None,
+        container_id: ContainerId | None = None,
+        slot_name: str | None = None,
+        before: int | None,
         limit: int,
     ) -> BotPage:
-        """Return a page of bots below the id `before`."""
+        """Return a page of bots: of a container or slot by assignment, else by id."""
+        if container_id is not None or slot_name is not None:
+            ran = await list_bots_in(
+                self.database,
+                container_id=container_id,
+                slot_name=slot_name,
+                statuses=[*BotStatus] if status is None else [status],
+                pool_name=pool_name,
+                search=search,
+                before=AssignmentId(_ABOVE_ALL_IDS if before is None else before),
+                limit=limit + 1,
+            )
+            shown = ran[:limit]
+            return BotPage(
+                bots=shown, before=shown[-1].assignment_there if len(ran) > limit else None
+            )
         since, rest = BotId(0), None
         if search is not None:
-            since, before, rest = await self._search_range(before)
+            since, before, rest = await self._search_range(
+                None if before is None else BotId(before)
+            )
         found = await list_bots(
             self.database,
             statuses=[*BotStatus] if status is None else [status],
             pool_name=pool_name,
             search=search,
-            before=_ABOVE_ALL_IDS if before is None else before,
+            before=_ABOVE_ALL_IDS if before is None else BotId(before),
             since=since,
             limit=limit + 1,
         )
@@ -112,8 +132,34 @@ class Queries:
             for entry in entries
         ]
 
-    async def slots(self, *, pool_name: PoolName | None, status: SlotStatus | None) -> list[Slot]:
-        return await list_slots(self.database, pool_name=pool_name, status=status)
+    async def slots(
+        self,
+        *,
+        pool_name: PoolName | None,
+        status: SlotStatus | None,
+        container_id: ContainerId | None = None,
+        bot_id: BotId | None = None,
+    ) -> list[Slot]:
+        """Return slots; by container or by bot, the slot that has it now."""
+        if container_id is None and bot_id is None:
+            return await list_slots(self.database, pool_name=pool_name, status=status)
+        found = await self._slots_of(container_id, bot_id)
+        slots = [
+            slot
+            for slot_id in found
+            for slot in await list_slots(self.database, slot_id=slot_id)
+            if pool_name in (None, slot.pool_name) and status in (None, slot.status)
+        ]
+        return [slot for slot in slots if bot_id in (None, slot.assigned_bot_id)]
+
+    async def _slots_of(
+        self, container_id: ContainerId | None, bot_id: BotId | None
+    ) -> list[SlotId]:
+        if container_id is not None:
+            return await find_slots_of_container(self.database, container_id=container_id)
+        assert bot_id is not None
+        slot = await find_slot_of_bot(self.database, bot_id=bot_id)
+        return [slot.slot_id] if slot else []
 
     async def slot(self, slot_id: SlotId) -> Slot:
         slots = await list_slots(self.database, slot_id=slot_id)

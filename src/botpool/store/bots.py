@@ -19,6 +19,13 @@ class BotWithPosition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BotInContainer(Bot):
+    """A bot that ran in a container or slot, and its last assignment there."""
+
+    assignment_there: AssignmentId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IdempotentBot:
     """The bot and the request body of an idempotency key."""
 
@@ -66,6 +73,20 @@ def list_bots(
     limit: int,
 ) -> list[Bot]:
     """A page of bots with ids from `since` to below `before`, newest first."""
+
+
+@query
+def list_bots_in(
+    *,
+    container_id: ContainerId | None,
+    slot_name: str | None,
+    statuses: Sequence[BotStatus],
+    pool_name: PoolName | None,
+    search: str | None,
+    before: AssignmentId,
+    limit: int,
+) -> list[BotInContainer]:
+    """A page of the bots that ran in a container or slot before an assignment, newest first."""
 
 
 @query

@@ -34,6 +34,11 @@ def find_slot(*, slot_id: SlotId) -> FencedSlot | None:
 
 
 @query
+def find_slots_of_container(*, container_id: ContainerId) -> list[SlotId]:
+    """Find the slots whose container has this id: one for each backend at most."""
+
+
+@query
 def find_slot_of_bot(*, bot_id: BotId) -> SlotOfBot | None:
     """Find the slot that a bot is assigned to."""
 

@@ -114,8 +114,8 @@ def test_idle_slot_is_reset_only_if_its_container_runs(state: ContainerState) ->
 @pytest.mark.parametrize(
     ("resets", "action"),
     [
-        (0, RecoveryAction.NOTHING),
-        (2, RecoveryAction.NOTHING),
+        (0, RecoveryAction.RETRY_RESET),
+        (2, RecoveryAction.RETRY_RESET),
         (3, RecoveryAction.DELETE),
         (4, RecoveryAction.DELETE),
     ],
@@ -151,8 +151,12 @@ def test_slot_with_fresh_heartbeats_within_its_time_is_not_changed(
         silent_since=ago(seconds=silent_s),
         observation=None if state is None else observed(state),
     )
-    idle_runs = status is SlotStatus.IDLE and state is ContainerState.RUNNING
-    assert decide(case) is (RecoveryAction.RESET if idle_runs else RecoveryAction.NOTHING)
+    expected = RecoveryAction.NOTHING
+    if status is SlotStatus.ERROR:
+        expected = RecoveryAction.RETRY_RESET
+    elif status is SlotStatus.IDLE and state is ContainerState.RUNNING:
+        expected = RecoveryAction.RESET
+    assert decide(case) is expected
 
 
 @pytest.mark.parametrize(

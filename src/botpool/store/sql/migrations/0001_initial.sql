@@ -402,6 +402,8 @@ COMMENT ON COLUMN assignments.failure_code IS
 CREATE INDEX idx_assignments_bot ON assignments (bot_id);
 CREATE INDEX idx_assignments_assigned ON assignments (pool_name, assigned_at);
 CREATE INDEX idx_assignments_slot ON assignments (slot_id, id);
+CREATE INDEX idx_assignments_container ON assignments (container_id, id);
+COMMENT ON INDEX idx_assignments_container IS 'The bots that ran in a container.';
 
 CREATE FUNCTION botpool_newest_assignment() RETURNS bigint LANGUAGE sql STABLE
     AS 'SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END FROM assignments_id_seq s';

@@ -22,6 +22,7 @@ export function open(root, { query }) {
     status: query.get("status") ?? "",
     platform: query.get("platform") ?? "",
     search: query.get("search") ?? "",
+    containerId: query.get("containerId") ?? "",
   };
   const cursors = [null];
   let bots = null;
@@ -46,15 +47,18 @@ export function open(root, { query }) {
   ].map(([text, click]) => html("button", { type: "button", class: "quiet", text, click }));
   const pageLabel = html("span", { class: "soft" });
   let searchTimer;
-  const search = html("input", {
-    type: "search",
-    value: chosen.search,
-    placeholder: "name, meeting, correlation id …",
-    input: () => {
-      clearTimeout(searchTimer);
-      searchTimer = setTimeout(() => choose("search")(search.value.trim()), SEARCH_DELAY_MS);
-    },
-  });
+  const searchField = (name, placeholder) => {
+    const field = html("input", {
+      type: "search",
+      value: chosen[name],
+      placeholder,
+      input: () => {
+        clearTimeout(searchTimer);
+        searchTimer = setTimeout(() => choose(name)(field.value.trim()), SEARCH_DELAY_MS);
+      },
+    });
+    return field;
+  };
   root.append(
     html(
       "div",
@@ -63,7 +67,18 @@ export function open(root, { query }) {
       html(
         "form",
         { class: "filters", role: "search", submit: (event) => event.preventDefault() },
-        html("label", { class: "wide" }, html("span", { text: "Search" }), search),
+        html(
+          "label",
+          { class: "wide" },
+          html("span", { text: "Search" }),
+          searchField("search", "name, meeting, correlation id …"),
+        ),
+        html(
+          "label",
+          { class: "wide" },
+          html("span", { text: "Container" }),
+          searchField("containerId", "container id: current bot first"),
+        ),
         filterSelect("Status", "any status", BOT_STATUSES, chosen.status, choose("status")),
         filterSelect(
           "Pool",
