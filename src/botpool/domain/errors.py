@@ -3,6 +3,7 @@
 One table in `api/problems.py` maps them to HTTP statuses, and one in `cli/errors.py` to exit codes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -115,6 +116,20 @@ class MigrationFailed(BotpoolError):
 
     def __str__(self) -> str:
         return f"The migration {self.name} failed and changed nothing: {self.problem}."
+
+
+@dataclass(eq=False)
+class ForeignTables(BotpoolError):
+    database: str
+    tables: Sequence[str]
+
+    def __str__(self) -> str:
+        plural = "s" if len(self.tables) > 1 else ""
+        return (
+            f"The database {self.database} belongs to another system: it has the "
+            f"table{plural} {', '.join(self.tables)}. Botpool changed nothing. Create a database "
+            "for Botpool alone and name it in database.url."
+        )
 
 
 @dataclass(eq=False)

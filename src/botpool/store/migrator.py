@@ -10,6 +10,7 @@ A migration outside a transaction (an index that is created concurrently) blocks
 it waits. It is recorded after its last statement, so its statements must bear repetition.
 """
 
+import re
 import time
 from collections.abc import Callable
 from importlib.resources import files
@@ -17,7 +18,7 @@ from importlib.resources.abc import Traversable
 
 import psycopg
 
-from botpool.domain.errors import DatabaseUnavailable, MigrationFailed
+from botpool.domain.errors import DatabaseUnavailable, ForeignTables, MigrationFailed
 from botpool.store.migrations import Migration, known_migrations, known_names
 
 LOCK_TIMEOUT_S = 2.0
@@ -42,8 +43,11 @@ def migrate(
     """Apply the pending migrations and return their names. Concurrent calls wait for each other."""
     try:
         with psycopg.connect(url, connect_timeout=_CONNECT_TIMEOUT_S, autocommit=True) as session:
-            if set(known_names(folder)) <= _applied(session):
+            applied = _applied(session)
+            if set(known_names(folder)) <= applied:
                 return []
+            if not applied:
+                _refuse_foreign_tables(session, folder)
             return _Migrator(session, give_up_s).apply(known_migrations(folder), on_progress)
     except psycopg.OperationalError as error:
         raise DatabaseUnavailable.after(error) from error
@@ -54,6 +58,15 @@ def _applied(session: psycopg.Connection) -> set[str]:
         return {name for (name,) in session.execute(_sql("list_applied"))}
     except psycopg.errors.UndefinedTable:
         return set()
+
+
+def _refuse_foreign_tables(session: psycopg.Connection, folder: Traversable | None) -> None:
+    """Raise `ForeignTables` before the first migration if its tables exist already."""
+    text = "\n".join(migration.text for migration in known_migrations(folder))
+    own = set(re.findall(r"^CREATE TABLE (\w+)", text, re.MULTILINE))
+    existing = [name for (name,) in session.execute(_sql("list_foreign_tables"))]
+    if foreign := [name for name in existing if name in own]:
+        raise ForeignTables(database=session.info.dbname, tables=foreign)
 
 
 class _Migrator:
