@@ -111,11 +111,9 @@ class SchemaMismatch(BotpoolError):
 class MigrationFailed(BotpoolError):
     """A migration changed nothing; those before it are applied."""
 
+    template = "The migration {name} failed and changed nothing: {problem}."
     name: str
     problem: str
-
-    def __str__(self) -> str:
-        return f"The migration {self.name} failed and changed nothing: {self.problem}."
 
 
 @dataclass(eq=False)

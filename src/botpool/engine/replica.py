@@ -17,6 +17,7 @@ from botpool.engine.agents.agents import Agents
 from botpool.engine.agents.heartbeats import Heartbeats
 from botpool.engine.api_keys import ApiKeys
 from botpool.engine.lifecycle.bot_endings import BotEndings
+from botpool.engine.lifecycle.change_watcher import ChangeWatcher
 from botpool.engine.lifecycle.container_environment import ContainerEnvironment
 from botpool.engine.lifecycle.deployment import Deployer
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
@@ -104,7 +105,6 @@ class Replica:
         self._build_maintenance()
         self._build_operations()
         self._loops = self._build_loops()
-        self._watchers: list[asyncio.Task[None]] = []
 
     def _build_observability(self) -> None:
         self.metrics_export = MetricsExport(self.database, self.metrics)
@@ -153,6 +153,7 @@ class Replica:
             releaser=self.releaser,
             epoch_watch=self.epoch_watch,
         )
+        self.change_watcher = ChangeWatcher(self.observer, retry_s=self.policy.queue_poll_s)
         deployer = Deployer(
             **shared,
             steps=steps,
@@ -249,16 +250,13 @@ class Replica:
         self.wakeups.start()
         for loop in self._loops:
             loop.start()
-        self._watchers = [
-            asyncio.create_task(self._watch(name), name=f"watch {name}") for name in self._backends
-        ]
+        for name, backend in self._backends.items():
+            self.change_watcher.start(name, backend)
 
     async def stop(self, *, within_s: float = 10.0) -> None:
         """Stop the loops and return the leases, so that another replica continues at once."""
         await self.changes.close()
-        for task in self._watchers:
-            task.cancel()
-        await asyncio.gather(*self._watchers, return_exceptions=True)
+        await self.change_watcher.stop()
         for loop in self._loops:
             await loop.stop()
         with contextlib.suppress(BotpoolError):
@@ -268,15 +266,3 @@ class Replica:
     async def _record_liveness(self) -> None:
         await self.recovery.record_liveness()
         await self.epoch_watch.check()
-
-    async def _watch(self, backend: str) -> None:
-        """Observe a container as soon as its backend announces a change of it."""
-        while True:
-            try:
-                async for container_id in self._backends[backend].changes():
-                    await self.observer.observe(backend, container_id=container_id)
-            except BotpoolError as error:
-                _log.warning("watch.failed", backend=backend, problem=str(error))
-            except Exception:
-                _log.exception("watch.failed", backend=backend)
-            await asyncio.sleep(self.policy.queue_poll_s)

@@ -5,11 +5,12 @@ frozen sends nothing after its lease has passed to another replica.
 """
 
 import asyncio
+import itertools
 import json
 import time
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import aiodocker
@@ -38,12 +39,17 @@ from botpool.domain.errors import BackendUnavailable, ContainerGone
 from botpool.domain.ids import ContainerId
 
 T = TypeVar("T")
-_WAIT_S = 0.01
-"""The pause before a container that another call is changing is read again."""
+_FIRST_WAIT_S, _MAX_WAIT_S = 0.01, 0.5
+"""The pauses before a container that another call is changing is read again. They grow, because a
+busy daemon may need many seconds to create or remove a container."""
 
 
 class ConcurrentChange(Exception):
     """Another call has changed the container or is changing it: read the slot again."""
+
+
+def _growing_waits() -> Iterator[float]:
+    return (min(_FIRST_WAIT_S * 2**number, _MAX_WAIT_S) for number in itertools.count())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +58,7 @@ class Daemon:
     config: DockerConfig
     call: str
     ends_at: float
+    waits: Iterator[float] = field(default_factory=_growing_waits)
 
     def remaining_s(self) -> float:
         remaining = self.ends_at - time.monotonic()
@@ -61,7 +68,7 @@ class Daemon:
 
     async def wait_for_others(self, container_id: ContainerId) -> None:
         """Wait briefly for concurrent calls, and finish removals that were interrupted."""
-        await asyncio.sleep(_WAIT_S)
+        await asyncio.sleep(next(self.waits))
         await self.finish_removals(container_id)
 
     async def finish_removals(self, container_id: ContainerId) -> None:

@@ -3,6 +3,7 @@
     shutdown, stop_bot       end all bots of an installation; stop one bot at its user's request
     reconciler               leases due slots and takes their next step
     deployment, reset        the steps of deploying slots; of slots in error or in deletion
+    change_watcher           observes containers when their backend announces a change
     observer                 observes containers and applies the observations
     release                  the steps of releasing slots: stop, confirm the stop, free
     slot_handover            frees slots and hands them over to the next bots

@@ -180,6 +180,7 @@ class Deployer(Service):
             environment=self.environment.of(slot, slot.container_id),
         )
         backend = self.backends[slot.backend]
+        self.observer.changed.discard(slot.container_id)  # Those were changes of the former run.
         deployment_id = await lease.call(
             lambda timeout_s: backend.start(request, timeout_s=timeout_s)
         )
@@ -193,6 +194,7 @@ class Deployer(Service):
             event_log.deployment_status_changed(
                 slot, deployment_id, old=None, new=DeploymentState.ISSUED
             )
+        await self.observer.observe_change_during_start(slot.backend, slot.container_id)
 
     async def _check_deadline(self, slot: LeasedSlot) -> None:
         """Let a last observation decide about a start whose timeout has passed."""

@@ -6,7 +6,7 @@ So an observation counts only if its call began after the current phase was comm
 late observation changes nothing.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -56,6 +56,8 @@ class Observer(Service):
     outcome: DeploymentOutcome
     releaser: Releaser
     epoch_watch: EpochWatch
+    changed: set[ContainerId] = field(default_factory=set)
+    """Containers that changed when no slot was to be observed: a start may not be recorded yet."""
 
     async def observe_due_backends(self) -> None:
         """Observe the backends whose turn this replica gets."""
@@ -66,11 +68,28 @@ class Observer(Service):
         for backend in leased:
             await self.observe(backend)
 
-    async def observe(self, backend: str, *, container_id: ContainerId | None = None) -> None:
-        """Observe the containers of a backend, or one of them, and apply the observations."""
+    async def observe_change(self, backend: str, container_id: ContainerId) -> bool:
+        """Observe a container that changed; returns False if it should be observed again."""
+        # Before the slots are read: see `observe_change_during_start`.
+        self.changed.add(container_id)
+        return await self.observe(backend, container_id=container_id)
+
+    async def observe_change_during_start(self, backend: str, container_id: ContainerId) -> None:
+        """After a start was recorded, observe a container that changed before the record.
+
+        A change that is announced later finds the recorded start.
+        """
+        if container_id in self.changed:
+            await self.observe(backend, container_id=container_id)
+
+    async def observe(self, backend: str, *, container_id: ContainerId | None = None) -> bool:
+        """Observe the containers of a backend, or one of them, and apply the observations.
+
+        Returns False if the backend did not answer, or if a slot changed during the observation.
+        """
         slots = await list_observed_slots(self.database, backend=backend, container_id=container_id)
         if not slots:
-            return
+            return True
         wanted = [slot.container_id for slot in slots]
         try:
             observations = await timed(
@@ -80,25 +99,30 @@ class Observer(Service):
         except BackendError as error:
             # No evidence: every slot stays as it is until the backend answers.
             event_log.backend_unavailable("observation.unavailable", error, backend=backend)
-            return
+            return False
         if any(each.status_unreliable for each in observations.values()):
             await mark_status_unreliable(self.database, backend=backend)
-        for slot in slots:
-            if (observation := observations.get(slot.container_id)) is not None:
-                await self.apply(slot, observation)
+        applied = [
+            await self.apply(slot, observations[slot.container_id])
+            for slot in slots
+            if slot.container_id in observations
+        ]
+        self.changed.difference_update(wanted)
+        return all(applied)
 
-    async def apply(self, slot: ObservedSlot, observation: Observation) -> None:
-        """Apply one observation to its slot."""
+    async def apply(self, slot: ObservedSlot, observation: Observation) -> bool:
+        """Apply one observation to its slot; returns False if the slot has changed meanwhile."""
         with structlog.contextvars.bound_contextvars(correlation_id=slot.correlation_id):
             if is_of_later_assignment(observation, slot.assignment_id):
                 await self._stop_lost_run(slot, observation)
             match slot.status:
                 case SlotStatus.BUSY:
-                    await self._apply_to_busy(slot, observation)
+                    return await self._apply_to_busy(slot, observation)
                 case SlotStatus.RELEASING:
                     await self.releaser.apply(slot, observation)
+                    return True
                 case _:
-                    await self._apply_to_starting(slot, observation)
+                    return await self._apply_to_starting(slot, observation)
 
     async def _stop_lost_run(self, slot: ObservedSlot, observation: Observation) -> None:
         """Stop a run whose assignment the database lost in a restore, and nothing else.
@@ -117,7 +141,7 @@ class Observer(Service):
         except BackendError as error:
             event_log.backend_unavailable("observation.unavailable", error, slot=slot.slot_id)
 
-    async def _apply_to_busy(self, slot: ObservedSlot, observation: Observation) -> None:
+    async def _apply_to_busy(self, slot: ObservedSlot, observation: Observation) -> bool:
         lag_s = self.backends[slot.backend].status_lag_s
         is_running = observation.state is ContainerState.RUNNING
         if is_running and lag_s and slot.observed_running_at is None:
@@ -132,24 +156,24 @@ class Observer(Service):
             status_lag_s=lag_s,
             heartbeat_s=self.policy.heartbeat_interval_ms / 1000,
         ):
-            return
+            return True
         ending = ending_after_exit(
             slot.bot_status,
             asked_to_leave=slot.leave_by is not None,
             detail=observation.detail or str(observation.state),
         )
-        await self.bot_endings.end(slot.assignment_id, ending, version=slot.version)
+        return await self.bot_endings.end(slot.assignment_id, ending, version=slot.version)
 
-    async def _apply_to_starting(self, slot: ObservedSlot, observation: Observation) -> None:
+    async def _apply_to_starting(self, slot: ObservedSlot, observation: Observation) -> bool:
         started_at = slot.start_issued_at
         assert started_at is not None, "only started slots are observed"
         try:
             slot, observation = await self._follow_deployment(slot, observation)
         except SlotChanged:
-            return
+            return False
         except BackendError as error:
             event_log.backend_unavailable("observation.unavailable", error, slot=slot.slot_id)
-            return
+            return False
         assessment = assess_start(
             observation,
             assignment_id=slot.assignment_id,
@@ -161,17 +185,18 @@ class Observer(Service):
             timeout_s=self.policy.deploy_timeout_s,
         )
         if assessment.verdict is StartVerdict.RUNNING:
-            await self.outcome.mark_running(
+            return await self.outcome.mark_running(
                 slot.assignment_id, version=slot.version, reason=reasons.OBSERVED_RUNNING
             )
-        elif assessment.verdict is StartVerdict.FAILED:
+        if assessment.verdict is StartVerdict.FAILED:
             is_over = observation.deployment in FAILED_DEPLOYMENT
-            await self.outcome.fail(
+            return await self.outcome.fail(
                 slot,
                 reason=assessment.reason,
                 deployment_over=is_over,
                 stuck=assessment.is_stuck,
             )
+        return True
 
     async def _follow_deployment(
         self, slot: ObservedSlot, observation: Observation
