@@ -114,7 +114,12 @@ def _write(
     figures: Sequence[Figure], circumstances: dict[str, object], *, is_complete: bool
 ) -> None:
     """Write the results; figures that this run did not measure keep their last values."""
-    known = json.loads(RESULTS.read_text())["figures"] if RESULTS.exists() else {}
+    last = (
+        json.loads(RESULTS.read_text()) if RESULTS.exists() else {"conditions": {}, "figures": {}}
+    )
+    known = last["figures"]
+    if not is_complete and "note" in last["conditions"]:
+        circumstances = {**circumstances, "note": last["conditions"]["note"]}
     fresh = {figure.name: figure.to_json() for figure in figures}
     order = [*fresh, *known] if is_complete else [*known, *fresh]
     shown = {name: fresh.get(name) or known[name] for name in order}

@@ -2,12 +2,15 @@
 
 import copy
 import json
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bench import __main__ as bench
 from bench import docs_table
+from bench.figures import Figure
 
 
 @pytest.fixture
@@ -39,3 +42,20 @@ def test_next_run_removes_the_note_about_the_last_one(results: Any) -> None:
     assert "A note." in page
     conditions.pop("note")
     assert "A note." not in docs_table.page_with(page, conditions, results["figures"])
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_partial_run_keeps_the_note_about_the_other_figures(
+    results: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_complete: bool
+) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(results | {"conditions": {"note": "A note."}}))
+    monkeypatch.setattr(bench, "RESULTS", path)
+    monkeypatch.setattr(docs_table, "write", lambda *_: None)
+    monkeypatch.setattr(bench, "import_module", lambda _: SimpleNamespace(draw=lambda _: None))
+    figure = Figure(name="lone_caller", rounds=[1.05], goal=1.1, at_most=True)
+    bench._write([figure], {"took_s": 1.0}, is_complete=is_complete)
+    written = json.loads(path.read_text())
+    assert ("note" in written["conditions"]) is not is_complete
+    assert written["figures"]["lone_caller"]["median"] == 1.05
+    assert written["figures"].keys() == results["figures"].keys()
