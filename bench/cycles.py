@@ -59,7 +59,7 @@ class RecordingDatabase(Database):
 class Cycles:
     def __init__(self, database: RecordingDatabase) -> None:
         self._claimed, self._ended = database.claimed, database.ended
-        identity = Identity(owner="bench", public_url="http://127.0.0.1", secret=b"bench")
+        identity = Identity(owner="bench", public_url="http://127.0.0.1", agent_keys=(b"bench",))
         self.replica = Replica(database, {"null": NullBackend()}, Policy(), identity)
 
     @classmethod

@@ -33,7 +33,7 @@ from botpool.settings.sections import PoolSettings, QueueSettings
 from botpool.store.database import Database
 from botpool.store.queue import ClaimedSlot, admit_to_idle_slots, new_bots
 
-SECRET = b"bench"
+AGENT_KEY = b"bench"
 _POOL_NAMES = ("google-meet",)
 _NOOP = {"ok": True}
 
@@ -98,7 +98,7 @@ def _with_bare_endpoints(replica: Replica, database: Database) -> FastAPI:
 async def _serve(url: str) -> None:
     database = Database(url)
     await database.open()
-    identity = Identity(owner="bench-http", public_url="http://127.0.0.1", secret=SECRET)
+    identity = Identity(owner="bench-http", public_url="http://127.0.0.1", agent_keys=(AGENT_KEY,))
     replica = Replica(database, {}, Policy(), identity)
     key = new_api_key()
     await replica.api_keys.adopt(key, "bench", "admin")

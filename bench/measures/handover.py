@@ -85,7 +85,7 @@ async def _replica(url: str, folder: Path) -> AsyncIterator[Replica]:
     await database.open()
     backend = ProcessBackend(folder, "bench", _PROGRAM)
     await backend.open()
-    identity = Identity(owner="bench", public_url="http://127.0.0.1", secret=b"bench")
+    identity = Identity(owner="bench", public_url="http://127.0.0.1", agent_keys=(b"bench",))
     replica = Replica(database, {"process": backend}, Policy(), identity)
     await replica.pools.configure(
         [PoolSpec(pool_name=POOL, backend="process", image="demo", max_size=1, heartbeats="none")]

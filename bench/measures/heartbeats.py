@@ -13,7 +13,7 @@ from bench import wrk
 from bench.cycles import BOT_REQUEST, Cycles
 from bench.figures import Figure
 from bench.http_client import Client
-from bench.http_server import SECRET, Server, serving
+from bench.http_server import AGENT_KEY, Server, serving
 from bench.measures.admit_http import BODY
 from bench.postgres import Bench, execute, fill_pool
 from botpool.domain.tokens import agent_token
@@ -51,7 +51,7 @@ def _agents(url: str) -> list[tuple[str, str]]:
             "SELECT assigned_bot_id, assignment_id FROM bot_pool_slots WHERE status = 'busy'"
         ).fetchall()
     return [
-        (f"/v1/agent/bots/{bot_id}/heartbeat", agent_token(assignment_id, SECRET))
+        (f"/v1/agent/bots/{bot_id}/heartbeat", agent_token(assignment_id, AGENT_KEY))
         for bot_id, assignment_id in rows
     ]
 

@@ -134,7 +134,7 @@ async def _slots(bench: Bench, slots: int) -> AsyncIterator[_ObservingReplica]:
     )
     backend = CoolifyBackend(config, _NoBudget(), transport=counting)
     await backend.open()
-    identity = Identity(owner="bench", public_url="http://127.0.0.1", secret=b"bench")
+    identity = Identity(owner="bench", public_url="http://127.0.0.1", agent_keys=(b"bench",))
     replica = Replica(database, {"coolify": backend}, Policy(), identity)
     spec = PoolSpec(
         pool_name=PoolName("google-meet"),

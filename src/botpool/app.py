@@ -15,6 +15,7 @@ from botpool.backends.process import ProcessBackend
 from botpool.backends.protocol import Backend, RequestBudget
 from botpool.dashboard import static_files
 from botpool.domain.ids import PoolName
+from botpool.domain.installation_secret import Purpose, derive_keys
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
 from botpool.domain.recovery import RecoveryLimits
@@ -175,9 +176,7 @@ async def running_replica(
     settings: Settings, installed: Installation, *, public_url: str
 ) -> AsyncIterator[Replica]:
     """Check the schema, run a replica, and return its leases at the end."""
-    database = Database(
-        installed.database_url, statement_timeout_s=settings.database.statement_timeout_s
-    )
+    database = Database(installed.database_url)
     backends = backends_of(settings, installed, database)
     async with contextlib.AsyncExitStack() as stack:
         await database.open()
@@ -189,7 +188,7 @@ async def running_replica(
         identity = Identity(
             owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
             public_url=public_url,
-            secret=installed.secret.encode(),
+            agent_keys=derive_keys(installed.secrets, Purpose.AGENTS),
         )
         replica = Replica(database, backends, policy_of(settings), identity)
         await replica.pools.configure(pools_of(settings))

@@ -94,7 +94,7 @@ async def test_correlation_id_is_in_every_log_line_and_history_row(
     async with on_a_socket(api) as url:
         environment = dict(order.environment) | {"BOTPOOL_URL": url}
         assert environment["BOTPOOL_TOKEN"] == latest_token(
-            api.stage.url, bot_id, api.replica.identity.secret
+            api.stage.url, bot_id, api.replica.identity.agent_keys[0]
         )
         agent = Agent.from_environment(environment)
         request = agent._transport._request

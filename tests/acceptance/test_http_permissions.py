@@ -163,7 +163,7 @@ async def test_revoked_key_gives_401(shared: Api) -> None:
 
 
 async def test_forged_agent_tokens_give_401(api: Api) -> None:
-    secret = api.replica.identity.secret
+    secret = api.replica.identity.agent_keys[0]
     token = api.agent(RUNNING)["Authorization"].removeprefix("Bearer ")
     prefix, number, signature = token.split(".")
     stolen = agent_token(AssignmentId(1), b"another installation's secret")

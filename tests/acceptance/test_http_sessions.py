@@ -1,13 +1,26 @@
 """API keys, dashboard sessions, and routes without a key."""
 
+import hashlib
+import hmac
+import time
 from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.http_server import LINK, Api, api_over, assert_problem, bearer, unchanged
+from botpool.engine.dashboard_sessions import SESSION_S
+from tests.support.http_server import (
+    LINK,
+    Api,
+    api_over,
+    assert_problem,
+    bearer,
+    contents,
+    unchanged,
+)
 from tests.support.replicas import Stage, pool
 
 COOKIE = "botpool_session"
+SAME_ORIGIN = {"Origin": "http://botpool.test"}
 
 
 @pytest.fixture
@@ -118,13 +131,57 @@ async def test_session_allows_changes_from_its_own_origin(api: Api, said: dict[s
     assert answer.status_code == 201
 
 
-async def test_expired_session_gives_401(api: Api) -> None:
-    await api.client.post("/v1/session", headers=api.user)
-    assert (await api.client.get("/v1/bots")).status_code == 200
-    ended = await api.client.delete("/v1/session")
+async def test_sign_out_ends_the_session_itself(api: Api) -> None:
+    copied, other = await cookie_of(api, "user"), await cookie_of(api, "user")
+    ended = await api.client.delete("/v1/session", headers=copied)
     assert (ended.status_code, ended.content) == (204, b"")
     assert f'{COOKIE}=""' in ended.headers["set-cookie"]
-    assert_problem(await api.client.get("/v1/bots"), 401)
+    assert_problem(await api.client.get("/v1/bots", headers=copied), 401)
+    assert (await api.client.get("/v1/bots", headers=other)).status_code == 200
+
+
+async def test_sign_in_ends_the_former_session_of_the_browser(api: Api) -> None:
+    former = await cookie_of(api, "admin")
+    await api.client.post("/v1/session", headers=api.user | former)
+    assert_problem(await api.client.get("/v1/bots", headers=former), 401)
+
+
+async def test_session_has_an_absolute_end(api: Api) -> None:
+    session = await cookie_of(api, "user")
+    again = await api.client.post("/v1/session", headers=session | SAME_ORIGIN)
+    assert again.status_code == 200
+    assert "set-cookie" not in again.headers, "a session must not extend itself"
+    api.stage.clock.move(SESSION_S - 60)
+    assert (await api.client.get("/v1/bots", headers=session)).status_code == 200
+    api.stage.clock.move(61)
+    assert_problem(await api.client.get("/v1/bots", headers=session), 401)
+    await cookie_of(api, "user")
+    assert len(contents(api.stage.url)["dashboard_sessions"]) == 1, "ended sessions are deleted"
+
+
+async def test_session_ends_with_its_key(api: Api) -> None:
+    answer = await api.client.post("/v1/keys", json={"name": "short"}, headers=api.admin)
+    key_id, secret = answer.json()["key"]["id"], answer.json()["secret"]
+    opened = await api.client.post("/v1/session", headers=bearer(secret))
+    api.client.cookies.clear()
+    session = {"Cookie": f"{COOKIE}={opened.cookies[COOKIE]}"}
+    assert (await api.client.get("/v1/bots", headers=session)).status_code == 200
+    await api.client.delete(f"/v1/keys/{key_id}", headers=api.admin)
+    assert_problem(await api.client.get("/v1/bots", headers=session), 401)
+
+
+async def test_cookie_that_is_signed_with_the_secret_is_no_session(api: Api) -> None:
+    body = f"1.{int(time.time()) + 3600}"
+    for key in (*api.replica.identity.agent_keys, b"changeme"):
+        signature = hmac.new(key, f"botpool session {body}".encode(), hashlib.sha256).hexdigest()
+        forged = {"Cookie": f"{COOKIE}={body}.{signature}"}
+        assert_problem(await api.client.get("/v1/bots", headers=forged), 401)
+
+
+async def test_database_keeps_only_the_hash_of_a_session(api: Api) -> None:
+    session = await cookie_of(api, "user")
+    (row,) = contents(api.stage.url)["dashboard_sessions"]
+    assert session["Cookie"].partition("=")[2] not in row
 
 
 async def test_health_and_readiness_need_no_key(api: Api) -> None:

@@ -23,7 +23,10 @@ from tests.support.components import missing
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILES = ("Dockerfile", "deploy/bot/Dockerfile", "examples/browser-bot/Dockerfile")
-SECRETS = {"POSTGRES_PASSWORD": "password", "BOTPOOL_INSTALLATION__SECRET": "secret"}
+SECRETS = {
+    "POSTGRES_PASSWORD": "password",
+    "BOTPOOL_INSTALLATION__SECRET": "9c41e07d2ab85f36c1e0d4972f6ba853",
+}
 READY_S = 150.0
 
 

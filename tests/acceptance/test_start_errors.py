@@ -20,7 +20,8 @@ from tests.support.postgres import TestPostgres
 FAILED, USAGE_ERROR = 1, 2
 PATIENCE_S = 120.0
 PASSWORD = "hunter2"
-IDENTITY = {"BOTPOOL_INSTALLATION__ID": "tests", "BOTPOOL_INSTALLATION__SECRET": "a secret"}
+SECRET = "9c41e07d2ab85f36c1e0d4972f6ba853"
+IDENTITY = {"BOTPOOL_INSTALLATION__ID": "tests", "BOTPOOL_INSTALLATION__SECRET": SECRET}
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -2,8 +2,7 @@
 
 import asyncio
 import socket
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import psycopg
@@ -12,15 +11,17 @@ import pytest_asyncio
 
 from tests.support.http_server import bearer
 from tests.support.postgres import TestPostgres
-from tests.support.server import Installation, Server, installation
-from tests.support.sessions import COOKIE, session
+from tests.support.server import Installation, Server, client, installation
+from tests.support.sessions import COOKIE, insert_session
 from tests.support.sse import TIMEOUT_S, Event, opened
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LINK = "https://meet.google.com/abc-defg-hij?pwd=hunter2"
 SHORT = {"joinSeconds": 0, "staySeconds": 0}
+LONG = {"joinSeconds": 0, "staySeconds": 600}
 SESSION_S = 10.0
+REVOKED_S = 30.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -39,9 +40,9 @@ def server(installed: Installation) -> Server:
     return installed.servers[-1]
 
 
-async def send(installed: Installation, server: Server) -> int:
+async def send(installed: Installation, server: Server, bot_data: Mapping[str, Any] = SHORT) -> int:
     async with installed.client(server) as user:
-        answer = await user.post("/v1/bots", json={"meetingUrl": LINK, "botData": SHORT})
+        answer = await user.post("/v1/bots", json={"meetingUrl": LINK, "botData": dict(bot_data)})
     assert answer.status_code == 201, answer.text
     bot_id: int = answer.json()["bot"]["id"]
     return bot_id
@@ -55,8 +56,8 @@ async def new_key(installed: Installation, server: Server) -> tuple[int, str]:
 
 def ending_session(installed: Installation, key_id: int) -> dict[str, str]:
     """The dashboard's cookie, with a session that ends soon, but not before its stream opens."""
-    ends_at = time.time() + SESSION_S
-    return {"Cookie": f"{COOKIE}={session(installed.secret, key_id, ends_at=ends_at)}"}
+    session_id = insert_session(installed.database_url, key_id, ends_in_s=SESSION_S)
+    return {"Cookie": f"{COOKIE}={session_id}"}
 
 
 def of_bot(events: list[Event], bot_id: int) -> list[dict[str, Any]]:
@@ -111,6 +112,23 @@ async def test_revoked_key_ends_its_stream(installed: Installation, server: Serv
         await send(installed, server)
         await lasting.until("change", kind="bot.status", to="PENDING")
         assert lasting.comments, "a silent stream sends comments"
+
+
+async def test_revoked_key_stops_following_logs(installed: Installation, server: Server) -> None:
+    key_id, revoked = await new_key(installed, server)
+    bot_id = await send(installed, server, LONG)
+    async with (
+        client(server.url, revoked) as reader,
+        installed.client(server) as admin,
+        reader.stream("GET", f"/v1/bots/{bot_id}/logs?follow=true") as answer,
+    ):
+        assert answer.status_code == 200
+        await admin.delete(f"/v1/keys/{key_id}")
+        async with asyncio.timeout(REVOKED_S):
+            text = (await answer.aread()).decode()
+        assert text.endswith("the key is no longer valid.]\n")
+        assert (await admin.get(f"/v1/bots/{bot_id}")).json()["bot"]["endedAt"] is None
+        await admin.delete(f"/v1/bots/{bot_id}")
 
 
 async def test_client_that_does_not_read_is_disconnected(

@@ -1,6 +1,5 @@
 """Runs `botpool up` in a process that a test can stop and start again."""
 
-import json
 import os
 import signal
 import socket
@@ -16,7 +15,7 @@ import httpx
 
 from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
-from tests.support.sessions import session
+from tests.support.sessions import insert_session
 
 STOP_TIMEOUT_S = 120.0
 STATUS_TIMEOUT_S = 120.0
@@ -88,8 +87,7 @@ class RunningBotpool:
 
     def expired_session(self, key_id: int) -> str:
         """The cookie of a session that ended a second ago."""
-        secret = json.loads((self._data_dir / "installation.json").read_text())["secret"]
-        return session(secret, key_id, ends_at=time.time() - 1)
+        return insert_session(self.database_url, key_id, ends_in_s=-1)
 
     @property
     def database_url(self) -> str:

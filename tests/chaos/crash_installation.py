@@ -141,7 +141,7 @@ class CrashInstallation:
                     "data_dir": str(self.folder / "data"),
                     "database": {"url": self.database_url},
                     "server": {"port": self.port},
-                    "installation": {"id": "chaos", "secret": "secret"},
+                    "installation": {"id": "chaos", "secret": "4d1f0c9b7e62a85d3360f8e1b27c49a5"},
                     "queue": {"poll_interval_ms": 50},
                     "agent": {"heartbeat_interval_ms": 100},
                     "deploy": self.settings.get("deploy", {}),

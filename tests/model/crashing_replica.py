@@ -91,7 +91,7 @@ class ModelReplica:
     ) -> None:
         self.crash_plan = CrashPlan()
         identity = Identity(
-            owner=f"replica-{next(_numbers)}", public_url="http://127.0.0.1:1", secret=b"secret"
+            owner=f"replica-{next(_numbers)}", public_url="http://127.0.0.1:1", agent_keys=(b"key",)
         )
         crashing_backend: Any = CrashingBackend(backend, self.crash_plan)
         self.replica = Replica(

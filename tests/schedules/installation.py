@@ -15,7 +15,7 @@ from tests.schedules.simulated_database import DatabaseFaults, Server, Simulated
 from tests.schedules.turn_scheduler import TurnScheduler, VirtualLoop
 
 T = TypeVar("T")
-SECRET = b"secret"
+AGENT_KEY = b"key"
 
 SHORT_TIMES = Policy(
     queue_poll_s=6.0,
@@ -130,7 +130,7 @@ class Installation:
         owner = f"r{self._replicas_started}"
         database = SimulatedDatabase(self._server, self._scheduler, self._faults, owner)
         backend = BackendConnection(self._backend, owner, self._concurrent_starts)
-        identity = Identity(owner=owner, public_url="http://botpool", secret=SECRET)
+        identity = Identity(owner=owner, public_url="http://botpool", agent_keys=(AGENT_KEY,))
         replica = Replica(database, {"process": backend}, SHORT_TIMES, identity)
         # The number of dead rows depends on earlier schedules in the same database.
         replica._loops = tuple(loop for loop in replica._loops if loop.name != "vacuum")

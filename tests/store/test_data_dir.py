@@ -10,6 +10,7 @@ from subprocess import Popen
 import pytest
 
 from botpool.domain.errors import AlreadyRunning, SettingError
+from botpool.domain.installation_secret import weakness_of
 from botpool.store.data_dir import DataDir, write_private
 
 HOLD = """
@@ -102,8 +103,9 @@ def test_identity_is_created_once_and_private(data_dir: DataDir) -> None:
     first = data_dir.installation()
 
     assert data_dir.installation() == first
-    assert len(first.secret) >= 32
-    assert first.secret not in repr(first)
+    (secret,) = first.secrets
+    assert weakness_of(secret) is None
+    assert secret not in repr(first)
     assert mode_of(data_dir.installation_file) == 0o600
 
 
@@ -111,10 +113,10 @@ def test_two_directories_have_two_identities(tmp_path: Path) -> None:
     one, other = (DataDir.open(tmp_path / name).installation() for name in ("a", "b"))
 
     assert one.id != other.id
-    assert one.secret != other.secret
+    assert one.secrets != other.secrets
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"id": "x"}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"id": "x"}', '{"id": "x", "secrets": []}'])
 def test_damaged_identity_is_never_replaced(data_dir: DataDir, text: str) -> None:
     data_dir.installation_file.write_text(text)
 

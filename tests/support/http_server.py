@@ -24,6 +24,7 @@ import psycopg
 from botpool.api.app import create_app
 from botpool.backends.process import ProcessBackend
 from botpool.domain.ids import AssignmentId
+from botpool.domain.installation_secret import Purpose, derive_key
 from botpool.domain.records import PoolSpec
 from botpool.domain.tokens import agent_token
 from botpool.engine.api_keys import ApiKeys
@@ -62,7 +63,7 @@ RUNNING, OTHERS, MISSING = 1, 2, 999
 """Ids of bots in the shared installation, and an unknown id."""
 
 BOTPOOL = Path(sys.executable).with_name("botpool")
-SECRET = "a secret of the tests"
+SECRET = "9c41e07d2ab85f36c1e0d4972f6ba853"
 INSTALLATION = "http-tests"
 PROGRAM = ("sleep", "3600")
 READY_S = 120.0
@@ -76,6 +77,7 @@ TABLES = (
     "bot_heartbeats",
     "history",
     "api_keys",
+    "dashboard_sessions",
     "idempotency_keys",
 )
 
@@ -146,7 +148,7 @@ class Api:
 
     def agent(self, bot_id: int) -> dict[str, str]:
         """The headers of the agent of a bot's latest assignment."""
-        return bearer(latest_token(self.stage.url, bot_id, self.replica.identity.secret))
+        return bearer(latest_token(self.stage.url, bot_id, self.replica.identity.agent_keys[0]))
 
     async def post(self, path: str, body: Any = None, **headers: str) -> httpx.Response:
         return await self.client.post(path, json=body, headers={**self.user, **headers})
@@ -213,12 +215,12 @@ async def shared_installation(postgres: TestPostgres, template: str) -> AsyncIte
     postgres.drop_database(url)
 
 
-def latest_token(url: str, bot_id: int, secret: bytes) -> str:
+def latest_token(url: str, bot_id: int, agent_key: bytes) -> str:
     query = "SELECT max(id) FROM assignments WHERE bot_id = %s"
     with psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute(query, [bot_id]).fetchone()
     assert row and row[0], f"bot {bot_id} was never assigned"
-    return agent_token(AssignmentId(row[0]), secret)
+    return agent_token(AssignmentId(row[0]), agent_key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +244,7 @@ class Server:
         return asyncio.run(create())
 
     def token(self, bot_id: int) -> str:
-        return latest_token(self.database_url, bot_id, SECRET.encode())
+        return latest_token(self.database_url, bot_id, derive_key(SECRET, Purpose.AGENTS))
 
 
 def environment(**settings: str) -> dict[str, str]:

@@ -78,7 +78,7 @@ class Stage:
         await database.open()
         self.databases.append(database)
         identity = Identity(
-            owner=f"replica-{next(_owners)}", public_url="http://127.0.0.1:1", secret=b"secret"
+            owner=f"replica-{next(_owners)}", public_url="http://127.0.0.1:1", agent_keys=(b"key",)
         )
         replica = Replica(database, {"process": self.backend}, policy or Policy(), identity)
         await replica.pools.configure(pools)

@@ -1,13 +1,19 @@
 """Sessions of the dashboard with ends that a test wants: the server gives out long ones only."""
 
-import hashlib
-import hmac
+import psycopg
+
+from botpool.domain.tokens import hash_session_id, new_session_id
 
 COOKIE = "botpool_session"
 
 
-def session(secret: str, key_id: int, *, ends_at: float) -> str:
-    """The cookie of a key's session, as the installation with this secret would sign it."""
-    body = f"{key_id}.{int(ends_at)}"
-    message = f"botpool session {body}".encode()
-    return f"{body}.{hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()}"
+def insert_session(database_url: str, key_id: int, *, ends_in_s: float) -> str:
+    """Store a session of a key and return the value of its cookie."""
+    session_id = new_session_id()
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO dashboard_sessions (id_hash, api_key_id, ends_at)"
+            " VALUES (%s, %s, botpool_now() + make_interval(secs => %s))",
+            [hash_session_id(session_id), key_id, ends_in_s],
+        )
+    return session_id

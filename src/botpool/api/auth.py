@@ -4,9 +4,7 @@ Each is one dependency that reads the headers itself. FastAPI's own security cla
 header that can carry a key, would cost much more time per request.
 """
 
-import hashlib
-import hmac
-import time
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
@@ -21,7 +19,6 @@ from botpool.engine.api_keys import SCOPES
 from botpool.engine.replica import Replica
 
 COOKIE = "botpool_session"
-SESSION_S = 7 * 24 * 3600
 
 KEY_SCHEMES: dict[str, Described] = {
     "key": HTTPBearer(description="An API key."),
@@ -45,35 +42,21 @@ async def _service(request: Request) -> Replica:
 Service = Annotated[Replica, Depends(_service)]
 
 
-def session_cookie(key: ApiKey, secret: bytes) -> str:
-    """Create a session cookie: a key id and an expiry, signed. It ends when the key is revoked."""
-    body = f"{key.id}.{int(time.time()) + SESSION_S}"
-    return f"{body}.{_sign(body, secret)}"
+def session_id_of(request: Request) -> str | None:
+    """The session in the request's cookie; None if the caller sent a key, which has precedence."""
+    return None if _sent_key(request) is not None else request.cookies.get(COOKIE)
 
 
-async def _from_cookie(request: Request, cookie: str, replica: Replica) -> ApiKey | None:
-    body, _, signature = cookie.rpartition(".")
-    expected = _sign(body, replica.identity.secret)
-    if not hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace")):
-        return None
-    key_id, _, ends_at = body.partition(".")
-    if int(ends_at) < time.time():
-        return None
-    request.state.session_ends_at = int(ends_at)
-    if request.method not in ("GET", "HEAD") and not _same_origin(request):
-        raise HTTPException(403, "A request with the session's cookie must come from this origin.")
-    return await replica.api_keys.find_by_id(int(key_id))
+def validity_check(request: Request, key: ApiKey) -> Callable[[], Awaitable[bool]]:
+    """Return a check for long responses: is the key or session of the request still valid?"""
+    replica, session_id = replica_of(request), session_id_of(request)
 
+    async def is_valid() -> bool:
+        if session_id is not None:
+            return await replica.sessions.find(session_id) is not None
+        return await replica.api_keys.find_by_id(key.id) is not None
 
-def session_end(request: Request) -> int | None:
-    """The time at which the caller's session ends; None if the caller sent a key."""
-    ends_at: int | None = getattr(request.state, "session_ends_at", None)
-    return ends_at
-
-
-def _sign(body: str, secret: bytes) -> str:
-    message = f"botpool session {body}".encode("utf-8", "replace")
-    return hmac.new(secret, message, hashlib.sha256).hexdigest()
+    return is_valid
 
 
 def _same_origin(request: Request) -> bool:
@@ -87,11 +70,18 @@ def _same_origin(request: Request) -> bool:
 
 async def _key_of(request: Request) -> ApiKey | None:
     replica = replica_of(request)
-    if (text := _bearer(request) or request.headers.get("x-api-key")) is not None:
+    if (text := _sent_key(request)) is not None:
         return await replica.api_keys.find(text)
-    if (cookie := request.cookies.get(COOKIE)) is not None:
-        return await _from_cookie(request, cookie, replica)
-    return None
+    if (session_id := request.cookies.get(COOKIE)) is None:
+        return None
+    key = await replica.sessions.find(session_id)
+    if key and request.method not in ("GET", "HEAD") and not _same_origin(request):
+        raise HTTPException(403, "A request with the session's cookie must come from this origin.")
+    return key
+
+
+def _sent_key(request: Request) -> str | None:
+    return _bearer(request) or request.headers.get("x-api-key")
 
 
 def _bearer(request: Request) -> str | None:
@@ -138,7 +128,7 @@ class AgentToken(SecurityBase):
     async def __call__(self, request: Request) -> AssignmentId:
         assignment_id = None
         if (text := _bearer(request)) is not None:
-            assignment_id = assignment_of(text, replica_of(request).identity.secret)
+            assignment_id = assignment_of(text, replica_of(request).identity.agent_keys)
         if assignment_id is None:
             raise HTTPException(
                 401,

@@ -1,19 +1,15 @@
 """Routes for the past of a bot: events, timeline and container output."""
 
-import asyncio
-from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from botpool.api import schemas
-from botpool.api.auth import Service, User
+from botpool.api.auth import Service, User, validity_check
+from botpool.api.log_stream import log_stream
 from botpool.api.parameters import BotPath, DecimalDigits
 from botpool.api.problems import error_responses
-from botpool.domain.errors import BackendError
-
-_FIRST_PART_TIMEOUT_S = 1.0
 
 routes = APIRouter(
     prefix="/v1/bots/{id}", tags=["users"], responses=error_responses(401, 403, 404, 422, 503)
@@ -26,8 +22,9 @@ routes = APIRouter(
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def bot_logs(
+    request: Request,
     replica: Service,
-    _: User,
+    key: User,
     bot_id: BotPath,
     tail: Annotated[
         int | None,
@@ -36,9 +33,13 @@ async def bot_logs(
     ] = None,
     follow: Annotated[bool, Query(description="Stream until the container ends.")] = False,
 ) -> Response:
-    """Get the output of the bot's container as text."""
+    """Get the output of the bot's container as text.
+
+    The output ends when the key is revoked or expires, and when the session ends.
+    """
     lines = await replica.queries.bot_logs(bot_id, tail=tail, follow=follow)
-    return StreamingResponse(await _log_stream(lines), media_type="text/plain; charset=utf-8")
+    parts = await log_stream(lines, validity_check(request, key))
+    return StreamingResponse(parts, media_type="text/plain; charset=utf-8")
 
 
 @routes.get("/events")
@@ -53,25 +54,3 @@ async def bot_timeline(replica: Service, _: User, bot_id: BotPath) -> schemas.Ti
     """Get the phases of the bot, oldest first. Every deployment attempt has its own phases."""
     bars = await replica.queries.bot_timeline(bot_id)
     return schemas.Timeline(phases=[schemas.TimelineBar.of(bar) for bar in bars])
-
-
-async def _log_stream(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Wait shortly for the first part of the output, then return an iterator over all parts.
-
-    A backend failure before the first part is raised, so that the response can be an error. A later
-    failure becomes the last line of the output.
-    """
-    first = asyncio.ensure_future(anext(lines, b""))
-    await asyncio.wait({first}, timeout=_FIRST_PART_TIMEOUT_S)
-    if first.done():
-        first.result()
-    return _parts(first, lines)
-
-
-async def _parts(first: asyncio.Future[bytes], rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    try:
-        yield await first
-        async for part in rest:
-            yield part
-    except BackendError as error:
-        yield f"[The backend failed while the output was read: {error}]\n".encode()

@@ -3,8 +3,9 @@
 from fastapi import APIRouter, Request, Response
 
 from botpool.api import schemas
-from botpool.api.auth import COOKIE, SESSION_S, Service, User, session_cookie
+from botpool.api.auth import COOKIE, Service, User, session_id_of
 from botpool.api.problems import error_responses
+from botpool.engine.dashboard_sessions import SESSION_S
 
 routes = APIRouter(prefix="/v1", tags=["users"])
 
@@ -13,19 +14,28 @@ routes = APIRouter(prefix="/v1", tags=["users"])
 async def open_session(
     replica: Service, key: User, request: Request, response: Response
 ) -> schemas.Session:
-    """Sign in to the dashboard: exchange an API key for a session cookie."""
-    response.set_cookie(
-        COOKIE,
-        session_cookie(key, replica.identity.secret),
-        max_age=SESSION_S,
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-    )
+    """Sign in to the dashboard: exchange an API key for a session cookie.
+
+    The session of this browser, if any, ends. Without a key in the headers, the current session
+    goes on: no request extends a session.
+    """
+    if session_id_of(request) is None:
+        if (former := request.cookies.get(COOKIE)) is not None:
+            await replica.sessions.end(former)
+        response.set_cookie(
+            COOKIE,
+            await replica.sessions.begin(key),
+            max_age=SESSION_S,
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
     return schemas.Session(name=key.name, scope=key.scope)
 
 
-@routes.delete("/session", status_code=204)
-async def close_session(response: Response) -> None:
-    """Sign out: delete the session cookie of this browser."""
+@routes.delete("/session", status_code=204, responses=error_responses(503))
+async def close_session(replica: Service, request: Request, response: Response) -> None:
+    """Sign out: end the session of this browser and delete its cookie."""
+    if (session_id := request.cookies.get(COOKIE)) is not None:
+        await replica.sessions.end(session_id)
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
 from botpool.api import schemas
-from botpool.api.auth import Operator, Service, session_end
+from botpool.api.auth import Operator, Service, validity_check
 from botpool.api.problems import error_responses
 from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable
@@ -70,15 +70,8 @@ async def stream_events(
     current state again. A `denied` event means that the key or session is no longer valid; the
     stream then ends. `reset` and `denied` carry a `reason`. Comments keep the connection alive.
     """
-    ends_at = session_end(request)
-
-    async def is_authorized() -> bool:
-        if ends_at is not None and ends_at < time.time():
-            return False
-        return await replica.api_keys.find_by_id(key.id) is not None
-
     subscription = await replica.changes.subscribe(last_event_id or None)
-    return _EventStream(subscription, is_authorized)
+    return _EventStream(subscription, validity_check(request, key))
 
 
 class _EventStream(StreamingResponse):

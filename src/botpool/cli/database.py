@@ -45,18 +45,27 @@ def installation_of(
 
     In embedded mode, the data directory supplies the identity that the settings lack.
     """
+    from botpool.domain.errors import SettingError
+    from botpool.domain.installation_secret import (
+        EXAMPLE_NEWER_SECRET,
+        EXAMPLE_SECRET,
+        HOW_TO_CREATE,
+    )
     from botpool.store.installation import Installation
 
     own = settings.installation
-    own_id, secret = own.id, own.secret.get_secret_value() if own.secret else None
+    own_id, secrets = own.id, own.all_secrets
     if embedded_url is not None:
         stored = data_dir.installation()
-        own_id, secret = own_id or stored.id, secret or stored.secret
-    assert own_id and secret, "the settings demand both for a database by URL"
+        own_id, secrets = own_id or stored.id, secrets or stored.secrets
+    assert own_id and secrets, "the settings demand both for a database by URL"
+    if not {EXAMPLE_SECRET, EXAMPLE_NEWER_SECRET}.isdisjoint(secrets):
+        problem = f"is an example of the documentation, which everybody knows: {HOW_TO_CREATE}"
+        raise SettingError("installation.secret", problem)
     return Installation(
         database_url=embedded_url or settings.database.url.get_secret_value(),
         installation_id=own_id,
-        secret=secret,
+        secrets=secrets,
         data_dir=data_dir,
     )
 

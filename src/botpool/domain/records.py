@@ -218,7 +218,9 @@ class ApiKey:
     scope: str
     prefix: str
     created_at: datetime
+    expires_at: datetime | None
     revoked_at: datetime | None
+    last_used_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,14 @@
 """Tokens of agents and API keys.
 
-An agent's token holds its assignment's id and an HMAC of it with the installation's secret, so no
-replica stores it and each replica can create and check it. API keys are random; only their hashes
-are stored.
+An agent's token holds its assignment's id and an HMAC of it with a key that is derived from the
+installation's secret, so no replica stores it and each replica can create and check it. API keys
+and ids of sessions are random; only their hashes are stored.
 """
 
 import hashlib
 import hmac
 import secrets
+from collections.abc import Sequence
 
 from botpool.domain.ids import AssignmentId
 
@@ -16,12 +17,12 @@ _KEY_PREFIX = "bpk_"
 _MAX_ID = 2**63 - 1
 
 
-def agent_token(assignment_id: AssignmentId, secret: bytes) -> str:
-    return f"{_AGENT_PREFIX}.{assignment_id}.{_sign(assignment_id, secret)}"
+def agent_token(assignment_id: AssignmentId, key: bytes) -> str:
+    return f"{_AGENT_PREFIX}.{assignment_id}.{_sign(assignment_id, key)}"
 
 
-def assignment_of(token: str, secret: bytes) -> AssignmentId | None:
-    """Return the assignment of a token; None for an invalid token."""
+def assignment_of(token: str, keys: Sequence[bytes]) -> AssignmentId | None:
+    """Return the assignment of a token that one of the keys signed; None for an invalid token."""
     parts = token.split(".")
     if len(parts) != 3 or parts[0] != _AGENT_PREFIX:
         return None
@@ -29,15 +30,16 @@ def assignment_of(token: str, secret: bytes) -> AssignmentId | None:
     if not (number.isascii() and number.isdigit()) or len(number) > 19 or int(number) > _MAX_ID:
         return None
     assignment_id = AssignmentId(int(number))
-    expected = _sign(assignment_id, secret)
-    if not hmac.compare_digest(expected.encode(), parts[2].encode()):
-        return None
-    return assignment_id
+    signature = parts[2].encode()
+    for key in keys:
+        if hmac.compare_digest(_sign(assignment_id, key).encode(), signature):
+            return assignment_id
+    return None
 
 
-def _sign(assignment_id: AssignmentId, secret: bytes) -> str:
+def _sign(assignment_id: AssignmentId, key: bytes) -> str:
     message = f"botpool agent {assignment_id}".encode()
-    return hmac.new(secret, message, hashlib.sha256).hexdigest()
+    return hmac.new(key, message, hashlib.sha256).hexdigest()
 
 
 def new_api_key() -> str:
@@ -47,6 +49,15 @@ def new_api_key() -> str:
 def hash_api_key(key: str) -> bytes:
     """Hash a key. One round suffices: a key has 256 random bits, unlike a password."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+def new_session_id() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def hash_session_id(session_id: str) -> bytes:
+    """Hash the id of a session; like a key, the id has 256 random bits."""
+    return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).digest()
 
 
 def shown_prefix(key: str) -> str:

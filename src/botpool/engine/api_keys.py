@@ -51,7 +51,7 @@ class ApiKeys:
         )
 
     async def find(self, text: str) -> ApiKey | None:
-        """Find a key by its text; None if the key is unknown or revoked."""
+        """Find a key by its text; None if the key is unknown, revoked or expired."""
         key_hash = hash_api_key(text)
         if (cached := self._cache.get(key_hash)) and self._monotonic() - cached[0] < _CACHE_S:
             return cached[1]
@@ -65,7 +65,7 @@ class ApiKeys:
         return key
 
     async def find_by_id(self, key_id: int) -> ApiKey | None:
-        """Find the key of a session. Not cached, because sessions are few."""
+        """Find a key again while it reads a stream. Not cached, because streams are few."""
         return await find_api_key_by_id(self._database, key_id=key_id)
 
     async def list_all(self) -> list[ApiKey]:

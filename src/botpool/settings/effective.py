@@ -56,7 +56,7 @@ def shown_value(path: SettingPath, value: Any) -> Value:
     if isinstance(value, str):
         return mask_url(value) if "://" in value else value
     if isinstance(value, tuple):
-        return list(value)
+        return [str(shown_value(path, each)) for each in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return str(value) if isinstance(value, Path) else value

@@ -59,8 +59,9 @@ class Settings(Section):
         return self
 
     def _require_identity(self) -> None:
-        for name in ("id", "secret"):
-            if getattr(self.installation, name) is None:
+        own = self.installation
+        for name, value in (("id", own.id), ("secret", own.all_secrets)):
+            if not value:
                 variable = f"BOTPOOL_INSTALLATION__{name.upper()}"
                 problem = f"is required when database.url names a server (or set {variable})"
                 raise SettingError(f"installation.{name}", problem)

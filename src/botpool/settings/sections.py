@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator
 
+from botpool.domain.installation_secret import EXAMPLE_NEWER_SECRET, EXAMPLE_SECRET
 from botpool.settings.backends import BACKENDS
 from botpool.settings.declaration import Section, setting
 from botpool.settings.value_types import (
@@ -13,12 +14,13 @@ from botpool.settings.value_types import (
     DatabaseUrl,
     Days,
     InstallationId,
+    InstallationSecret,
+    InstallationSecrets,
     Milliseconds,
     MillisecondsOrZero,
     Proxies,
     Seconds,
     SecondsOrZero,
-    Secret,
     WebAddress,
 )
 
@@ -33,9 +35,6 @@ class DatabaseSettings(Section):
     )
     """`embedded` starts a PostgreSQL in the data directory; else the URL of a PostgreSQL 14 or
     later. `DATABASE_URL` sets it too."""
-    statement_timeout_s: Annotated[float, Field(ge=1, le=3600)] = setting(30, unit="s", example=20)
-    """The longest time that a statement may take. The server ends it then, and a little later a
-    replica gives up on a connection without an answer."""
 
     @property
     def embedded(self) -> bool:
@@ -67,9 +66,18 @@ class InstallationSettings(Section):
     id: InstallationId | None = setting(None, example="production")
     """Marks the containers that this installation owns. Two installations must never share an id.
     Required with a database by URL."""
-    secret: Secret | None = setting(None, example="0b6e2a4f8c1d9375e0a4b6c8d2f19e57")
-    """Signs the tokens of agents. All replicas need the same secret. Required with a database by
-    URL."""
+    secret: InstallationSecret | None = setting(None, example=EXAMPLE_SECRET)
+    """Signs the tokens of agents. At least 32 random characters (`openssl rand -hex 32`), the same
+    for all replicas. A database by URL requires this setting or `installation.secrets`."""
+    secrets: InstallationSecrets = setting((), example=[EXAMPLE_NEWER_SECRET, EXAMPLE_SECRET])
+    """Several secrets for a rotation, newest first: the first signs new tokens, and Botpool accepts
+    the tokens of all. `installation.secret` counts as the last of them."""
+
+    @property
+    def all_secrets(self) -> tuple[str, ...]:
+        """All secrets once, newest first."""
+        given = (*self.secrets, *([self.secret] if self.secret else []))
+        return tuple(dict.fromkeys(each.get_secret_value() for each in given))
 
 
 class PoolSettings(Section):

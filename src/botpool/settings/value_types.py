@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
+from botpool.domain.installation_secret import weakness_of
+
 EMBEDDED = "embedded"
 
 _MONTH_S = 30 * 86_400
@@ -39,6 +41,12 @@ def _docker_host(value: str) -> str:
 def _installation_id(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", value):
         raise ValueError("should be at most 63 letters, digits, dots, hyphens and underscores")
+    return value
+
+
+def _strong_secret(value: SecretStr) -> SecretStr:
+    if problem := weakness_of(value.get_secret_value()):
+        raise ValueError(problem)
     return value
 
 
@@ -95,6 +103,8 @@ Secret = Annotated[SecretStr, Field(min_length=1)]
 
 PoolName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")]
 InstallationId = Annotated[str, AfterValidator(_installation_id)]
+InstallationSecret = Annotated[SecretStr, AfterValidator(_strong_secret)]
+InstallationSecrets = Annotated[tuple[InstallationSecret, ...], BeforeValidator(_split_at_commas)]
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_database_url)]
 DockerHost = Annotated[str, AfterValidator(_docker_host)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]

@@ -11,12 +11,12 @@ def insert_api_key(*, name: str, scope: str, prefix: str, key_hash: bytes) -> Ap
 
 @query
 def find_api_key(*, key_hash: bytes) -> ApiKey | None:
-    """Find an API key by its hash, unless it is revoked."""
+    """Find an API key by its hash, unless it is revoked or expired."""
 
 
 @query
 def find_api_key_by_id(*, key_id: int) -> ApiKey | None:
-    """Find the API key of a session by its id, unless it is revoked."""
+    """Find an API key by its id, unless it is revoked or expired."""
 
 
 @query

@@ -8,26 +8,27 @@ kernel lock: `kill -9` releases it, and a leftover file never blocks the next st
 import fcntl
 import json
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from secrets import token_hex
+from typing import Any, Self
 
 from botpool.domain.errors import AlreadyRunning, SettingError
+from botpool.domain.installation_secret import new_secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallationIdentity:
-    """The id that marks everything the installation owns, and the secret of its agents' tokens."""
+    """The id that marks everything the installation owns, and its secrets, newest first."""
 
     id: str
-    secret: str = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
 
     @classmethod
     def new(cls) -> Self:
-        return cls(id=f"local-{secrets.token_hex(6)}", secret=secrets.token_urlsafe(32))
+        return cls(id=f"local-{token_hex(6)}", secrets=(new_secret(),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +99,10 @@ class DataDir:
         """Read the identity, or create it at the first start. Call this under the lock."""
         try:
             stored = json.loads(self.installation_file.read_text())
-            return InstallationIdentity(id=stored["id"], secret=stored["secret"])
+            return InstallationIdentity(id=stored["id"], secrets=_secrets_in(stored))
         except FileNotFoundError:
             created = InstallationIdentity.new()
-            write_private(
-                self.installation_file,
-                json.dumps({"id": created.id, "secret": created.secret}) + "\n",
-            )
+            self.store(created)
             return created
         except OSError as error:
             problem = f"{self.installation_file} cannot be read: {error.strerror}"
@@ -116,11 +114,24 @@ class DataDir:
                 "identity (running bots are then lost)",
             ) from None
 
+    def store(self, identity: InstallationIdentity) -> None:
+        """Replace the stored identity."""
+        content = {"id": identity.id, "secrets": identity.secrets}
+        write_private(self.installation_file, json.dumps(content) + "\n")
+
     def _holder(self) -> int | None:
         """Read the process id of the process that holds the lock."""
         with suppress(OSError, ValueError):
             return int(self.lock_file.read_text())
         return None
+
+
+def _secrets_in(stored: dict[str, Any]) -> tuple[str, ...]:
+    """The secrets of a stored identity, of which there is at least one."""
+    secrets = tuple(str(each) for each in stored["secrets"])
+    if not secrets:
+        raise ValueError("no secret")
+    return secrets
 
 
 def write_private(path: Path, text: str) -> None:

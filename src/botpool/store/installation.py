@@ -11,5 +11,6 @@ class Installation:
 
     database_url: str = field(repr=False)
     installation_id: str
-    secret: str = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
+    """The newest first: it signs; the others are accepted until a rotation is complete."""
     data_dir: DataDir

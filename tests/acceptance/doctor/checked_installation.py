@@ -15,7 +15,7 @@ from tests.support.fences import NO_ASSIGNMENT
 from tests.support.http_server import LINK
 from tests.support.replicas import TEAMS, Stage, bot_request, pool
 
-PASSWORD, SECRET, INSTALLATION = "hunter2", "a secret of these tests", "doctors"
+PASSWORD, SECRET, INSTALLATION = "hunter2", "9c41e07d2ab85f36c1e0d4972f6ba853", "doctors"
 TIMEOUT_S = 120.0
 Captured = pytest.CaptureFixture[str]
 CONFIG = """

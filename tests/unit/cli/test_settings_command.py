@@ -22,7 +22,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         url = "postgresql://botpool:hunter2@db.internal/botpool"
         [installation]
         id = "production"
-        secret = "hunter2"
+        secret = "9c41e07d2ab85f36c1e0d4972f6ba853"
         """
     )
     return path

@@ -9,7 +9,7 @@ ids = st.integers(1, 2**63 - 1).map(AssignmentId)
 
 @given(ids)
 def test_token_names_its_assignment(assignment: AssignmentId) -> None:
-    assert assignment_of(agent_token(assignment, b"s"), b"s") == assignment
+    assert assignment_of(agent_token(assignment, b"s"), [b"s"]) == assignment
 
 
 @given(ids, ids)
@@ -17,14 +17,14 @@ def test_signature_is_valid_for_one_assignment_and_secret(
     mine: AssignmentId, other: AssignmentId
 ) -> None:
     signature = agent_token(mine, b"s").rpartition(".")[2]
-    forged = assignment_of(f"bpa.{other}.{signature}", b"s")
+    forged = assignment_of(f"bpa.{other}.{signature}", [b"s"])
     assert forged == (mine if mine == other else None)
-    assert assignment_of(agent_token(mine, b"s"), b"another secret") is None
+    assert assignment_of(agent_token(mine, b"s"), [b"another secret"]) is None
 
 
 @given(st.text() | st.from_regex(r"bpa\.[0-9]{1,40}\..*"))
 def test_other_text_is_no_token(text: str) -> None:
-    assert assignment_of(text, b"s") is None
+    assert assignment_of(text, [b"s"]) is None
 
 
 @given(st.text())

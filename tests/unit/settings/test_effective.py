@@ -9,6 +9,7 @@ from botpool.settings.masking import mask_url
 from tests.unit.settings.conftest import WriteConfig
 
 PASSWORD = "hunter2"
+SECRET = "9c41e07d2ab85f36c1e0d4972f6ba853"
 MASKED = "postgresql://botpool:********@db.internal/botpool"
 
 
@@ -57,7 +58,8 @@ def test_values_are_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_secrets_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", f"postgresql://botpool:{PASSWORD}@db.internal/botpool")
     monkeypatch.setenv("BOTPOOL_INSTALLATION__ID", "test")
-    monkeypatch.setenv("BOTPOOL_INSTALLATION__SECRET", PASSWORD)
+    monkeypatch.setenv("BOTPOOL_INSTALLATION__SECRET", SECRET)
+    monkeypatch.setenv("BOTPOOL_INSTALLATION__SECRETS", SECRET)
     monkeypatch.setenv("COOLIFY_API_TOKEN", f"1|{PASSWORD}")
     monkeypatch.setenv("COOLIFY_API_URL", f"https://me:{PASSWORD}@coolify.example.org")
 
@@ -65,9 +67,11 @@ def test_secrets_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert settings["database.url"].value == MASKED
     assert settings["installation.secret"].value == "********"
+    assert settings["installation.secrets"].value == ["********"]
     assert settings["backends.coolify.token"].value == "********"
     assert settings["backends.coolify.url"].value == "https://me:********@coolify.example.org"
     assert PASSWORD not in repr(settings)
+    assert SECRET not in repr(settings)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from botpool.settings import Settings, load_settings
 from tests.unit.settings.conftest import WriteConfig
 
 PASSWORD = "hunter2-is-not-for-logs"
+SECRET = "9c41e07d2ab85f36c1e0d4972f6ba853"
+NEWER_SECRET = "4d1f0c9b7e62a85d3360f8e1b27c49a5"
 SERVER_URL = f"postgresql://botpool:{PASSWORD}@db.example.org/botpool"
 
 
@@ -120,7 +122,7 @@ def test_environment_variables_hold_lists(monkeypatch: pytest.MonkeyPatch) -> No
 def test_botpool_variables_override_shared_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", SERVER_URL)
     monkeypatch.setenv("COOLIFY_API_TOKEN", "1|token")
-    identity = {"installation": {"id": "test", "secret": "s"}}
+    identity = {"installation": {"id": "test", "secret": SECRET}}
 
     settings = load_settings(overrides=identity)
     assert settings.database.url.get_secret_value() == SERVER_URL
@@ -233,7 +235,7 @@ def test_whole_section_in_a_variable_is_invalid_beside_its_settings(
 
 @pytest.mark.parametrize("missing", ["id", "secret"])
 def test_database_by_url_requires_installation_id_and_secret(missing: str) -> None:
-    identity = {"id": "test", "secret": "s"}
+    identity = {"id": "test", "secret": SECRET}
     del identity[missing]
 
     problem = problem_of(overrides={"database": {"url": SERVER_URL}, "installation": identity})
@@ -245,15 +247,35 @@ def test_database_by_url_requires_installation_id_and_secret(missing: str) -> No
 def test_errors_and_settings_never_show_secrets(url: str) -> None:
     overrides: dict[str, object] = {
         "database": {"url": url},
-        "installation": {"id": "x" * 80, "secret": PASSWORD},
+        "installation": {"id": "x" * 80, "secret": SECRET},
         "backends": {"coolify": {"token": PASSWORD}},
     }
     assert PASSWORD not in problem_of(overrides=overrides)
 
     overrides["database"] = {"url": SERVER_URL}
-    overrides["installation"] = {"id": "test", "secret": PASSWORD}
+    overrides["installation"] = {"id": "test", "secret": SECRET, "secrets": [NEWER_SECRET]}
     settings = load_settings(overrides=overrides)
-    assert PASSWORD not in f"{settings!r} {settings} {settings.model_dump_json()}"
+    shown = f"{settings!r} {settings} {settings.model_dump_json()}"
+    assert not [each for each in (PASSWORD, SECRET, NEWER_SECRET) if each in shown]
+
+
+@pytest.mark.parametrize("name", ["secret", "secrets"])
+def test_weak_secret_is_refused_with_its_setting(name: str) -> None:
+    weak = "changeme"
+    given = {"id": "test", name: weak if name == "secret" else [NEWER_SECRET, weak]}
+
+    problem = problem_of(overrides={"database": {"url": SERVER_URL}, "installation": given})
+
+    assert problem.startswith(f"installation.{name}: has 8 characters; it needs at least 32")
+    assert "openssl rand -hex 32" in problem
+    assert weak not in problem
+
+
+def test_secrets_are_listed_once_newest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOTPOOL_INSTALLATION__SECRETS", f"{NEWER_SECRET}, {SECRET}")
+    monkeypatch.setenv("BOTPOOL_INSTALLATION__SECRET", SECRET)
+
+    assert load_settings().installation.all_secrets == (NEWER_SECRET, SECRET)
 
 
 def test_data_directory_ignores_later_changes_of_working_directory(

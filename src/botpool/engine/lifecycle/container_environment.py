@@ -16,7 +16,7 @@ class ContainerEnvironment:
     """Builds the environment of containers."""
 
     public_url: str
-    secret: bytes = field(repr=False)
+    agent_key: bytes = field(repr=False)
 
     def of(self, slot: LeasedSlot, container_id: ContainerId) -> Mapping[str, str]:
         """Return the environment of the slot's assignment.
@@ -37,7 +37,7 @@ class ContainerEnvironment:
         environment = {
             "BOTPOOL_URL": self.public_url,
             "BOTPOOL_CONTAINER_ID": container_id,
-            "BOTPOOL_TOKEN": agent_token(slot.assignment_id, self.secret),
+            "BOTPOOL_TOKEN": agent_token(slot.assignment_id, self.agent_key),
         }
         if len(bot_data.encode()) <= _BOT_DATA_LIMIT:
             environment["BOT_DATA"] = bot_data

@@ -423,26 +423,12 @@ COMMENT ON TABLE bot_heartbeats IS
     'The last heartbeat of each bot. A separate table, so that heartbeats lock no row of a claim or lease.';
 
 CREATE TABLE liveness (
-    replica       text PRIMARY KEY,
-    public_url    text NOT NULL,
-    alive_at      timestamptz NOT NULL,
-    heartbeats_at timestamptz NOT NULL,
-    gap_ended_at  timestamptz,
-    stopped_at    timestamptz
+    only_row     boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    alive_at     timestamptz NOT NULL,
+    gap_ended_at timestamptz NOT NULL
 );
-COMMENT ON TABLE liveness IS
-    'When each replica was last alive: outages of Botpool do not count as silence of bots.';
-COMMENT ON COLUMN liveness.public_url IS 'The address that the replica hands out to containers.';
-COMMENT ON COLUMN liveness.heartbeats_at IS 'When the replica could last write heartbeats.';
-COMMENT ON COLUMN liveness.gap_ended_at IS
-    'When the last time ended in which the replica could not write heartbeats, or no replica was alive.';
-COMMENT ON COLUMN liveness.stopped_at IS 'When the replica stopped in order.';
-
-CREATE UNLOGGED TABLE write_probes (
-    payload text STORAGE PLAIN NOT NULL
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50);
-COMMENT ON TABLE write_probes IS
-    'Replicas insert a row and roll back, to find out whether the disk has room. Always empty.';
+COMMENT ON TABLE liveness IS 'When a replica was last alive: outages of Botpool do not count as silence of bots.';
+COMMENT ON COLUMN liveness.gap_ended_at IS 'When the last time without a live replica ended.';
 
 -- ---------------------------------------------------------------------------------------------
 -- History and pool samples
@@ -499,11 +485,25 @@ CREATE TABLE api_keys (
     prefix     text NOT NULL,
     key_hash   bytea NOT NULL UNIQUE,
     created_at timestamptz NOT NULL DEFAULT botpool_now(),
-    revoked_at timestamptz
+    expires_at timestamptz,
+    revoked_at timestamptz,
+    last_used_at timestamptz
 );
 COMMENT ON TABLE api_keys IS 'API keys. Only a hash and the first characters are stored.';
 COMMENT ON COLUMN api_keys.prefix IS 'The first characters, by which a key is recognised.';
 COMMENT ON COLUMN api_keys.scope IS 'The rights of the key.';
+COMMENT ON COLUMN api_keys.last_used_at IS 'Written every few minutes, not with each request.';
+
+CREATE TABLE dashboard_sessions (
+    id_hash    bytea PRIMARY KEY,
+    api_key_id bigint NOT NULL REFERENCES api_keys ON DELETE CASCADE,
+    created_at timestamptz NOT NULL DEFAULT botpool_now(),
+    ends_at    timestamptz NOT NULL
+);
+COMMENT ON TABLE dashboard_sessions IS
+    'Sessions of the dashboard. A session ends with its key, at its sign-out or at its end.';
+COMMENT ON COLUMN dashboard_sessions.id_hash IS 'Hash of the random id in the cookie.';
+CREATE INDEX idx_dashboard_sessions_key ON dashboard_sessions (api_key_id);
 
 CREATE TABLE idempotency_keys (
     api_key_id bigint NOT NULL,

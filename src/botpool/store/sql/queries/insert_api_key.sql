@@ -2,4 +2,4 @@
 INSERT INTO api_keys (name, scope, prefix, key_hash)
 VALUES (%(name)s, %(scope)s, %(prefix)s, %(key_hash)s)
 ON CONFLICT (key_hash) DO NOTHING
-RETURNING id, name, scope, prefix, created_at, revoked_at
+RETURNING id, name, scope, prefix, created_at, expires_at, revoked_at, last_used_at

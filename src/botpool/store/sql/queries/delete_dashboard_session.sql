@@ -1,0 +1,3 @@
+-- End a session of the dashboard.
+DELETE FROM dashboard_sessions
+WHERE id_hash = %(id_hash)s
