@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import settings
 
 from botpool.store.migrator import migrate
 from tests.support.clock import Clock
@@ -15,6 +16,10 @@ from tests.support.registry import Registry
 from tests.support.replicas import Stage
 
 __all__ = ["pytest_configure", "pytest_unconfigure"]  # hooks, by their names
+
+# Without a deadline for each example: on a busy machine a slow example is no failure.
+settings.register_profile("busy machine", deadline=None)
+settings.load_profile("busy machine")
 
 _DATABASE_FIXTURES = frozenset({"postgres", "own_postgres"})
 

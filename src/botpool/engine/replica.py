@@ -247,7 +247,6 @@ class Replica:
 
     async def start(self, *, alone: bool = False) -> None:
         """Start the loops. `alone`: no other replica runs, so all leases may be returned."""
-        await self.epoch_watch.check()
         if alone:
             await return_leases(self.database, owner=None)
         self.wakeups.start()

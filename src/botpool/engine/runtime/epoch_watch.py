@@ -22,7 +22,7 @@ from botpool.store.database_epochs import (
 
 _log = structlog.get_logger()
 _RECENT_S = 3600.0
-"""A replica that starts reports a epoch that began less than this long ago."""
+"""A replica that starts reports an epoch that began less than this long ago."""
 _REMEMBERED = 1000
 
 
