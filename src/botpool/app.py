@@ -82,15 +82,15 @@ def backends_of(
     Without a database, requests do not count against a budget: the doctor must not write.
     """
     docker, coolify = settings.backends.docker, settings.backends.coolify
-    backends: list[Backend] = [_process(settings.backends.process, installed)]
+    backends: list[Backend] = [_process_backend(settings.backends.process, installed)]
     if docker.host or any(pool.backend == "docker" for pool in settings.pools.values()):
-        backends.append(_docker(docker, installed))
+        backends.append(_docker_backend(docker, installed))
     if coolify.url and coolify.token and coolify.project_uuid and coolify.server_uuid:
-        backends.append(_coolify(coolify, installed, database))
+        backends.append(_coolify_backend(coolify, installed, database))
     return {backend.name: backend for backend in backends}
 
 
-def _process(process: ProcessSettings, installed: Installation) -> Backend:
+def _process_backend(process: ProcessSettings, installed: Installation) -> Backend:
     return ProcessBackend(
         installed.data_dir.containers,
         installed.installation_id,
@@ -100,7 +100,7 @@ def _process(process: ProcessSettings, installed: Installation) -> Backend:
     )
 
 
-def _docker(docker: DockerSettings, installed: Installation) -> Backend:
+def _docker_backend(docker: DockerSettings, installed: Installation) -> Backend:
     # Imported here, and Coolify below, so that other installations start without their clients.
     from botpool.backends.docker import DockerBackend, DockerConfig
 
@@ -117,7 +117,7 @@ def _docker(docker: DockerSettings, installed: Installation) -> Backend:
     )
 
 
-def _coolify(
+def _coolify_backend(
     coolify: CoolifySettings, installed: Installation, database: Database | None
 ) -> Backend:
     from botpool.backends.coolify import CoolifyBackend, CoolifyConfig

@@ -63,12 +63,12 @@ class Agent:
 
     @property
     def bot(self) -> Bot:
-        return self._known.bot
+        return self._required_identity.bot
 
     @property
     def bot_data(self) -> dict[str, Any]:
         """The `botData` of the request for the bot."""
-        return self._known.bot_data
+        return self._required_identity.bot_data
 
     @property
     def released(self) -> bool:
@@ -173,7 +173,7 @@ class Agent:
             self._instructions.leave()
 
     @property
-    def _known(self) -> Identity:
+    def _required_identity(self) -> Identity:
         assert self._identity is not None, "the agent is used as `async with`"
         return self._identity
 

@@ -52,7 +52,7 @@ def validate_body(model: type[M], body: Any) -> M:
     try:
         return model.model_validate(body, from_attributes=True)
     except ValidationError as error:
-        raise _located("body", error) from error
+        raise _request_error("body", error) from error
 
 
 def validate_headers(model: type[M], request: Request) -> M:
@@ -61,7 +61,7 @@ def validate_headers(model: type[M], request: Request) -> M:
     try:
         return model.model_validate({name: sent.get(name) for name in _header_names(model)})
     except ValidationError as error:
-        raise _located("header", error) from error
+        raise _request_error("header", error) from error
 
 
 @cache
@@ -83,7 +83,7 @@ def _declares_json(request: Request) -> bool:
     return main == "application" and (subtype == "json" or subtype.endswith("+json"))
 
 
-def _located(part: str, error: ValidationError) -> RequestValidationError:
+def _request_error(part: str, error: ValidationError) -> RequestValidationError:
     return RequestValidationError(
         [{**item, "loc": (part, *item["loc"])} for item in error.errors(include_url=False)]
     )

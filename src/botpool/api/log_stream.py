@@ -23,10 +23,10 @@ async def log_stream(
     await asyncio.wait({first}, timeout=_FIRST_PART_TIMEOUT_S)
     if first.done():
         first.result()
-    return _parts(first, lines, is_authorized)
+    return _authorized_parts(first, lines, is_authorized)
 
 
-async def _parts(
+async def _authorized_parts(
     part: asyncio.Future[bytes | None],
     rest: AsyncIterator[bytes],
     is_authorized: Callable[[], Awaitable[bool]],

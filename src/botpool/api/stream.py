@@ -82,7 +82,9 @@ class _EventStream(StreamingResponse):
     ) -> None:
         self._subscription = subscription
         super().__init__(
-            _events(subscription, is_authorized), media_type="text/event-stream", headers=_HEADERS
+            _stream_events(subscription, is_authorized),
+            media_type="text/event-stream",
+            headers=_HEADERS,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,7 +94,7 @@ class _EventStream(StreamingResponse):
             self._subscription.close()
 
 
-async def _events(
+async def _stream_events(
     subscription: Subscription, is_authorized: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
     # The first line has a cursor, so that a client can resume a stream without events.
@@ -108,7 +110,9 @@ async def _events(
             checked_at = time.monotonic()
             try:
                 if not await is_authorized():
-                    yield _event("denied", schemas.Notice(reason="The key is no longer valid."))
+                    yield _encode_event(
+                        "denied", schemas.Notice(reason="The key is no longer valid.")
+                    )
                     return
             except DatabaseUnavailable:
                 return
@@ -125,13 +129,13 @@ def _serialize(item: StreamItem) -> bytes:
     """Serialize events. Streams share batches, so the cache serializes each batch once."""
     if isinstance(item, Batch):
         return b"".join(
-            _event("change", schemas.Change.model_validate(each), item.cursor(each))
+            _encode_event("change", schemas.Change.model_validate(each), item.cursor(each))
             for each in item.changes
         )
-    return _event("reset", schemas.Notice(reason=item.reason), item.cursor)
+    return _encode_event("reset", schemas.Notice(reason=item.reason), item.cursor)
 
 
-def _event(kind: str, body: BaseModel, cursor: Cursor | None = None) -> bytes:
+def _encode_event(kind: str, body: BaseModel, cursor: Cursor | None = None) -> bytes:
     id_line = f"id: {cursor}\n" if cursor is not None else ""
     # The JSON has no line breaks; a line break would end the data field.
     return f"{id_line}event: {kind}\ndata: {body.model_dump_json(by_alias=True)}\n\n".encode()

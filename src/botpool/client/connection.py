@@ -85,7 +85,7 @@ class Connection:
                     response = self._http.request(method, path, **request)
         if not response.is_success:
             raise refusal(self.url, response)
-        body = _json(response)
+        body = _parse_json(response)
         if body is None:
             raise errors.UnexpectedResponse(self.url, _description(response))
         return Response(
@@ -120,12 +120,12 @@ class Connection:
             problem = f"no connection within {_CONNECT_TIMEOUT_S:.0f} s"
             raise errors.Unreachable(self.url, problem) from error
         except _NOT_SENT as error:
-            raise errors.Unreachable(self.url, _reason(error)) from error
+            raise errors.Unreachable(self.url, _describe_cause(error)) from error
         except httpx.TimeoutException as error:
             problem = f"no response within {TIMEOUT_S:.0f} s"
             raise errors.ResponseLost(self.url, problem) from error
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise errors.ResponseLost(self.url, _reason(error)) from error
+            raise errors.ResponseLost(self.url, _describe_cause(error)) from error
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def is_local(url: str) -> bool:
 
 def refusal(url: str, response: httpx.Response) -> errors.ClientError:
     """The error for an unsuccessful response."""
-    status, problem = response.status_code, _json(response) or {}
+    status, problem = response.status_code, _parse_json(response) or {}
     detail = problem.get("detail")
     if status in (502, 503, 504):
         wait = response.headers.get("retry-after", "")
@@ -172,7 +172,7 @@ def _description(response: httpx.Response) -> str:
     return f"HTTP {response.status_code}, {kind}"
 
 
-def _reason(error: Exception) -> str:
+def _describe_cause(error: Exception) -> str:
     """The operating system's message, which httpx wraps in two exceptions, or the error's own."""
     cause: BaseException | None = error
     while cause is not None:
@@ -182,7 +182,7 @@ def _reason(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _json(response: httpx.Response) -> dict[str, Any] | None:
+def _parse_json(response: httpx.Response) -> dict[str, Any] | None:
     """The JSON object in a response, if there is one."""
     try:
         body = response.json()

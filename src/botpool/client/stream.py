@@ -48,7 +48,7 @@ class ChangeStream:
             "/v1/events", headers=headers, read_timeout_s=_LONGEST_SILENCE_S
         ) as response:
             self._report(None)
-            for event_id, kind, data in _events(response.iter_bytes()):
+            for event_id, kind, data in _parse_events(response.iter_bytes()):
                 # Before the yield: a reader that stops at an event has read it.
                 self.cursor = event_id or self.cursor
                 if kind == "denied":
@@ -63,13 +63,13 @@ class ChangeStream:
             return read(kind, json.loads(data), cursor=self.cursor)
 
 
-def _events(parts: Iterator[bytes]) -> Iterator[tuple[str, str, str]]:
+def _parse_events(parts: Iterator[bytes]) -> Iterator[tuple[str, str, str]]:
     """Id, kind and data of each event; an id without an event has the kind ''.
 
     Only a line feed ends a line: JSON may contain other characters that `str.splitlines` splits at.
     """
     event_id, kind, data = "", "", ""
-    for line in _lines(parts):
+    for line in _split_lines(parts):
         if not line:
             yield event_id, kind, data
             event_id, kind, data = "", "", ""
@@ -84,7 +84,7 @@ def _events(parts: Iterator[bytes]) -> Iterator[tuple[str, str, str]]:
                 data = value
 
 
-def _lines(parts: Iterator[bytes]) -> Iterator[str]:
+def _split_lines(parts: Iterator[bytes]) -> Iterator[str]:
     rest = b""
     for part in parts:
         *whole, rest = (rest + part).split(b"\n")

@@ -47,10 +47,12 @@ def add_routes(app: FastAPI) -> None:
         if name == "docs.html" and app.openapi_url is None:
             continue
         path = _PAGES.get(name, f"/{name}")
-        app.add_api_route(path, _serve(file), methods=["GET", "HEAD"], include_in_schema=False)
+        app.add_api_route(
+            path, _file_handler(file), methods=["GET", "HEAD"], include_in_schema=False
+        )
 
 
-def _serve(file: Path) -> Callable[[], Awaitable[Response]]:
+def _file_handler(file: Path) -> Callable[[], Awaitable[Response]]:
     content = file.read_bytes()
     media_type = _MEDIA_TYPES[file.suffix]
 

@@ -60,11 +60,11 @@ def assess_start(
     deployments). An observation that names its assignment needs no grace.
     """
     if is_of_later_assignment(observed, assignment_id):
-        return _failed("the container has served a later assignment")
+        return _failed_start("the container has served a later assignment")
     if observed.assignment_id not in (None, assignment_id):
-        return _wait_until_timeout(observed, started_at, now, timeout_s)
+        return _fail_after_timeout(observed, started_at, now, timeout_s)
     if observed.deployment in FAILED_DEPLOYMENT and observed.state is not ContainerState.RUNNING:
-        return _failed(f"the deployment was {observed.deployment}")
+        return _failed_start(f"the deployment was {observed.deployment}")
     match observed.state:
         case ContainerState.RUNNING if observed.deployment is not DeploymentState.QUEUED:
             reason = observed.detail or reasons.OBSERVED_RUNNING
@@ -72,7 +72,7 @@ def assess_start(
         case ContainerState.ERROR | ContainerState.DEGRADED:
             return _container_failed(observed)
         case ContainerState.GONE:
-            return _failed("the container is gone")
+            return _failed_start("the container is gone")
         case ContainerState.EXITED if observed.assignment_id == assignment_id:
             return _container_failed(observed)
         case ContainerState.EXITED | ContainerState.STOPPED:
@@ -81,7 +81,7 @@ def assess_start(
             since = deployment_ended_at or started_at
             if not is_open and now - since >= timedelta(seconds=grace_s):
                 return _container_failed(observed)
-    return _wait_until_timeout(observed, started_at, now, timeout_s)
+    return _fail_after_timeout(observed, started_at, now, timeout_s)
 
 
 def has_exited(
@@ -122,15 +122,15 @@ def is_of_later_assignment(observed: Observation, assignment_id: AssignmentId) -
     return observed.assignment_id is not None and observed.assignment_id > assignment_id
 
 
-def _failed(reason: str) -> StartAssessment:
+def _failed_start(reason: str) -> StartAssessment:
     return StartAssessment(verdict=StartVerdict.FAILED, reason=reason)
 
 
 def _container_failed(observed: Observation) -> StartAssessment:
-    return _failed(f"the container {observed.detail or f'is {observed.state}'}")
+    return _failed_start(f"the container {observed.detail or f'is {observed.state}'}")
 
 
-def _wait_until_timeout(
+def _fail_after_timeout(
     observed: Observation, started_at: datetime, now: datetime, timeout_s: float
 ) -> StartAssessment:
     if now - started_at < timedelta(seconds=timeout_s):

@@ -37,10 +37,10 @@ GivenSettings = dict[SettingPath, Given]
 def read_sources(config: Path | None, options: Mapping[str, object]) -> GivenSettings:
     """Read all sources. A later source overrides the earlier ones."""
     return {
-        **_file(config),
+        **_read_file(config),
         **_variables(SHARED_VARIABLES),
         **_variables(_own_variables()),
-        **_options(options),
+        **_from_options(options),
     }
 
 
@@ -56,16 +56,16 @@ def tree_of(given: GivenSettings) -> Tree:
     return tree
 
 
-def _flat(tree: Mapping[str, Any], parents: SettingPath = ()) -> dict[SettingPath, object]:
+def _flatten(tree: Mapping[str, Any], parents: SettingPath = ()) -> dict[SettingPath, object]:
     """The values of a tree by their paths. An empty section is a value of its own."""
     found: dict[SettingPath, object] = {}
     for name, value in tree.items():
         path = (*parents, name)
-        found |= _flat(value, path) if isinstance(value, dict) and value else {path: value}
+        found |= _flatten(value, path) if isinstance(value, dict) and value else {path: value}
     return found
 
 
-def _file(config: Path | None) -> GivenSettings:
+def _read_file(config: Path | None) -> GivenSettings:
     """Read the file. A file without pools gets the default pools."""
     named = os.environ.get(CONFIG_VARIABLE)
     path = config or Path(named or CONFIG_FILE)
@@ -80,7 +80,7 @@ def _file(config: Path | None) -> GivenSettings:
     except ValueError as error:
         raise SettingError("config", f"{path} is not valid TOML: {error}") from None
     values.setdefault("pools", {pool_name: {} for pool_name in DEFAULT_POOLS})
-    return {each: Given(value=value, origin=str(path)) for each, value in _flat(values).items()}
+    return {each: Given(value=value, origin=str(path)) for each, value in _flatten(values).items()}
 
 
 def _variables(paths: Mapping[str, SettingPath]) -> GivenSettings:
@@ -108,10 +108,10 @@ def _own_variables() -> dict[str, SettingPath]:
     return found
 
 
-def _options(options: Mapping[str, object]) -> GivenSettings:
+def _from_options(options: Mapping[str, object]) -> GivenSettings:
     """Take the options of a command, such as `--data-dir`; None means that it is not given."""
     return {
         path: Given(value=value, origin="--" + path[-1].replace("_", "-"))
-        for path, value in _flat(options).items()
+        for path, value in _flatten(options).items()
         if value is not None
     }

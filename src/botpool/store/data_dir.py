@@ -87,7 +87,7 @@ class DataDir:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise AlreadyRunning(str(self.root), self._holder()) from None
+                raise AlreadyRunning(str(self.root), self._read_holder()) from None
             os.truncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
             yield
@@ -119,7 +119,7 @@ class DataDir:
         content = {"id": identity.id, "secrets": identity.secrets}
         write_private(self.installation_file, json.dumps(content) + "\n")
 
-    def _holder(self) -> int | None:
+    def _read_holder(self) -> int | None:
         """Read the process id of the process that holds the lock."""
         with suppress(OSError, ValueError):
             return int(self.lock_file.read_text())

@@ -42,7 +42,7 @@ class Transaction:
 
     async def run(self, statements: Sequence[Statement[Any]]) -> None:
         """Run statements in one round trip and set their results; the transaction stays open."""
-        _read(statements, await self._connection.run(*statements))
+        _read_results(statements, await self._connection.run(*statements))
 
 
 class Database:
@@ -132,7 +132,7 @@ class Database:
         that much longer.
         """
         rows = await self._run(lambda connection: connection.run_in_transaction(*statements))
-        _read(statements, rows)
+        _read_results(statements, rows)
 
     async def listener(self) -> Connection:
         """Open a separate connection that receives notifications. The caller closes it."""
@@ -192,6 +192,6 @@ class Database:
             )
 
 
-def _read(statements: Sequence[Statement[Any]], rows: Sequence[Rows]) -> None:
+def _read_results(statements: Sequence[Statement[Any]], rows: Sequence[Rows]) -> None:
     for statement, returned in zip(statements, rows, strict=True):
         statement.read(returned)

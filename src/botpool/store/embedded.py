@@ -91,7 +91,7 @@ class EmbeddedPostgres:
             return
         for number, timeout_s in STOP_SIGNALS:
             os.kill(postmaster.pid, number)
-            if self._ended(postmaster, timeout_s):
+            if self._wait_for_end(postmaster, timeout_s):
                 self._child = None
                 with suppress(OSError):
                     self._short_socket_dir().rmdir()
@@ -183,7 +183,7 @@ class EmbeddedPostgres:
             time.sleep(POLL_S)
         return None
 
-    def _ended(self, postmaster: Postmaster, timeout_s: float) -> bool:
+    def _wait_for_end(self, postmaster: Postmaster, timeout_s: float) -> bool:
         """Wait for the end: our child is reaped, an adopted server removes its file."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:

@@ -43,7 +43,7 @@ def migrate(
     """Apply the pending migrations and return their names. Concurrent calls wait for each other."""
     try:
         with psycopg.connect(url, connect_timeout=_CONNECT_TIMEOUT_S, autocommit=True) as session:
-            applied = _applied(session)
+            applied = _list_applied(session)
             if set(known_names(folder)) <= applied:
                 return []
             if not applied:
@@ -53,9 +53,9 @@ def migrate(
         raise DatabaseUnavailable.after(error) from error
 
 
-def _applied(session: psycopg.Connection) -> set[str]:
+def _list_applied(session: psycopg.Connection) -> set[str]:
     try:
-        return {name for (name,) in session.execute(_sql("list_applied"))}
+        return {name for (name,) in session.execute(_read_sql("list_applied"))}
     except psycopg.errors.UndefinedTable:
         return set()
 
@@ -64,7 +64,7 @@ def _refuse_foreign_tables(session: psycopg.Connection, folder: Traversable | No
     """Raise `ForeignTables` before the first migration if its tables exist already."""
     text = "\n".join(migration.text for migration in known_migrations(folder))
     own = set(re.findall(r"^CREATE TABLE (\w+)", text, re.MULTILINE))
-    existing = [name for (name,) in session.execute(_sql("list_foreign_tables"))]
+    existing = [name for (name,) in session.execute(_read_sql("list_foreign_tables"))]
     if foreign := [name for name in existing if name in own]:
         raise ForeignTables(database=session.info.dbname, tables=foreign)
 
@@ -80,7 +80,7 @@ class _Migrator:
     def apply(
         self, migrations: list[Migration], on_progress: Callable[[int, int], None]
     ) -> list[str]:
-        applied = _applied(self._session)
+        applied = _list_applied(self._session)
         pending = [migration for migration in migrations if migration.name not in applied]
         done = []
         for number, migration in enumerate(pending):
@@ -97,7 +97,7 @@ class _Migrator:
                 return apply(migration)
             except _BLOCKED as error:
                 if time.monotonic() > self._give_up_at:
-                    raise MigrationFailed(migration.name, self._blocked(error)) from error
+                    raise MigrationFailed(migration.name, self._describe_blockers(error)) from error
                 time.sleep(_PAUSE_S)
             except psycopg.OperationalError:
                 raise
@@ -108,9 +108,9 @@ class _Migrator:
     def _apply(self, migration: Migration) -> bool:
         with self._session.transaction():
             self._begin(LOCK_TIMEOUT_S)
-            self._session.execute(_sql("lock"))
-            self._session.execute(_sql("create_record"))
-            if migration.name in _applied(self._session):
+            self._session.execute(_read_sql("lock"))
+            self._session.execute(_read_sql("create_record"))
+            if migration.name in _list_applied(self._session):
                 return False
             self._session.execute(migration.text.encode())
             self._record(migration)
@@ -118,9 +118,9 @@ class _Migrator:
 
     def _apply_outside_transaction(self, migration: Migration) -> bool:
         self._begin(max(1.0, self._give_up_at - time.monotonic()))
-        self._session.execute(_sql("lock_session"))
+        self._session.execute(_read_sql("lock_session"))
         try:
-            if migration.name in _applied(self._session):
+            if migration.name in _list_applied(self._session):
                 return False
             for statement in migration.statements:
                 self._session.execute(statement.encode())
@@ -128,18 +128,18 @@ class _Migrator:
             return True
         finally:
             if not self._session.broken:
-                self._session.execute(_sql("unlock_session"))
+                self._session.execute(_read_sql("unlock_session"))
 
     def _begin(self, lock_timeout_s: float) -> None:
         timeout = f"{lock_timeout_s * 1000:.0f}ms"
-        self._session.execute(_sql("begin"), {"lock_timeout": timeout})
+        self._session.execute(_read_sql("begin"), {"lock_timeout": timeout})
 
     def _record(self, migration: Migration) -> None:
         fields = {"name": migration.name, "compatible_with": migration.compatible_with}
-        self._session.execute(_sql("record"), fields)
+        self._session.execute(_read_sql("record"), fields)
 
-    def _blocked(self, error: psycopg.Error) -> str:
-        sessions = [text for (text,) in self._session.execute(_sql("list_blocking_sessions"))]
+    def _describe_blockers(self, error: psycopg.Error) -> str:
+        sessions = [text for (text,) in self._session.execute(_read_sql("list_blocking_sessions"))]
         return (
             f"it got no lock within {self._give_up_s:g} s ({str(error).splitlines()[0]}). "
             f"Open transactions: {'; '.join(sessions) or 'none'}. End them, or run "
@@ -147,5 +147,5 @@ class _Migrator:
         )
 
 
-def _sql(name: str) -> bytes:
+def _read_sql(name: str) -> bytes:
     return (_SQL / f"{name}.sql").read_bytes()

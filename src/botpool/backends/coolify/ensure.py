@@ -30,10 +30,10 @@ async def ensure(
     spec: ContainerSpec,
     through: AssignmentId,
 ) -> ContainerId:
-    application = _oldest(await ownership.list(api), spec.name)
+    application = _oldest_of(await ownership.list(api), spec.name)
     if application is None:
         application = await _create(api, ownership, config, spec)
-    await _require_stopped(api, application, through)
+    await _stop_if_running(api, application, through)
     fields = _mutable_fields(spec)
     if any(getattr(application, name) != value for name, value in fields.items()):
         await api.update(application.uuid, fields, pool=spec.pool_name)
@@ -45,7 +45,7 @@ async def _create(
 ) -> Application:
     created = await api.create(_new_application(config, spec), pool=spec.pool_name)
     ownership.add(created)
-    oldest = _oldest(await ownership.list(api), spec.name)
+    oldest = _oldest_of(await ownership.list(api), spec.name)
     if oldest is None:
         raise BackendUnavailable(f"{spec.name} was created, but Coolify does not list it yet")
     if oldest.uuid != created:
@@ -53,7 +53,7 @@ async def _create(
     return oldest
 
 
-def _oldest(applications: Sequence[Application], name: str) -> Application | None:
+def _oldest_of(applications: Sequence[Application], name: str) -> Application | None:
     """Return the oldest application; within a second, the first in the list."""
     return min(
         (application for application in applications if application.name == name),
@@ -62,7 +62,7 @@ def _oldest(applications: Sequence[Application], name: str) -> Application | Non
     )
 
 
-async def _require_stopped(api: Api, application: Application, through: AssignmentId) -> None:
+async def _stop_if_running(api: Api, application: Application, through: AssignmentId) -> None:
     """Raise unless the application is stopped and has no open deployment; stop it if necessary."""
     deployments = await api.deployments_of(application.uuid)
     is_starting = any(deployment.is_open for deployment in deployments)

@@ -58,9 +58,9 @@ def parse_fence(variables: Sequence[Variable]) -> Fence:
     """Parse the variables. Copies for preview deployments do not count."""
     values = {v.key: (v.value or "").strip() for v in variables if not v.is_preview}
     return Fence(
-        assignment=_number(values.get(ASSIGNMENT, "")),
+        assignment=_parse_number(values.get(ASSIGNMENT, "")),
         mark=values.get(MARK, ""),
-        stopped_through=_number(values.get(STOPPED_THROUGH, "")) or 0,
+        stopped_through=_parse_number(values.get(STOPPED_THROUGH, "")) or 0,
         variable_names=frozenset(values.get(VARIABLES, "").split()),
     )
 
@@ -73,7 +73,7 @@ def start_variables(request: StartRequest, *, previous: Fence, mark: str) -> Map
     """
     names = previous.variable_names | set(request.environment)
     emptied = dict.fromkeys(sorted(names - set(request.environment)), "")
-    values = {key: _literal(key, value) for key, value in request.environment.items()}
+    values = {key: _escape_literal(key, value) for key, value in request.environment.items()}
     marks = {MARK: f"{request.assignment_id}:{mark}", ASSIGNMENT: str(request.assignment_id)}
     # The names come first, so that a later start can empty the variables after them.
     return {VARIABLES: " ".join(sorted(names))} | emptied | values | marks
@@ -94,12 +94,12 @@ def first_after(mark: str, deployments: Sequence[Deployment]) -> Deployment | No
     return newer
 
 
-def _literal(key: str, value: str) -> str:
+def _escape_literal(key: str, value: str) -> str:
     """Escape apostrophes and dollar signs in BOT_DATA: Coolify quotes values with apostrophes."""
     if key == "BOT_DATA":
         return value.replace("'", "\\u0027").replace("$", "\\u0024")
     return value
 
 
-def _number(value: str) -> int | None:
+def _parse_number(value: str) -> int | None:
     return int(value) if value.isdecimal() else None

@@ -30,8 +30,8 @@ async def stream(
     while True:
         try:
             if is_first or not is_own_run:
-                is_own_run = await _serves(api(), container_id, assignment_id)
-            lines = await _lines(api(), container_id) if is_own_run else None
+                is_own_run = await _fetch_whether_assigned(api(), container_id, assignment_id)
+            lines = await _fetch_lines(api(), container_id) if is_own_run else None
         except BudgetExhausted as exhausted:
             if is_first:
                 raise
@@ -41,7 +41,7 @@ async def stream(
             continue
         if lines is None:
             return
-        fresh = _last(lines, tail) if is_first else lines[_overlap(previous, lines) :]
+        fresh = _last_lines(lines, tail) if is_first else lines[_count_overlap(previous, lines) :]
         if fresh:
             yield "".join(f"{line}\n" for line in fresh).encode()
         if not follow:
@@ -50,7 +50,9 @@ async def stream(
         await asyncio.sleep(interval_s)
 
 
-async def _serves(api: Api, container_id: ContainerId, assignment_id: AssignmentId) -> bool:
+async def _fetch_whether_assigned(
+    api: Api, container_id: ContainerId, assignment_id: AssignmentId
+) -> bool:
     await api.reserve(1)
     try:
         return fence.parse_fence(await api.variables(container_id)).assignment == assignment_id
@@ -58,7 +60,7 @@ async def _serves(api: Api, container_id: ContainerId, assignment_id: Assignment
         return False
 
 
-async def _lines(api: Api, container_id: ContainerId) -> Sequence[str] | None:
+async def _fetch_lines(api: Api, container_id: ContainerId) -> Sequence[str] | None:
     """Return None if the container is gone."""
     await api.reserve(1)
     try:
@@ -68,11 +70,11 @@ async def _lines(api: Api, container_id: ContainerId) -> Sequence[str] | None:
     return None if text is None else text.splitlines()
 
 
-def _last(lines: Sequence[str], tail: int | None) -> Sequence[str]:
+def _last_lines(lines: Sequence[str], tail: int | None) -> Sequence[str]:
     return lines if tail is None else lines[max(len(lines) - tail, 0) :]
 
 
-def _overlap(previous: Sequence[str], lines: Sequence[str]) -> int:
+def _count_overlap(previous: Sequence[str], lines: Sequence[str]) -> int:
     """Return how many of the lines were in the previous poll: its longest matching suffix."""
     for length in range(min(len(previous), len(lines)), 0, -1):
         if previous[len(previous) - length :] == lines[:length]:

@@ -33,7 +33,7 @@ async def observe(
         if application is None:
             unlisted += 1
             if unlisted > _MAX_UNLISTED:
-                observations[container_id] = _unknown(container_id)
+                observations[container_id] = _unknown_observation(container_id)
                 continue
             application = await ownership.find_unlisted(api, container_id)
         if application is None:
@@ -41,7 +41,7 @@ async def observe(
             observations[container_id] = gone
         elif not ownership.is_ours(container_id):
             # Foreign, ours without its tag, or missing in a wrong list: no evidence of anything.
-            observations[container_id] = _unknown(container_id)
+            observations[container_id] = _unknown_observation(container_id)
         else:
             observations[container_id] = _observe(application, open_deployments)
     return observations
@@ -66,7 +66,7 @@ def _observe(application: Application, open_deployments: Sequence[Deployment]) -
     )
 
 
-def _unknown(container_id: ContainerId) -> Observation:
+def _unknown_observation(container_id: ContainerId) -> Observation:
     return Observation(
         container_id=container_id,
         state=ContainerState.UNKNOWN,

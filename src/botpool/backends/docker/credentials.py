@@ -36,7 +36,9 @@ def credentials_for(image: str) -> dict[str, str] | None:
         if helper and (from_helper := _ask_helper(str(helper), address)):
             return from_helper
         entries = config.get("auths", {})
-        return next((_parse_entry(entries[key]) for key in _keys(address) if key in entries), None)
+        return next(
+            (_parse_entry(entries[key]) for key in _registry_keys(address) if key in entries), None
+        )
     except (OSError, ValueError, LookupError, AttributeError, TypeError):
         return None
 
@@ -46,7 +48,7 @@ def _config_file() -> Path:
     return (Path(folder) if folder else Path.home() / ".docker") / "config.json"
 
 
-def _keys(address: str) -> tuple[str, ...]:
+def _registry_keys(address: str) -> tuple[str, ...]:
     return (address, f"https://{address}", f"https://{address}/v1/")
 
 

@@ -33,7 +33,9 @@ async def ensure(daemon: Daemon, spec: ContainerSpec, through: AssignmentId) -> 
     conflicts = 0
     while True:
         try:
-            if await _is_ready(daemon, await daemon.read_slot(container_id), spec, through):
+            if await _take_step_unless_ready(
+                daemon, await daemon.read_slot(container_id), spec, through
+            ):
                 return container_id
         except ContainerGone:
             placeholder = ContainerDraft(ContainerKind.PLACEHOLDER, through, spec)
@@ -46,7 +48,7 @@ async def ensure(daemon: Daemon, spec: ContainerSpec, through: AssignmentId) -> 
                 await daemon.wait_for_others(container_id)
 
 
-async def _is_ready(
+async def _take_step_unless_ready(
     daemon: Daemon, slot: SlotContainers, spec: ContainerSpec, through: AssignmentId
 ) -> bool:
     """Return True if the slot is ready. Otherwise take one step and return False."""

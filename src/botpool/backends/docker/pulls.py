@@ -76,7 +76,7 @@ class Pulls:
                 raise error_messages.pull_failed(error, spec)
 
     def _begin(self, image: str) -> _Pull:
-        job = {"image": image, "host": self._config.host, "lock": str(self._lock(image))}
+        job = {"image": image, "host": self._config.host, "lock": str(self._lock_path(image))}
         try:
             self._config.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             output = tempfile.TemporaryFile()  # noqa: SIM115 - `_Pull.error` closes it
@@ -91,5 +91,5 @@ class Pulls:
             raise BackendUnavailable(f"cannot begin the pull of {image}: {error}") from error
         return _Pull(process=process, output=output)
 
-    def _lock(self, image: str) -> Path:
+    def _lock_path(self, image: str) -> Path:
         return self._config.folder / f"pull-{hashlib.sha256(image.encode()).hexdigest()[:16]}.lock"

@@ -31,27 +31,27 @@ class DemoBot:
         return self.priority < 100
 
 
-def _joins(name: str, seconds: float) -> DemoBot:
+def _joining_bot(name: str, seconds: float) -> DemoBot:
     return DemoBot(name=name, data={"joinSeconds": 0.5, "staySeconds": seconds})
 
 
-def _fails(name: str, fault: str, code: FailureCode) -> DemoBot:
+def _failing_bot(name: str, fault: str, code: FailureCode) -> DemoBot:
     data = {"joinSeconds": 1, fault: True}
     return DemoBot(name=name, data=data, status=BotStatus.FAILED, failure_code=code)
 
 
 BOTS = (
-    _joins("Ada", 4.0),
-    _joins("Bela", 2.5),
-    _fails("Crash", "crash", FailureCode.CONTAINER_EXITED),
-    _joins("Dora", 5.0),
-    _joins("Emil", 2.0),
-    _joins("Fay", 3.0),
-    _fails("Guest", "reject", FailureCode.MEETING_FAILED),
-    _joins("Hana", 2.0),
-    _joins("Ivo", 2.5),
-    _joins("June", 1.5),
-    _joins("Kai", 2.0),
+    _joining_bot("Ada", 4.0),
+    _joining_bot("Bela", 2.5),
+    _failing_bot("Crash", "crash", FailureCode.CONTAINER_EXITED),
+    _joining_bot("Dora", 5.0),
+    _joining_bot("Emil", 2.0),
+    _joining_bot("Fay", 3.0),
+    _failing_bot("Guest", "reject", FailureCode.MEETING_FAILED),
+    _joining_bot("Hana", 2.0),
+    _joining_bot("Ivo", 2.5),
+    _joining_bot("June", 1.5),
+    _joining_bot("Kai", 2.0),
     DemoBot(name="Vip", data={"joinSeconds": 0.5, "staySeconds": 2.0}, priority=1),
 )
 """Sent in this order: four get slots, eight are queued, and the last of these goes first."""

@@ -42,11 +42,11 @@ class ControlApi:
         self._clock = clock
         self._calls: dict[tuple[str, str], Callable[[httpx.Request], httpx.Response]] = {
             ("GET", ""): lambda request: http.data(self._overview()),
-            ("GET", "/state"): lambda request: http.data(self._state()),
+            ("GET", "/state"): lambda request: http.data(self._show_state()),
             ("GET", "/faults"): lambda request: http.data(self._coolify.faults.as_json()),
             ("POST", "/faults"): self._set_faults,
             ("POST", "/applications"): self._create_application,
-            ("GET", "/time"): lambda request: self._time(),
+            ("GET", "/time"): lambda request: self._show_time(),
             ("POST", "/time"): self._set_time,
         }
 
@@ -58,7 +58,7 @@ class ControlApi:
         call = self._calls.get((request.method, path))
         if call is None:
             wrong_method = any(path == known for _, known in self._calls)
-            known_calls = ", ".join(self._names())
+            known_calls = ", ".join(self._call_names())
             return http.message(405 if wrong_method else 404, f"Known calls: {known_calls}")
         try:
             return call(request)
@@ -68,7 +68,7 @@ class ControlApi:
         except (InvalidFault, ValueError) as error:
             return http.message(422, str(error))
 
-    def _names(self) -> list[str]:
+    def _call_names(self) -> list[str]:
         return [f"{method} {PREFIX}{path}" for method, path in self._calls]
 
     def _overview(self) -> dict[str, Any]:
@@ -77,9 +77,9 @@ class ControlApi:
             kind.name: {"does": kind.help, "aims": sorted(kind.selectors), "values": kind.values}
             for kind in KINDS.values()
         }
-        return {"calls": self._names(), "faults": faults}
+        return {"calls": self._call_names(), "faults": faults}
 
-    def _state(self) -> dict[str, Any]:
+    def _show_state(self) -> dict[str, Any]:
         coolify = self._coolify
         running = coolify.containers.running
         return {
@@ -122,7 +122,7 @@ class ControlApi:
             self._coolify.run_without_deployment(application)
         return http.data({"uuid": application.uuid}, 201)
 
-    def _time(self) -> httpx.Response:
+    def _show_time(self) -> httpx.Response:
         return http.data({"now": self._coolify.now, "scale": self._clock.scale})
 
     def _set_time(self, request: httpx.Request) -> httpx.Response:
@@ -133,4 +133,4 @@ class ControlApi:
             self._clock.scale = change.scale
         self._clock.advance(change.advance)
         self._coolify.advance(self._clock.now())
-        return self._time()
+        return self._show_time()

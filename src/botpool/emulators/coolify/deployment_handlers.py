@@ -29,8 +29,8 @@ def start(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.
 
 @endpoint("POST /deploy", Ability.DEPLOY)
 def deploy(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
-    uuids = _split(request.url.params.get("uuid", ""))
-    tags = _split(request.url.params.get("tag", ""))
+    uuids = _split_list(request.url.params.get("uuid", ""))
+    tags = _split_list(request.url.params.get("tag", ""))
     if uuids and tags:
         return http.message(400, "You can only use uuid or tag, not both.")
     if not uuids and not tags:
@@ -74,8 +74,8 @@ def list_of_application(
     coolify: EmulatedCoolify, request: httpx.Request, uuid: str
 ) -> httpx.Response:
     application = find_application(coolify, uuid)
-    skip = _number(request, "skip", default=0, minimum=0)
-    take = _number(request, "take", default=10, minimum=1)
+    skip = _read_number(request, "skip", default=0, minimum=0)
+    take = _read_number(request, "take", default=10, minimum=1)
     newest_first = application.deployments[::-1]
     return http.data(
         {
@@ -116,11 +116,11 @@ def _find_deployment(coolify: EmulatedCoolify, uuid: str) -> Deployment:
     return deployment
 
 
-def _split(text: str) -> list[str]:
+def _split_list(text: str) -> list[str]:
     return [part for part in text.split(",") if part]
 
 
-def _number(request: httpx.Request, name: str, *, default: int, minimum: int) -> int:
+def _read_number(request: httpx.Request, name: str, *, default: int, minimum: int) -> int:
     text = request.url.params.get(name, str(default))
     if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) >= minimum:
         return int(text)

@@ -22,7 +22,7 @@ class FaultKind:
     """Parameters with their defaults. An enum member as default allows the members of its enum."""
 
 
-def _kind(
+def _fault_kind(
     name: str, help_text: str, selectors: frozenset[str] = frozenset(), **values: Value
 ) -> FaultKind:
     return FaultKind(name=name, help=help_text, selectors=selectors, values=values)
@@ -30,59 +30,71 @@ def _kind(
 
 _ALL = (
     # Connections and responses.
-    _kind("refuseConnection", "the port refuses connections for `seconds`", seconds=10.0),
-    _kind(
+    _fault_kind("refuseConnection", "the port refuses connections for `seconds`", seconds=10.0),
+    _fault_kind(
         "resetConnection",
         "the connection breaks before the response",
         TARGETED_AT_CALL,
         worked=True,
     ),
-    _kind("halfAnswer", "the connection breaks in the middle of the response", TARGETED_AT_CALL),
-    _kind(
+    _fault_kind(
+        "halfAnswer", "the connection breaks in the middle of the response", TARGETED_AT_CALL
+    ),
+    _fault_kind(
         "slowAnswer", "the call works at once, the response is late", TARGETED_AT_CALL, seconds=30.0
     ),
-    _kind("badGateway", "a proxy answers 502 with HTML", TARGETED_AT_CALL, worked=False),
-    _kind("serverError", "Coolify answers 500", TARGETED_AT_CALL, worked=False),
+    _fault_kind("badGateway", "a proxy answers 502 with HTML", TARGETED_AT_CALL, worked=False),
+    _fault_kind("serverError", "Coolify answers 500", TARGETED_AT_CALL, worked=False),
     # Limits and permissions.
-    _kind(
+    _fault_kind(
         "rateLimited",
         "429 regardless of the rate limit; `retryAfter` is in emulated seconds",
         TARGETED_AT_CALL,
         retryAfter=60.0,
     ),
-    _kind("failedCallLimit", "429 after `limit` failed calls in a minute", limit=30.0),
-    _kind("apiDisabled", "403: the API is disabled"),
-    _kind("addressNotAllowed", "403: the client's address is not allowed"),
-    _kind("tokenExpired", "401 for the right token"),
-    _kind("missingAbility", "403: the token lacks an ability", ability=Ability.DEPLOY),
-    _kind("hideSensitive", "the token lacks `read:sensitive`: values of variables are left out"),
+    _fault_kind("failedCallLimit", "429 after `limit` failed calls in a minute", limit=30.0),
+    _fault_kind("apiDisabled", "403: the API is disabled"),
+    _fault_kind("addressNotAllowed", "403: the client's address is not allowed"),
+    _fault_kind("tokenExpired", "401 for the right token"),
+    _fault_kind("missingAbility", "403: the token lacks an ability", ability=Ability.DEPLOY),
+    _fault_kind(
+        "hideSensitive", "the token lacks `read:sensitive`: values of variables are left out"
+    ),
     # Starts.
-    _kind("startWithoutUuid", "the start does nothing, as if a deployment were queued", TARGETED),
-    _kind("phantomUuid", "the start does nothing and returns a uuid that does not exist", TARGETED),
-    _kind("hangQueued", "the deployment stays queued", TARGETED),
-    _kind("hangInProgress", "the deployment stays in progress", TARGETED),
-    _kind("pullFails", "the deployment fails at the pull", TARGETED, image=""),
-    _kind("pullSlow", "the first pull takes `seconds`", TARGETED, image="", seconds=1200.0),
-    _kind("registryDown", "every pull fails, including those of cached images"),
-    _kind("crashLoop", "the container crashes repeatedly", TARGETED, seconds=5.0, restarts=10),
+    _fault_kind(
+        "startWithoutUuid", "the start does nothing, as if a deployment were queued", TARGETED
+    ),
+    _fault_kind(
+        "phantomUuid", "the start does nothing and returns a uuid that does not exist", TARGETED
+    ),
+    _fault_kind("hangQueued", "the deployment stays queued", TARGETED),
+    _fault_kind("hangInProgress", "the deployment stays in progress", TARGETED),
+    _fault_kind("pullFails", "the deployment fails at the pull", TARGETED, image=""),
+    _fault_kind("pullSlow", "the first pull takes `seconds`", TARGETED, image="", seconds=1200.0),
+    _fault_kind("registryDown", "every pull fails, including those of cached images"),
+    _fault_kind(
+        "crashLoop", "the container crashes repeatedly", TARGETED, seconds=5.0, restarts=10
+    ),
     # Stops, cancels, deletes.
-    _kind("stopDoesNothing", "200, but the container keeps running", TARGETED),
-    _kind("stopLies", "the status becomes exited, but the container keeps running", TARGETED),
-    _kind("stopSlow", "the stop takes `seconds`", TARGETED, seconds=120.0),
-    _kind("cancelLeavesRunning", "the cancelled deployment still starts its container", TARGETED),
-    _kind("cancelAnswers500", "the cancel works, but Coolify answers 500", TARGETED),
-    _kind("deleteNeverFinishes", "200, but the application stays", TARGETED),
+    _fault_kind("stopDoesNothing", "200, but the container keeps running", TARGETED),
+    _fault_kind("stopLies", "the status becomes exited, but the container keeps running", TARGETED),
+    _fault_kind("stopSlow", "the stop takes `seconds`", TARGETED, seconds=120.0),
+    _fault_kind(
+        "cancelLeavesRunning", "the cancelled deployment still starts its container", TARGETED
+    ),
+    _fault_kind("cancelAnswers500", "the cancel works, but Coolify answers 500", TARGETED),
+    _fault_kind("deleteNeverFinishes", "200, but the application stays", TARGETED),
     # Reported statuses.
-    _kind("statusLag", "bounds of the status lag", minSeconds=0.0, maxSeconds=60.0),
-    _kind("reportStatus", "the API reports `status`", TARGETED, status="degraded:unhealthy"),
-    _kind("healthCheckFails", "the health check never succeeds", TARGETED),
-    _kind("deploymentsAsObject", "GET /deployments returns an object with numeric keys"),
+    _fault_kind("statusLag", "bounds of the status lag", minSeconds=0.0, maxSeconds=60.0),
+    _fault_kind("reportStatus", "the API reports `status`", TARGETED, status="degraded:unhealthy"),
+    _fault_kind("healthCheckFails", "the health check never succeeds", TARGETED),
+    _fault_kind("deploymentsAsObject", "GET /deployments returns an object with numeric keys"),
     # The installation.
-    _kind(
+    _fault_kind(
         "serverUnreachable",
         "all statuses are exited, `server_status` is false, containers keep running",
     ),
-    _kind(
+    _fault_kind(
         "restartCoolify",
         "open deployments fail, and the port refuses connections for `seconds`",
         seconds=15.0,

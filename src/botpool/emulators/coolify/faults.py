@@ -62,7 +62,7 @@ class Faults:
 
     def change(self, wanted: object, on_change: Callable[[str], None]) -> None:
         """Apply all changes or none. Calls `on_change` with the name of each changed fault."""
-        changes = _parse(wanted)
+        changes = _parse_faults(wanted)
         if CLEAR in changes:
             del changes[CLEAR]
             changes = {name: [] for name in self._set} | changes
@@ -95,7 +95,7 @@ class Faults:
         return {name: faults for name, faults in live.items() if faults}
 
 
-def _parse(wanted: object) -> dict[str, list[Fault]]:
+def _parse_faults(wanted: object) -> dict[str, list[Fault]]:
     if not isinstance(wanted, Mapping):
         raise InvalidFault("Send a JSON object with fault names as keys.")
     changes: dict[str, list[Fault]] = {}

@@ -48,7 +48,7 @@ def variable(coolify: EmulatedCoolify, record: Variable) -> dict[str, Any]:
     return {
         "uuid": record.uuid,
         "key": record.key,
-        **({} if coolify.faults.active("hideSensitive") else _values(record)),
+        **({} if coolify.faults.active("hideSensitive") else _variable_values(record)),
         "is_preview": record.is_preview,
         "is_literal": record.is_literal,
         "is_multiline": record.is_multiline,
@@ -58,7 +58,7 @@ def variable(coolify: EmulatedCoolify, record: Variable) -> dict[str, Any]:
     }
 
 
-def _values(record: Variable) -> dict[str, str]:
+def _variable_values(record: Variable) -> dict[str, str]:
     value = record.value or ""
     quoted = record.is_literal or record.is_multiline
     return {"value": value, "real_value": f"'{value}'" if quoted else value}

@@ -121,7 +121,7 @@ class Admission:
             return earlier
         settled = await _submit(queueings, self._enqueue, request, batch=request.can_batch)
         if settled is not None:
-            return await self._queued(request, settled)
+            return await self._report_queued(request, settled)
         # Another request took the key after `_replay` read it. A new statement finds its bot.
         assert key is not None
         return await self._replay(key) or await self._admit(request)
@@ -252,7 +252,7 @@ class Admission:
         self._metrics.replayed(admitted.bot.pool_name)
         return replace(admitted, replayed=True)
 
-    async def _queued(self, request: AdmissionRequest, settled: SettledBot) -> AdmittedBot:
+    async def _report_queued(self, request: AdmissionRequest, settled: SettledBot) -> AdmittedBot:
         """Count and log a bot that went through the queue, and add its position."""
         bot = new_bot(request, settled)
         self._metrics.admitted(bot)

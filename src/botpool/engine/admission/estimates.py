@@ -41,12 +41,12 @@ class _CachedMeasure(Generic[T]):
         measured = self._measured.get(pool_name)
         age_s = math.inf if measured is None else self._monotonic() - measured[0]
         if measured is None or age_s > _USABLE_S:
-            return await asyncio.shield(self._started(pool_name))
+            return await asyncio.shield(self._start_measurement(pool_name))
         if age_s > _FRESH_S:
-            self._started(pool_name)
+            self._start_measurement(pool_name)
         return measured[1]
 
-    def _started(self, pool_name: PoolName) -> "asyncio.Task[T]":
+    def _start_measurement(self, pool_name: PoolName) -> "asyncio.Task[T]":
         """Return the running measurement of a pool, started if there is none."""
         if (task := self._running.get(pool_name)) is None:
             task = asyncio.create_task(self._run(pool_name))

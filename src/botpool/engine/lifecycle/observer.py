@@ -131,7 +131,7 @@ class Observer(Service):
         """
         lost, backend = observation.assignment_id, self.backends[slot.backend]
         assert lost is not None
-        if observation.state in ENDED_STATES or not await self.epoch_watch.is_unknown(lost):
+        if observation.state in ENDED_STATES or not await self.epoch_watch.report_if_unknown(lost):
             return
         try:
             await timed(

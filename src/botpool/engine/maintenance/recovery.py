@@ -101,7 +101,7 @@ class Recovery(Service):
             heartbeat_freshness_s=self.limits.heartbeat_freshness_s,
         )
         observations = await self._observe(slots)
-        cases = [(slot, self._case(slot, observations, gap_ended_at)) for slot in slots]
+        cases = [(slot, self._to_case(slot, observations, gap_ended_at)) for slot in slots]
         silent_pools = await self.silence_alarms.update(
             gap_ended_at=gap_ended_at,
             exited=[slot.slot_id for slot, case in cases if case.has_exited],
@@ -144,7 +144,7 @@ class Recovery(Service):
             self.policy.call_timeout_s,
         )
 
-    def _case(
+    def _to_case(
         self,
         slot: StuckSlot,
         observations: Mapping[ContainerId, Observation],

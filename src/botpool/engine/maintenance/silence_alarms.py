@@ -38,9 +38,9 @@ class SilenceAlarms(Service):
             gap_ended_at=gap_ended_at,
             exited=exited,
         )
-        return {pool.pool_name for pool in pools if await self._is_silent(pool)}
+        return {pool.pool_name for pool in pools if await self._raise_or_end_alarm(pool)}
 
-    async def _is_silent(self, pool: PoolSilence) -> bool:
+    async def _raise_or_end_alarm(self, pool: PoolSilence) -> bool:
         raised_at = pool.silence_alarm_at
         is_silent = is_mass_silence(silent=pool.silent, live=pool.live)
         if is_silent and raised_at is None:

@@ -40,7 +40,7 @@ class Metrics:
     def admitted(self, bot: Bot) -> None:
         """Count a bot that was admitted through the queue; the match counts its assignment."""
         queued = bot.status is BotStatus.QUEUED
-        outcome = "queued" if queued else _start(warm=bot.container_id is not None)
+        outcome = "queued" if queued else _start_label(warm=bot.container_id is not None)
         self.instruments.admissions.labels(bot.pool_name, outcome).inc()
 
     def replayed(self, pool: str) -> None:
@@ -50,10 +50,10 @@ class Metrics:
         self.instruments.admissions.labels(pool, "refused").inc()
 
     def assigned(self, pool: str, *, warm: bool) -> None:
-        self.instruments.assignments.labels(pool, _start(warm=warm)).inc()
+        self.instruments.assignments.labels(pool, _start_label(warm=warm)).inc()
 
     def running(self, pool: str, *, warm: bool, after_s: float) -> None:
-        self.instruments.time_to_running.labels(pool, _start(warm=warm)).observe(after_s)
+        self.instruments.time_to_running.labels(pool, _start_label(warm=warm)).observe(after_s)
 
     def phase_passed(self, pool: str, phase: SlotPhase, *, after_s: float) -> None:
         self.instruments.deploy_phase.labels(pool, phase).observe(after_s)
@@ -98,5 +98,5 @@ class Metrics:
         self.instruments.backend_healthy.labels(backend).set(health.ok)
 
 
-def _start(*, warm: bool) -> str:
+def _start_label(*, warm: bool) -> str:
     return "warm" if warm else "cold"

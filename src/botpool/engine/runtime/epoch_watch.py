@@ -48,7 +48,7 @@ class EpochWatch:
         if epoch.number > 1 and (not is_first_check or epoch.age_s < _RECENT_S):
             self._report(epoch)
 
-    async def is_unknown(self, assignment_id: AssignmentId) -> bool:
+    async def report_if_unknown(self, assignment_id: AssignmentId) -> bool:
         """Whether the database has no such assignment; if so, treat it as lost and report it."""
         if await find_assignment(self._database, assignment_id=assignment_id) is not None:
             return False

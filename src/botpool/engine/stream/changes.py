@@ -63,13 +63,13 @@ class ChangeStream:
                 raise ShuttingDown
             # Read also while the reader runs: a cursor of another replica may be ahead of it.
             horizon = await self._read()
-            subscription = Subscription(horizon, self._leave)
+            subscription = Subscription(horizon, self._unsubscribe)
             self._subscriptions.add(subscription)
             if self._reader is None:
                 self._reader = asyncio.create_task(self._read_on(), name="changes")
         if last_event_id is not None:
             try:
-                subscription.begin_with(await self._missed(last_event_id, horizon))
+                subscription.begin_with(await self._read_missed(last_event_id, horizon))
             except BaseException:
                 subscription.close()
                 raise
@@ -84,7 +84,7 @@ class ChangeStream:
             await asyncio.gather(reader, return_exceptions=True)
         self._end_all()
 
-    def _leave(self, subscription: Subscription) -> None:
+    def _unsubscribe(self, subscription: Subscription) -> None:
         self._subscriptions.discard(subscription)
 
     def _end_all(self) -> None:
@@ -118,22 +118,22 @@ class ChangeStream:
     async def _read(self) -> int:
         """Give all streams the changes since the last read and return the new horizon."""
         since = self._horizon
-        rows = await self._rows(since, None)
+        rows = await self._read_rows(since, None)
         horizon = rows[0].horizon
         self._horizon = horizon
         if since is not None:
-            for item in _items(since, horizon, _changes(rows)):
-                self._put(item, horizon)
+            for item in _stream_items(since, horizon, _changes_of(rows)):
+                self._distribute(item, horizon)
         self._report_held(rows[0].held_s, horizon)
         for subscription in self._subscriptions:
             subscription.horizon = horizon
         return horizon
 
-    def _put(self, item: StreamItem, horizon: int) -> None:
+    def _distribute(self, item: StreamItem, horizon: int) -> None:
         for subscription in [*self._subscriptions]:
             subscription.put(item, horizon=horizon)
             if subscription.over:
-                self._leave(subscription)
+                self._unsubscribe(subscription)
 
     def _report_held(self, held_s: float | None, horizon: int) -> None:
         """Send a reset while a long transaction keeps committed changes above the horizon."""
@@ -145,20 +145,20 @@ class ChangeStream:
             self._held_reported_at = now
             _log.warning("stream.held", held_s=round(held_s, 1))
             reason = "A long transaction in the database delays the changes of others."
-            self._put(_reset(horizon, reason), horizon)
+            self._distribute(_reset_item(horizon, reason), horizon)
 
-    async def _missed(self, last_event_id: str, horizon: int) -> Sequence[StreamItem]:
+    async def _read_missed(self, last_event_id: str, horizon: int) -> Sequence[StreamItem]:
         """Return the changes between an event and the horizon, or a reset."""
         cursor = Cursor.parse(last_event_id)
         if cursor is None or cursor.until > horizon:
-            return [_reset(horizon, "This Last-Event-ID is not one of this installation.")]
+            return [_reset_item(horizon, "This Last-Event-ID is not one of this installation.")]
         oldest = await find_oldest_change(self._database)
         # The first id is 1: while that row exists, no row was ever pruned.
         if oldest is not None and oldest.id > 1 and oldest.transaction > cursor.since:
-            return [_reset(horizon, "Changes after this Last-Event-ID may have been pruned.")]
-        changes = _changes(await self._rows(cursor.since, horizon))
+            return [_reset_item(horizon, "Changes after this Last-Event-ID may have been pruned.")]
+        changes = _changes_of(await self._read_rows(cursor.since, horizon))
         if len(changes) > MAX_MISSED:
-            return [_reset(horizon, f"More than {MAX_MISSED} changes followed since.")]
+            return [_reset_item(horizon, f"More than {MAX_MISSED} changes followed since.")]
         unread = [
             each
             for each in changes
@@ -171,19 +171,19 @@ class ChangeStream:
             *batches(cursor.until, horizon, later),
         ]
 
-    async def _rows(self, since: int | None, until: int | None) -> Sequence[ChangeRow]:
+    async def _read_rows(self, since: int | None, until: int | None) -> Sequence[ChangeRow]:
         return await read_changes(self._database, since=since, until=until, limit=MAX_WAITING + 1)
 
 
-def _items(since: int, until: int, changes: Sequence[Change]) -> Sequence[StreamItem]:
+def _stream_items(since: int, until: int, changes: Sequence[Change]) -> Sequence[StreamItem]:
     if len(changes) > MAX_WAITING:
-        return [_reset(until, f"More than {MAX_WAITING} changes happened at once.")]
+        return [_reset_item(until, f"More than {MAX_WAITING} changes happened at once.")]
     return batches(since, until, changes)
 
 
-def _reset(horizon: int, reason: str) -> Reset:
+def _reset_item(horizon: int, reason: str) -> Reset:
     return Reset(cursor=Cursor.at(horizon), reason=reason)
 
 
-def _changes(rows: Sequence[ChangeRow]) -> list[Change]:
+def _changes_of(rows: Sequence[ChangeRow]) -> list[Change]:
     return [row.change for row in rows if row.change is not None]

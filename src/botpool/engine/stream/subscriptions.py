@@ -79,7 +79,7 @@ class Subscription:
     def begin_with(self, missed: Sequence[StreamItem]) -> None:
         """Put items from before the horizon in front of the items that wait already."""
         self._items.extendleft(reversed(missed))
-        self._waiting += sum(_size(item) for item in missed)
+        self._waiting += sum(_count_changes(item) for item in missed)
         self._changed.set()
 
     def put(self, item: StreamItem, *, horizon: int) -> None:
@@ -87,7 +87,7 @@ class Subscription:
         if self.over:
             return
         self.horizon = horizon
-        self._waiting += _size(item)
+        self._waiting += _count_changes(item)
         if self._waiting > MAX_WAITING:
             self._items.clear()
             item = Reset(
@@ -119,9 +119,9 @@ class Subscription:
         if not self._items:
             return None
         item = self._items.popleft()
-        self._waiting -= _size(item)
+        self._waiting -= _count_changes(item)
         return item
 
 
-def _size(item: StreamItem) -> int:
+def _count_changes(item: StreamItem) -> int:
     return len(item.changes) if isinstance(item, Batch) else 0

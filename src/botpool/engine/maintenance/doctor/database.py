@@ -96,16 +96,16 @@ def server_findings(
 ) -> list[Finding]:
     """Evaluate the facts about a server, whose clock was read between the two times."""
     return [
-        _version(facts),
+        _check_version(facts),
         _durability(facts),
         AUTOVACUUM.ok() if facts.autovacuum else AUTOVACUUM.warning("autovacuum is off"),
         _connections(facts),
         _timeouts(facts),
-        _clock(facts.clock, asked_at, answered_at),
+        _check_clock(facts.clock, asked_at, answered_at),
     ]
 
 
-def _version(facts: ServerFacts) -> Finding:
+def _check_version(facts: ServerFacts) -> Finding:
     found = f"PostgreSQL {facts.version}"
     if facts.is_standby or facts.is_read_only:
         return VERSION.wrong(f"{found}, which accepts no writes")
@@ -135,7 +135,7 @@ def _timeouts(facts: ServerFacts) -> Finding:
     return TIMEOUTS.warning(", ".join(found)) if found else TIMEOUTS.ok()
 
 
-def _clock(database_time: datetime, asked_at: datetime, answered_at: datetime) -> Finding:
+def _check_clock(database_time: datetime, asked_at: datetime, answered_at: datetime) -> Finding:
     """Report skew only outside of the time of the query, because a slow answer is no skew."""
     ahead_s = (database_time - answered_at).total_seconds()
     behind_s = (asked_at - database_time).total_seconds()
