@@ -40,7 +40,7 @@ def effective_settings(
     return [
         EffectiveSetting(
             setting=each,
-            value=shown_value(each.path, _value(settings, each.path)),
+            value=shown_value(each.path, _look_up(settings, each.path)),
             origin=origin_of(each.path, given) or DEFAULT,
         )
         for each in describe_settings(settings.pools)
@@ -62,7 +62,7 @@ def shown_value(path: SettingPath, value: Any) -> Value:
     return str(value) if isinstance(value, Path) else value
 
 
-def _value(settings: Settings, path: SettingPath) -> Any:
+def _look_up(settings: Settings, path: SettingPath) -> Any:
     node: Any = settings
     for name in path:
         node = node[name] if isinstance(node, dict) else getattr(node, name)

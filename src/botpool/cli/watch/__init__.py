@@ -24,10 +24,10 @@ def watch(client: "Client") -> None:
     botpool watch | grep FAILED
     """
     from botpool.cli.output import console
-    from botpool.cli.watch.live_view import print_changes, show_screen
+    from botpool.cli.watch.live_view import print_changes, run_live_view
 
     out = console()
     if out.is_terminal:
-        show_screen(client, out)
+        run_live_view(client, out)
     else:
         print_changes(client, out)

@@ -85,7 +85,7 @@ class LiveView:
         self._arrived.put(None)
 
 
-def show_screen(client: Client, out: Console) -> None:
+def run_live_view(client: Client, out: Console) -> None:
     """Draw the screen until Ctrl-C."""
     # A wrong address or key fails here, before the screen is drawn.
     client.pools()
