@@ -129,6 +129,10 @@ class FaultyInstallation(Installation):
         await asyncio.gather(*(each.server.wait_until_ready() for each in running))
         assert self.endings() == [], "the fault ended healthy bots"
         (self.data_dir / recording_bot.MEETING_OVER).touch()
+        await self.wait_until_all_done()
+
+    async def wait_until_all_done(self) -> None:
+        """Wait for the end of every bot and check that each joined once and is DONE."""
 
         async def unfinished() -> dict[str, int]:
             return {each: n for each, n in self.statuses().items() if each not in FINAL}
