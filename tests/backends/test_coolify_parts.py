@@ -1,9 +1,11 @@
 """Pure functions of the Coolify backend: images, statuses, fence and descriptions."""
 
+import json
+
 import pytest
 
 from botpool.backends.coolify import fence, formats
-from botpool.backends.coolify.logs import _overlap
+from botpool.backends.coolify.logs import _count_overlap
 from botpool.backends.coolify.responses import (
     Application,
     Deployment,
@@ -41,7 +43,7 @@ def test_image_reference_is_split_into_name_and_tag(reference: str, name: str, t
         ("running:unhealthy", ContainerState.RUNNING),
         ("running", ContainerState.RUNNING),
         ("starting:unknown", ContainerState.STARTING),
-        ("restarting:unknown", ContainerState.STARTING),
+        ("restarting:unknown", ContainerState.RESTARTING),
         ("degraded:unhealthy", ContainerState.DEGRADED),
         ("exited:unhealthy", ContainerState.EXITED),
         ("stopped:unknown", ContainerState.STOPPED),
@@ -127,19 +129,49 @@ def test_start_variables_end_with_assignment_and_empty_old_ones() -> None:
     assert previous.assignment == 11
     written = fence.start_variables(start_request(TOKEN="new"), previous=previous, mark="d7")
     assert list(written.items()) == [
-        ("BOTPOOL_VARIABLES", "BOT_DATA TOKEN"),
+        ("BOTPOOL_VARIABLES", "BOTPOOL_WAIT_FOR_STOP_S BOT_DATA TOKEN"),
         ("BOT_DATA", ""),
         ("TOKEN", "new"),
+        ("BOTPOOL_WAIT_FOR_STOP_S", "600"),
         ("BOTPOOL_START_MARK", "12:d7"),
         ("BOTPOOL_ASSIGNMENT", "12"),
     ]
 
 
-def test_bot_data_is_escaped_for_coolifys_quotes() -> None:
-    written = fence.start_variables(
-        start_request(BOT_DATA='{"a": "it\'s $5"}'), previous=fence.parse_fence([]), mark="none"
-    )
-    assert written["BOT_DATA"] == '{"a": "it\\u0027s \\u00245"}'
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("it's $5", "it\\u0027s \\u00245"),
+        ("Stand-up #12", "Stand-up \\u002312"),
+        ("{{team.SECRET}}", "{\\u007bteam.SECRET}}"),
+        ("{{{{x", "{\\u007b{\\u007bx"),
+        ("{{{x", "{\\u007b{x"),
+        ("C:\\\\$", "C:\\\\\\u0024"),
+    ],
+)
+def test_bot_data_is_escaped(text: str, escaped: str) -> None:
+    written = fence.escaped_environment({"BOT_DATA": f'{{"a": "{text}"}}', "OTHER": text})
+    assert written == {"BOT_DATA": f'{{"a": "{escaped}"}}', "OTHER": text}
+    assert json.loads(written["BOT_DATA"]) == json.loads(f'{{"a": "{text}"}}')
+
+
+@pytest.mark.parametrize(("characters", "fits"), [("x", True), ("xx", False), ("#", False)])
+def test_bot_data_over_64_kib_as_written_is_left_to_the_agent(characters: str, fits: bool) -> None:
+    filler = "x" * (fence.MAX_BOT_DATA_BYTES - len('{"a": ""}') - 1)
+    written = fence.escaped_environment({"BOT_DATA": f'{{"a": "{filler}{characters}"}}'})
+    assert ("BOT_DATA" in written) is fits
+
+
+def test_later_variables_with_the_same_key_are_duplicates() -> None:
+    listed = [
+        Variable(uuid="1", key="A", value="new"),
+        Variable(uuid="2", key="A", value="new", is_preview=True),
+        Variable(uuid="3", key="A", value="old"),
+        Variable(uuid="4", key="B", value=""),
+        Variable(uuid="5", key="A", value="old", is_preview=True),
+    ]
+    assert [variable.uuid for variable in fence.duplicates(listed)] == ["3", "5"]
+    assert fence.duplicates(listed[:2]) == []
 
 
 def test_fence_refuses_stopped_and_overtaken_assignments() -> None:
@@ -190,11 +222,11 @@ def test_description_is_cleaned(text: str, shown: str) -> None:
 
 
 def test_followed_log_yields_only_new_lines() -> None:
-    assert _overlap([], ["a"]) == 0
-    assert _overlap(["a", "b"], ["a", "b", "c"]) == 2
-    assert _overlap(["a", "b", "c"], ["b", "c", "d"]) == 2
-    assert _overlap(["a", "a"], ["a", "a", "a"]) == 2
-    assert _overlap(["a"], ["x", "y"]) == 0
+    assert _count_overlap([], ["a"]) == 0
+    assert _count_overlap(["a", "b"], ["a", "b", "c"]) == 2
+    assert _count_overlap(["a", "b", "c"], ["b", "c", "d"]) == 2
+    assert _count_overlap(["a", "a"], ["a", "a", "a"]) == 2
+    assert _count_overlap(["a"], ["x", "y"]) == 0
 
 
 def test_installations_that_differ_in_case_have_different_tags() -> None:

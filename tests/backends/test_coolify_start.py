@@ -55,8 +55,21 @@ class TestStart:
 
         coolify.respond("POST /deployments/d1/cancel", respond)
 
-    async def test_start_takes_six_requests(self, coolify: ScriptedCoolify) -> None:
+    async def test_first_start_reads_its_new_variables_back(self, coolify: ScriptedCoolify) -> None:
         await list_owned(coolify)
+        coolify.requests.clear()
+        await self.start(coolify)
+        calls = coolify.calls()
+        written = calls.index("PATCH /applications/ours/envs/bulk")
+        assert calls[written + 1 : written + 3] == [
+            "GET /applications/ours/envs",
+            "POST /applications/ours/start",
+        ]
+        assert len(calls) == 7
+
+    async def test_later_start_takes_six_requests(self, coolify: ScriptedCoolify) -> None:
+        await self.start(coolify)
+        coolify.variables |= {"BOTPOOL_ASSIGNMENT": "11", "BOTPOOL_STOPPED_THROUGH": "11"}
         coolify.requests.clear()
         coolify.budget.taken.clear()
         assert await self.start(coolify) == "d1"

@@ -93,11 +93,35 @@ async def test_single_fault_loses_no_bot_and_leaves_nothing_behind(
         await simulation.run_until(lambda: simulation.now > FAULTS_UNTIL_S, within_s=3600, tick_s=5)
         simulation.coolify.set_faults({"clear": True})
         await simulation.run_until(simulation.all_ended, within_s=4000, tick_s=10)
-        # An agent that is released late exits after its next heartbeat.
-        await simulation.tick(15)
+        # Recovery stops a container that a stop did not reach.
+        await simulation.run_until(lambda: not simulation.bots.running, within_s=1000, tick_s=15)
+        await simulation.run_until(simulation.all_ended, within_s=1000, tick_s=15)
         await simulation.run_until(simulation.has_no_leftovers, within_s=1000, tick_s=15)
         assert_consistent_end(simulation, restarts="crashLoop" in FAULTS[fault])
         assert snapshot(simulation.coolify, foreign) == before
+
+
+async def test_crashed_bot_fails_at_its_restart_and_never_rejoins(database_url: str) -> None:
+    """Coolify restarts the container of a crashed bot with the same environment."""
+    async with CoolifySimulation.start(
+        database_url, coolify_pool(3), emulator_config=QUICK, call_s=900
+    ) as simulation:
+        bots = await simulation.admit(3)
+        await simulation.run_until(
+            lambda: set(simulation.statuses().values()) == {"IN_CALL"}, within_s=3600
+        )
+        crashed = [agent for agent in simulation.bots.running if agent.bot_id in bots[:2]]
+        for agent in crashed:
+            agent.crashes = True
+        for _ in range(6):
+            await simulation.tick()
+        failed = simulation.rows("SELECT id, failure_code FROM bots WHERE status = 'FAILED'")
+        assert {bot["id"]: bot["failure_code"] for bot in failed} == dict.fromkeys(
+            bots[:2], "container_exited"
+        )
+        await simulation.run_until(simulation.all_ended, within_s=3600)
+        assert simulation.statuses()[bots[2]] == "DONE"
+        assert_consistent_end(simulation, restarts=True)
 
 
 async def test_failing_list_calls_for_an_hour_delete_nothing(database_url: str) -> None:

@@ -107,8 +107,9 @@ async def run_simulation(url: str, seed: int) -> None:
             await simulation.tick(rng.choice((1, 5, 10)))
         simulation.coolify.set_faults({"clear": True})
         await simulation.run_until(simulation.all_ended, within_s=SETTLE_WITHIN_S, tick_s=10)
-        # An agent that a stop did not reach exits after its next heartbeat.
-        await simulation.tick(15)
+        # Recovery stops a container that a stop did not reach.
+        await simulation.run_until(lambda: not simulation.bots.running, within_s=1000, tick_s=15)
+        await simulation.run_until(simulation.all_ended, within_s=1000, tick_s=15)
         await simulation.run_until(simulation.has_no_leftovers, within_s=1000, tick_s=15)
         assert_consistent_end(simulation)
         assert snapshot(simulation.coolify, foreign) == before

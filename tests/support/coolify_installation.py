@@ -42,8 +42,9 @@ class Coolify:
 
     @classmethod
     @asynccontextmanager
-    async def emulated(cls, scale: float = SCALE) -> AsyncIterator[Self]:
+    async def emulated(cls, scale: float = SCALE, *options: str) -> AsyncIterator[Self]:
         command = [COMMAND, "emulate", "coolify", "--port", "0", "--time-scale", f"{scale:g}"]
+        command += options
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
         )
@@ -145,7 +146,8 @@ def scaled_settings(coolify: Coolify) -> dict[str, str]:
         "pools.google-meet.backend": "coolify",
         "pools.google-meet.image": IMAGE,
         "pools.google-meet.max_size": "5",
-        "backends.coolify.url": coolify.url,
+        # The seeds' COOLIFY_API_URL includes this path; the address without it works too.
+        "backends.coolify.url": f"{coolify.url}/api/v1",
         "backends.coolify.token": TOKEN,
         "backends.coolify.project_uuid": "emulated-project",
         "backends.coolify.server_uuid": "emulated-server",

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import secrets
 from collections.abc import Iterable, Mapping
 from functools import partial
 from types import TracebackType
@@ -16,6 +17,7 @@ from .errors import Released
 from .heartbeat import keep_heartbeat
 from .instructions import Instructions, LeaveCallback
 from .outbox import Outbox
+from .sigterm import wait_for_sigterm
 from .status import FAILURES, FINAL, Status, end_of
 from .transport import Transport
 
@@ -31,6 +33,9 @@ class Agent:
     answers. It raises `Released` when the assignment has already ended, so that the bot never
     joins, and another `AgentError` when a retry cannot help. Leaving the context reports DONE or
     FAILED unless the bot has reported its end; after a release it reports nothing.
+
+    Where the backend restarts every container that ends (`wait_for_stop_s`), the agent then waits
+    for SIGTERM, so that the container does not start again before Botpool has stopped it.
     """
 
     def __init__(
@@ -42,10 +47,15 @@ class Agent:
         correlation_id: str | None = None,
         timeout_s: float = 10.0,
         final_report_limit_s: float = 60.0,
+        wait_for_stop_s: float = 0.0,
         backoff: Backoff | None = None,
     ) -> None:
         self.final_report_limit_s = final_report_limit_s
         """How long leaving the context waits for the delivery of reports."""
+        self.wait_for_stop_s = wait_for_stop_s
+        """How long the agent waits for SIGTERM after its end; 0 if nothing restarts containers."""
+        self.boot_id = secrets.token_hex(16)
+        """Distinguishes this start from a restart of the container within the same assignment."""
         self._transport = Transport(url, token, correlation_id=correlation_id, timeout_s=timeout_s)
         self._container_id = container_id
         self._token = token
@@ -55,11 +65,12 @@ class Agent:
         self._outbox: Outbox | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._end_reported = False
+        self._stops_itself = False
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ, **options: Any) -> Self:
         """Create the agent of this container; `options` are those of `Agent`."""
-        return cls(**read_environment(environ), **options)
+        return cls(**(read_environment(environ) | options))
 
     @property
     def bot(self) -> Bot:
@@ -92,7 +103,11 @@ class Agent:
         self._instructions.on_leave(callback)
 
     def leave(self) -> None:
-        """Request the leave from inside the container, for example in a SIGTERM handler."""
+        """Request the leave from inside the container, for example in a SIGTERM handler.
+
+        The agent then does not wait for a stop after its last report.
+        """
+        self._stops_itself = True
         self._instructions.leave()
 
     async def report(self, status: str, *, reason: str | None = None) -> None:
@@ -125,6 +140,7 @@ class Agent:
 
     async def __aenter__(self) -> Self:
         path = f"/v1/agent/slot?containerId={quote(self._container_id, safe='')}"
+        path += f"&bootId={self.boot_id}"
         identify = partial(self._transport.call, "GET", path)
         identity = Identity.from_json(await until_answered(identify, self._backoff))
         bot_id = identity.bot.id
@@ -132,6 +148,7 @@ class Agent:
         self._transport.correlation_id = identity.bot.correlation_id
         if identity.released:
             self._instructions.exit()
+            await self._wait_for_stop(None)
             raise Released(bot_id)
         self._outbox = Outbox(self._transport, bot_id, self._backoff)
         heartbeat = keep_heartbeat(
@@ -150,7 +167,9 @@ class Agent:
             if not self._end_reported and not isinstance(error, Released):
                 self._report(*end_of(error))
             # Heartbeats continue meanwhile, so that Botpool does not count the bot as lost.
-            if not await self.flush(self.final_report_limit_s):
+            await self.flush(self.final_report_limit_s)
+            await self._wait_for_stop(error)
+            if len(self._pending_reports):
                 log.warning(
                     "Dropped %d reports that could not be delivered.", len(self._pending_reports)
                 )
@@ -158,6 +177,12 @@ class Agent:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, self._instructions.close(), return_exceptions=True)
+
+    async def _wait_for_stop(self, error: BaseException | None) -> None:
+        """Wait for SIGTERM unless it has arrived, as a cancellation or an exit of the bot shows."""
+        is_stopping = error is not None and not isinstance(error, Exception)
+        if self.wait_for_stop_s and not is_stopping and not self._stops_itself:
+            await wait_for_sigterm(self.wait_for_stop_s)
 
     def _report(self, status: Status, reason: str | None) -> None:
         if reason is not None:

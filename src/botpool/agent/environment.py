@@ -17,6 +17,7 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         "container_id": container_id,
         "token": _required(environ, "BOTPOOL_TOKEN"),
         "correlation_id": _correlation_id_in(environ.get("BOT_DATA", "")),
+        "wait_for_stop_s": _seconds(environ, "BOTPOOL_WAIT_FOR_STOP_S"),
     }
 
 
@@ -24,6 +25,16 @@ def _required(environ: Mapping[str, str], variable: str) -> str:
     if value := environ.get(variable, "").strip():
         return value
     raise Misconfigured(variable, "is not set. Botpool sets it in the containers that it starts.")
+
+
+def _seconds(environ: Mapping[str, str], variable: str) -> float:
+    """Return a number of seconds from 0; 0 if the variable is not set."""
+    text = environ.get(variable, "").strip()
+    if text.isascii() and text.isdecimal():
+        return float(text)
+    if text:
+        raise Misconfigured(variable, f"is {text!r}, not a number of seconds.")
+    return 0.0
 
 
 def _correlation_id_in(bot_data: str) -> str | None:

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Response
 from botpool.api import agent_schemas, schemas
 from botpool.api.auth import AgentAssignment, Service
 from botpool.api.parameters import BotPath
+from botpool.api.patterns import VISIBLE
 from botpool.api.problems import error_responses
 from botpool.domain.ids import ContainerId
 from botpool.domain.states import BotStatus
@@ -22,9 +23,20 @@ async def identify(
     replica: Service,
     assignment: AgentAssignment,
     container_id: Annotated[str, Query(alias="containerId", min_length=1, max_length=255)],
+    boot_id: Annotated[
+        str | None,
+        Query(
+            alias="bootId",
+            max_length=64,
+            pattern=VISIBLE,
+            description="A random id of this start of the agent's process, the same in a retry. A "
+            "second one within an assignment proves that the container exited in between: "
+            "Botpool ends the bot, and `released` is true.",
+        ),
+    ] = None,
 ) -> agent_schemas.AgentSlot:
     """Get the bot of this agent. Call it before joining; exit if `released` is true."""
-    view, released = await replica.agents.identify(assignment, ContainerId(container_id))
+    view, released = await replica.agents.identify(assignment, ContainerId(container_id), boot_id)
     return agent_schemas.AgentSlot(
         bot=schemas.Bot.of(view.bot),
         bot_data=dict(view.bot_data),

@@ -13,6 +13,8 @@ class ContainerState(StrEnum):
     """The container ran and ended; on some backends also: it has not run yet."""
     STOPPED = "stopped"
     """The container was stopped, or never started since its creation."""
+    RESTARTING = "restarting"
+    """The container exited, and the backend starts it again."""
     ERROR = "error"
     DEGRADED = "degraded"
     GONE = "gone"

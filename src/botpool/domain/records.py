@@ -229,6 +229,8 @@ class AgentView:
 
     assignment_id: AssignmentId
     agent_container_id: ContainerId | None
+    boot_id: str | None
+    """The first boot of the agent; None if none was recorded."""
     slot_status: SlotStatus | None
     bot_data: Mapping[str, Any] = field(repr=False)
     leave_by: datetime | None

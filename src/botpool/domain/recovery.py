@@ -188,7 +188,7 @@ RULES: tuple[Rule, ...] = (
         matches=lambda case: (
             case.status is _S.IDLE
             and case.observation is not None
-            and case.observation.state is ContainerState.RUNNING
+            and case.observation.state in (ContainerState.RUNNING, ContainerState.RESTARTING)
         ),
     ),
     Rule(

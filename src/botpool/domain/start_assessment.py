@@ -19,6 +19,7 @@ from botpool.domain.observation import (
     Observation,
 )
 
+_EXITED_STATES = ENDED_STATES | {ContainerState.RESTARTING}
 _MISSED_HEARTBEATS = 3
 """Heartbeats that must be missing before an `exited` status outweighs a live agent."""
 
@@ -55,9 +56,10 @@ def assess_start(
 ) -> StartAssessment:
     """Assess one observation of a starting container.
 
-    `exited` and `stopped` may describe the time before the start: while the start's own deployment
-    is under way, and within the grace after its end (after the start, on backends without
-    deployments). An observation that names its assignment needs no grace.
+    `exited`, `stopped`, `restarting` and `degraded` may describe the time before the start, or the
+    removal of the old container: while the start's own deployment is under way, and within the
+    grace after its end (after the start, on backends without deployments). An observation that
+    names its assignment needs no grace.
     """
     if is_of_later_assignment(observed, assignment_id):
         return _failed_start("the container has served a later assignment")
@@ -69,13 +71,20 @@ def assess_start(
         case ContainerState.RUNNING if observed.deployment is not DeploymentState.QUEUED:
             reason = observed.detail or reasons.OBSERVED_RUNNING
             return StartAssessment(verdict=StartVerdict.RUNNING, reason=reason)
-        case ContainerState.ERROR | ContainerState.DEGRADED:
+        case ContainerState.ERROR:
             return _container_failed(observed)
         case ContainerState.GONE:
             return _failed_start("the container is gone")
-        case ContainerState.EXITED if observed.assignment_id == assignment_id:
+        case ContainerState.EXITED | ContainerState.DEGRADED if (
+            observed.assignment_id == assignment_id
+        ):
             return _container_failed(observed)
-        case ContainerState.EXITED | ContainerState.STOPPED:
+        case (
+            ContainerState.EXITED
+            | ContainerState.STOPPED
+            | ContainerState.RESTARTING
+            | ContainerState.DEGRADED
+        ):
             unfinished = awaits_deployment and deployment_ended_at is None
             is_open = observed.deployment in ACTIVE_DEPLOYMENT or unfinished
             since = deployment_ended_at or started_at
@@ -99,13 +108,13 @@ def has_exited(
 
     A backend that does not name the assignment may show an old status. Then an exit counts only
     after the status lag has passed since the start and since the last unreliable status, and only
-    if the agent's heartbeats have stopped.
+    if the agent's heartbeats have stopped. A container that is restarting has exited.
     """
     if is_of_later_assignment(observed, assignment_id):
         return True
     if observed.assignment_id is not None:
-        return observed.assignment_id == assignment_id and observed.state in ENDED_STATES
-    if observed.state not in ENDED_STATES or observed.deployment in ACTIVE_DEPLOYMENT:
+        return observed.assignment_id == assignment_id and observed.state in _EXITED_STATES
+    if observed.state not in _EXITED_STATES or observed.deployment in ACTIVE_DEPLOYMENT:
         return False
     lag = timedelta(seconds=status_lag_s)
     is_current = all(at is None or now - at >= lag for at in (running_at, status_unreliable_at))

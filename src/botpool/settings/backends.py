@@ -56,7 +56,7 @@ class CoolifySettings(Section):
     """
 
     url: WebAddress | None = setting(None, example="https://coolify.acme.org")
-    """The address of your Coolify, without `/api/v1`."""
+    """The address of your Coolify, with or without `/api/v1`."""
     token: Secret | None = setting(None, example="3|Qb8hR0cQn5")
     """An API token of Coolify with the abilities read, write, deploy and read:sensitive."""
     project_uuid: str | None = setting(None, example="og888os0kwgk4s4wo8ck4ok8")

@@ -16,6 +16,11 @@ def get_agent_assignment(*, assignment_id: AssignmentId) -> AgentView | None:
 
 
 @query
+def record_boot(*, assignment_id: AssignmentId, boot_id: str) -> str | None:
+    """Record the first boot of a current assignment; returns the recorded one."""
+
+
+@query
 def list_slot_assignments(*, slot_id: SlotId, limit: int) -> list[Assignment]:
     """The assignments of a slot, newest first."""
 

@@ -28,7 +28,8 @@ IMAGE = "team/bot:1"
 
 def at(path: str, uuid: str) -> str:
     """Fill in the parameters of an endpoint's path."""
-    return path.format(uuid=uuid, environment_name_or_uuid=LOCATION["environment_name"])
+    environment = LOCATION["environment_name"]
+    return path.format(uuid=uuid, environment_name_or_uuid=environment, env_uuid="none")
 
 
 class CoolifyClient:

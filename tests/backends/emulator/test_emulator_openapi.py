@@ -177,6 +177,7 @@ CASES: list[tuple[str, int, str, dict[str, Any]]] = [
     ("PATCH /applications/{uuid}/envs/bulk", 400, "application", {"json": {"data": []}}),
     ("PATCH /applications/{uuid}/envs/bulk", 422, "application", {"json": {"data": [{}]}}),
     ("PATCH /applications/{uuid}/envs/bulk", 404, "none", {"json": {"data": []}}),
+    ("DELETE /applications/{uuid}/envs/{env_uuid}", 404, "none", {}),
     ("POST /applications/{uuid}/start", 200, "application", {}),
     ("POST /applications/{uuid}/start", 404, "none", {}),
     ("POST /applications/{uuid}/restart", 200, "application", {}),
@@ -250,6 +251,18 @@ async def test_create_response_matches_openapi_document(coolify: CoolifyClient) 
         response = await coolify.call("POST", "/applications/dockerimage", json={**body, **change})
         assert response.status_code == status
         check(endpoint, response)
+
+
+async def test_delete_of_a_variable_matches_openapi_document(coolify: CoolifyClient) -> None:
+    uuid = await coolify.create()
+    await coolify.write(uuid, {"A": "1"})
+    listed = await coolify.get(f"/applications/{uuid}/envs")
+    path = f"/applications/{uuid}/envs/{listed[0]['uuid']}"
+    response = await coolify.call("DELETE", path)
+    assert response.status_code == 200
+    check("DELETE /applications/{uuid}/envs/{env_uuid}", response)
+    assert await coolify.get(f"/applications/{uuid}/envs") == listed[1:]
+    assert (await coolify.call("DELETE", path)).status_code == 404
 
 
 async def test_full_queue_and_failed_cancel_match_openapi_document(coolify: CoolifyClient) -> None:

@@ -135,18 +135,44 @@ import time; time.sleep(600)
     assert observed[0][0] != observed[1][0]
 
 
-async def test_exited_process_is_reported_as_exited(
+COUNTS_ITS_BOOTS = """
+import os, sys
+with open(sys.argv[1] + "/boots", "a") as boots:
+    boots.write(os.environ["BOT_DATA"] + "\\n")
+"""
+
+
+async def test_container_that_exits_is_restarted_until_coolify_stops_the_application(
     runtime_of: Callable[[str], ProcessRuntime], tmp_path: Path
 ) -> None:
-    async with emulated(NO_LAG, runtime=runtime_of("pass")) as coolify:
+    """Exit code 0 makes no difference, and the environment stays the same."""
+    async with emulated(NO_LAG, runtime=runtime_of(COUNTS_ITS_BOOTS)) as coolify:
         uuid = await _started(coolify)
+        statuses = set()
 
-        def exited() -> bool:
-            coolify.wait(0)
-            return not coolify.is_running(uuid)
+        def stopped() -> bool:
+            coolify.wait(1)
+            statuses.add(coolify.emulated.applications[uuid].status)
+            return not coolify.emulated.applications[uuid].containers
 
-        eventually(exited)
+        eventually(stopped, limit_s=60)
+        boots = (tmp_path / "boots").read_text().splitlines()
+        assert boots == ['{"id": 7}'] * 11, "the start and ten restarts"
+        assert "restarting:unknown" in statuses
         coolify.wait(1)
+        assert await coolify.status(uuid) == "exited:unhealthy"
+
+
+async def test_stopped_container_is_not_restarted(
+    runtime_of: Callable[[str], ProcessRuntime], tmp_path: Path
+) -> None:
+    async with emulated(NO_LAG, runtime=runtime_of(WRITES_ITS_ENVIRONMENT)) as coolify:
+        uuid = await _started(coolify)
+        eventually((tmp_path / "environment").exists)
+        await coolify.stop(uuid)
+        for _ in range(60):
+            coolify.wait(1)
+        assert not coolify.emulated.applications[uuid].containers
         assert await coolify.status(uuid) == "exited:unhealthy"
 
 
@@ -168,6 +194,8 @@ async def test_program_that_cannot_start_counts_as_exited() -> None:
         async with emulated(NO_LAG, runtime=runtime) as coolify:
             uuid = await _started(coolify)
             assert not coolify.is_running(uuid)
+            coolify.wait(1)
+            assert coolify.emulated.applications[uuid].containers[0].restarts == 1
 
 
 async def test_invalid_variables_do_not_prevent_start() -> None:
@@ -209,9 +237,10 @@ async def test_server_detects_exit_without_requests(
         assert application.status == "running:unknown"
         os.kill(int((tmp_path / "pids").read_text().split()[0]), signal.SIGKILL)
         deadline = time.monotonic() + 30
-        while application.status != "exited:unhealthy" and time.monotonic() < deadline:
+        (container,) = application.containers
+        while container.restarts == 0 and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
-        assert application.status == "exited:unhealthy"
+        assert (container.restarts, application.running) == (1, True)
 
 
 @pytest.fixture
@@ -261,4 +290,4 @@ async def test_demo_bot_in_container_calls_control_plane(
             deadline = time.monotonic() + 30
             while not requests and time.monotonic() < deadline:
                 await asyncio.sleep(0.02)
-            assert requests[0] == f"GET /v1/agent/slot?containerId={uuid}"
+            assert requests[0].startswith(f"GET /v1/agent/slot?containerId={uuid}&bootId=")

@@ -37,7 +37,7 @@ async def test_stop_lies_fault_reports_exited_while_container_runs(coolify: Cool
     uuid = await coolify.running()
     await coolify.faults(stopLies={"times": 1, "application": uuid})
     await coolify.stop(uuid)
-    coolify.wait(600)
+    coolify.wait(60)
     assert await coolify.status(uuid) == EXITED
     assert coolify.is_running(uuid)
     (listed,) = (await coolify.state())["applications"]

@@ -182,11 +182,19 @@ async def test_bulk_write_of_variables_is_not_transactional(coolify: CoolifyClie
         (r'{"a": "it\u0027s \u0024HOME"}', True, r'{"a": "it\u0027s \u0024HOME"}'),
         ("$HOME and ${X}!", False, " and known!"),
         ("$HOME", True, "$HOME"),
+        ('{"title": "Stand-up #12"}', True, '{"title": "Stand-up'),
+        ('{"title": "Stand-up#12"}', True, '{"title": "Stand-up#12"}'),
+        ('{"a": "it\'s $X"}', True, '{"a": "it\'s known"}'),
+        ('{"a": "{{team.SECRET}}"}', True, '{"a": "secret of the team"}'),
+        ("{{ project.SECRET }} {{environment.SECRET}}", True, None),
+        ("{{team.UNKNOWN}}", True, "{{team.UNKNOWN}}"),
+        (r'{"a": "\u0023 {\u007bteam.SECRET}}"}', True, r'{"a": "\u0023 {\u007bteam.SECRET}}"}'),
     ],
 )
 async def test_variable_value_in_container(
-    coolify: CoolifyClient, value: str, literal: bool, arrives: str
+    coolify: CoolifyClient, value: str, literal: bool, arrives: str | None
 ) -> None:
+    arrives = arrives or "secret of the project secret of the environment"
     uuid = await coolify.create()
     await coolify.write(uuid, {"X": "known"})
     await coolify.write(uuid, {"PREVIEW": "no"}, is_preview=True)
@@ -195,6 +203,31 @@ async def test_variable_value_in_container(
     coolify.wait(600)
     (container,) = coolify.emulated.containers.running
     assert container.environment == {"X": "known", "VALUE": arrives, "COOLIFY_RESOURCE_UUID": uuid}
+
+
+async def test_duplicate_variable_keeps_its_old_value_and_wins(coolify: CoolifyClient) -> None:
+    uuid = await coolify.create()
+    await coolify.faults(duplicateVariable=1)
+    await coolify.write(uuid, {"TOKEN": "old"})
+    await coolify.write(uuid, {"TOKEN": "new"})
+    listed = await coolify.get(f"/applications/{uuid}/envs")
+    assert [each["value"] for each in listed if not each["is_preview"]] == ["new", "old"]
+    await coolify.start(uuid)
+    coolify.wait(600)
+    (container,) = coolify.emulated.containers.running
+    assert container.environment["TOKEN"] == "old"
+
+
+async def test_deployment_with_a_large_environment_fails(coolify: CoolifyClient) -> None:
+    uuid = await coolify.create()
+    await coolify.write(uuid, {"A": "x" * 50_000, "B": "x" * 50_000})
+    deployment = await coolify.start(uuid)
+    coolify.wait(600)
+    assert await coolify.deployment(deployment) == "failed"
+    await coolify.write(uuid, {"A": "x" * 40_000})
+    deployment = await coolify.start(uuid)
+    coolify.wait(600)
+    assert await coolify.deployment(deployment) == "finished"
 
 
 @pytest.mark.parametrize("accept", ["*/*", "text/html", ""])

@@ -158,7 +158,7 @@ class ControlPlane:
             _send(request, fault.status, fault.headers, fault.body)
         elif call.headers.get("Authorization") != f"Bearer {TOKEN}":
             _problem(request, 401, "The token is not valid.")
-        elif call.path == f"/v1/agent/slot?containerId={CONTAINER_ID}":
+        elif call.path.startswith(f"/v1/agent/slot?containerId={CONTAINER_ID}&bootId="):
             _send_json(request, self._identity())
         elif call.path == f"/v1/agent/bots/{BOT_ID}/heartbeat":
             _send_json(request, {"shouldLeave": self.should_leave, "shouldExit": self.should_exit})

@@ -31,9 +31,10 @@ async def test_agent_provides_bot_and_bot_data(plane: ControlPlane, make_agent: 
 
 
 async def test_identity_request_comes_first(plane: ControlPlane, make_agent: MakeAgent) -> None:
-    async with make_agent():
+    async with make_agent() as agent:
         pass
-    assert plane.calls[0].path == f"/v1/agent/slot?containerId={CONTAINER_ID}"
+    identity = f"/v1/agent/slot?containerId={CONTAINER_ID}&bootId={agent.boot_id}"
+    assert plane.calls[0].path == identity
 
 
 async def test_released_slot_raises_before_the_block(

@@ -107,7 +107,8 @@ def test_rule_decides_on_action(
 @pytest.mark.parametrize("state", ContainerState)
 def test_idle_slot_is_reset_only_if_its_container_runs(state: ContainerState) -> None:
     idle = replace(BUSY, status=SlotStatus.IDLE, bot_status=None, observation=observed(state))
-    assert (decide(idle) is RecoveryAction.RESET) == (state is ContainerState.RUNNING)
+    runs = state in (ContainerState.RUNNING, ContainerState.RESTARTING)
+    assert (decide(idle) is RecoveryAction.RESET) == runs
     assert decide(replace(idle, observation=None)) is RecoveryAction.NOTHING
 
 

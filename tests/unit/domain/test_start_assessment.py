@@ -126,15 +126,31 @@ def test_exit_counts_after_status_lag_and_without_heartbeats(
     assert exited(observation(state, assignment_id=OURS), running_s=0, silent_s=0)
 
 
-@given(st.sampled_from([ContainerState.ERROR, ContainerState.DEGRADED]), deployments, ages)
-def test_error_and_degraded_fail_the_start_at_once(
-    state: ContainerState, deployment: DeploymentState | None, age_s: float
-) -> None:
-    assert assess(observation(state, deployment), age_s) is StartVerdict.FAILED
+@given(deployments, ages)
+def test_error_fails_the_start_at_once(deployment: DeploymentState | None, age_s: float) -> None:
+    assert assess(observation(ContainerState.ERROR, deployment), age_s) is StartVerdict.FAILED
 
 
 @given(
-    st.sampled_from([ContainerState.EXITED, ContainerState.STOPPED]),
+    st.sampled_from([ContainerState.DEGRADED, ContainerState.RESTARTING]),
+    st.floats(0, GRACE_S - 1),
+)
+def test_degraded_and_restarting_have_the_grace_of_exited(
+    state: ContainerState, age_s: float
+) -> None:
+    assert assess(observation(state), age_s) is StartVerdict.WAIT
+    assert assess(observation(state), GRACE_S) is StartVerdict.FAILED
+
+
+@given(
+    st.sampled_from(
+        [
+            ContainerState.EXITED,
+            ContainerState.STOPPED,
+            ContainerState.DEGRADED,
+            ContainerState.RESTARTING,
+        ]
+    ),
     st.sampled_from(sorted(ACTIVE_DEPLOYMENT)),
     st.floats(0, TIMEOUT_S - 1),
 )

@@ -86,6 +86,14 @@ class Api:
         """Write one variable, even with a token that cannot read values."""
         await self._write_bulk(uuid, {key: value})
 
+    async def delete_variable(self, uuid: ContainerId, variable_uuid: str) -> None:
+        """Delete a variable. A variable that is already gone is no error."""
+        path = f"/applications/{_quoted(uuid)}/envs/{_quoted(variable_uuid)}"
+        call = Call(method="DELETE", path=path, ability=Ability.WRITE)
+        response = await self._send(call)
+        if response.status != 404 or _has_message(response, "application not found"):
+            self._content(response, application=uuid)
+
     async def _write_bulk(self, uuid: ContainerId, values: Mapping[str, str]) -> Any:
         flags = {"is_preview": False, "is_literal": True}
         flags |= {"is_multiline": False, "is_shown_once": False}

@@ -3,6 +3,8 @@
 import hashlib
 from dataclasses import dataclass, field
 
+_API_PATH = "/api/v1"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoolifyConfig:
@@ -19,6 +21,11 @@ class CoolifyConfig:
     """The pause before a read request is repeated."""
     follow_interval_s: float = 2.0
     """The interval at which a followed log is read; Coolify cannot stream logs."""
+
+    @property
+    def api_url(self) -> str:
+        """The address of the API, from one with or without its path."""
+        return f"{self.url.rstrip('/').removesuffix(_API_PATH).rstrip('/')}{_API_PATH}"
 
     @property
     def tag(self) -> str:

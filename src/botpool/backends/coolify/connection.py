@@ -89,7 +89,7 @@ class Connection:
         self._retry_wait_s = config.retry_wait_s
         self._refused: dict[Hashable, BackendRefused] = {}
         self._client = httpx.AsyncClient(
-            base_url=f"{config.url.rstrip('/')}/api/v1",
+            base_url=config.api_url,
             headers={"Accept": "application/json", "Authorization": f"Bearer {config.token}"},
             limits=httpx.Limits(
                 max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_CONNECTIONS

@@ -19,7 +19,13 @@ ASSIGNMENT = "BOTPOOL_ASSIGNMENT"
 MARK = "BOTPOOL_START_MARK"
 STOPPED_THROUGH = "BOTPOOL_STOPPED_THROUGH"
 VARIABLES = "BOTPOOL_VARIABLES"
+WAIT_FOR_STOP = "BOTPOOL_WAIT_FOR_STOP_S"
+_WAIT_FOR_STOP_S = "600"
+"""Coolify restarts every container that ends, so agents wait for their stop; not for ever."""
+MAX_BOT_DATA_BYTES = 64 * 1024
+"""A deployment fails if all variables together exceed about 98 kB."""
 _NO_DEPLOYMENT = "none"
+_ESCAPES = {"'": "\\u0027", "$": "\\u0024", "#": "\\u0023", "{{": "{\\u007b"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +61,14 @@ class Fence:
 
 
 def parse_fence(variables: Sequence[Variable]) -> Fence:
-    """Parse the variables. Copies for preview deployments do not count."""
-    values = {v.key: (v.value or "").strip() for v in variables if not v.is_preview}
+    """Parse the variables. Copies for preview deployments do not count.
+
+    Of duplicates the first counts, because Coolify updates it.
+    """
+    values: dict[str, str] = {}
+    for variable in variables:
+        if not variable.is_preview:
+            values.setdefault(variable.key, (variable.value or "").strip())
     return Fence(
         assignment=_parse_number(values.get(ASSIGNMENT, "")),
         mark=values.get(MARK, ""),
@@ -71,9 +83,9 @@ def start_variables(request: StartRequest, *, previous: Fence, mark: str) -> Map
     Coolify writes them one by one. The assignment comes last and proves that all were written.
     Variables of earlier assignments that this one does not set are emptied.
     """
-    names = previous.variable_names | set(request.environment)
-    emptied = dict.fromkeys(sorted(names - set(request.environment)), "")
-    values = {key: _escape_literal(key, value) for key, value in request.environment.items()}
+    values = escaped_environment(request.environment) | {WAIT_FOR_STOP: _WAIT_FOR_STOP_S}
+    names = previous.variable_names | set(values)
+    emptied = dict.fromkeys(sorted(names - set(values)), "")
     marks = {MARK: f"{request.assignment_id}:{mark}", ASSIGNMENT: str(request.assignment_id)}
     # The names come first, so that a later start can empty the variables after them.
     return {VARIABLES: " ".join(sorted(names))} | emptied | values | marks
@@ -94,11 +106,33 @@ def first_after(mark: str, deployments: Sequence[Deployment]) -> Deployment | No
     return newer
 
 
-def _escape_literal(key: str, value: str) -> str:
-    """Escape apostrophes and dollar signs in BOT_DATA: Coolify quotes values with apostrophes."""
-    if key == "BOT_DATA":
-        return value.replace("'", "\\u0027").replace("$", "\\u0024")
-    return value
+def escaped_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Escape BOT_DATA, which contains text of users; leave it out if it is too large.
+
+    Coolify writes JSON without quotes to the file that Docker Compose reads. Compose cuts a value
+    at ` #` and expands `$`; an apostrophe ends a quoted value; and Coolify replaces `{{team.X}}` by
+    a shared variable, which may be a secret. All of them occur only inside JSON's strings, where an
+    escape means the same character. The agent fetches data that is left out.
+    """
+    values = dict(environment)
+    if "BOT_DATA" in values:
+        for text, escape in _ESCAPES.items():
+            values["BOT_DATA"] = values["BOT_DATA"].replace(text, escape)
+        if len(values["BOT_DATA"].encode()) > MAX_BOT_DATA_BYTES:
+            del values["BOT_DATA"]
+    return values
+
+
+def duplicates(variables: Sequence[Variable]) -> list[Variable]:
+    """Return the variables that share their key with an earlier one: Coolify updates the first."""
+    keys: set[tuple[str, bool]] = set()
+    found = []
+    for variable in variables:
+        key = variable.key, variable.is_preview
+        if key in keys:
+            found.append(variable)
+        keys.add(key)
+    return found
 
 
 def _parse_number(value: str) -> int | None:

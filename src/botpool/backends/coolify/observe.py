@@ -10,6 +10,8 @@ from botpool.domain.observation import ENDED_STATES, ContainerState, Observation
 
 REQUESTS = 2
 """Open deployments and applications; plus one for each application that the list lacks."""
+_FORMER_STATES = ENDED_STATES | {ContainerState.RESTARTING, ContainerState.DEGRADED}
+"""During a deployment, these describe the old container or its removal."""
 _MAX_UNLISTED = 5
 """How many missing applications one observation requests; the others wait for the next one."""
 
@@ -53,7 +55,7 @@ def _observe(application: Application, open_deployments: Sequence[Deployment]) -
     detail = f"shows {application.status}"
     if not application.server_reachable:
         detail += ", but Coolify cannot reach its server"
-    if own is not None and state in ENDED_STATES:
+    if own is not None and state in _FORMER_STATES:
         state = ContainerState.STARTING
     return Observation(
         container_id=application.uuid,

@@ -11,7 +11,7 @@ from botpool.domain.observation import ACTIVE_DEPLOYMENT, ContainerState, Deploy
 _CONTAINER_STATES = {
     "running": ContainerState.RUNNING,
     "starting": ContainerState.STARTING,
-    "restarting": ContainerState.STARTING,
+    "restarting": ContainerState.RESTARTING,
     "degraded": ContainerState.DEGRADED,
     "exited": ContainerState.EXITED,
     "stopped": ContainerState.STOPPED,
@@ -97,6 +97,7 @@ class Deployment(ResponseBody):
 
 
 class Variable(ResponseBody):
+    uuid: str = ""
     key: Annotated[str, _NOT_EMPTY]
     value: str | None = None
     is_preview: bool = False

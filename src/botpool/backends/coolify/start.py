@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from botpool.backends.coolify import fence
 from botpool.backends.coolify.api import Api
 from botpool.backends.coolify.fence import Fence, parse_fence
-from botpool.backends.coolify.responses import Deployment, StartResponse
+from botpool.backends.coolify.responses import Deployment, StartResponse, Variable
 from botpool.backends.coolify.stop import CANCEL_AND_STOP_REQUESTS, cancel_and_stop
 from botpool.backends.protocol import RequestPurpose, StartRequest
 from botpool.domain.errors import (
@@ -22,18 +22,21 @@ from botpool.domain.errors import (
     StartSuperseded,
     StillRunning,
 )
-from botpool.domain.ids import DeploymentId
+from botpool.domain.ids import ContainerId, DeploymentId
 from botpool.domain.observation import ENDED_STATES, ContainerState
 
 REQUESTS = 6
-"""Deployments, fence, environment (or deployments again), start, fence, the deployment itself."""
+"""Deployments, fence, environment (or deployments again), start, fence, the deployment itself.
+
+The first start in an application also reads its new variables back."""
 _QUEUE_FULL_RETRY_S = 30.0
 
 
 async def start(api: Api, request: StartRequest) -> DeploymentId:
     container_id, assignment_id = request.container_id, request.assignment_id
     deployments = await api.deployments_of(container_id)
-    found = parse_fence(await api.variables(container_id))
+    variables = await api.variables(container_id)
+    found = parse_fence(variables)
     found.require_startable(container_id, assignment_id)
     if found.assignment == assignment_id:
         mark = found.mark_of(container_id, assignment_id)
@@ -45,7 +48,8 @@ async def start(api: Api, request: StartRequest) -> DeploymentId:
     else:
         await _require_stopped(api, request, found, deployments)
         mark = fence.mark_before(deployments)
-        await _write_environment(api, request, found, mark)
+    if found.assignment != assignment_id or fence.duplicates(variables):
+        await _write_environment(api, request, variables, mark)
     response = await api.start(container_id)
     try:
         await _require_not_stopped_meanwhile(api, request)
@@ -72,12 +76,32 @@ async def _require_stopped(
         raise StartSuperseded(container_id, f"assignment {found.assignment} still runs")
 
 
-async def _write_environment(api: Api, request: StartRequest, previous: Fence, mark: str) -> None:
-    """Write the environment, and check by the last variable that all of it was written."""
-    values = fence.start_variables(request, previous=previous, mark=mark)
-    written = parse_fence(await api.write_variables(request.container_id, values))
+async def _write_environment(
+    api: Api, request: StartRequest, known: Sequence[Variable], mark: str
+) -> None:
+    """Write the environment, and check by the last variable that all of it was written.
+
+    Two writes at once, such as a repeated one, can create a variable twice; the container would get
+    the value that no later write updates. Only a new variable can be created twice.
+    """
+    container_id = request.container_id
+    await _delete_duplicates(api, container_id, known)
+    values = fence.start_variables(request, previous=parse_fence(known), mark=mark)
+    written = parse_fence(await api.write_variables(container_id, values))
     if written.assignment != request.assignment_id:
-        raise BackendUnavailable(f"the environment of {request.container_id} was not written")
+        raise BackendUnavailable(f"the environment of {container_id} was not written")
+    if values.keys() - {variable.key for variable in known}:
+        await api.reserve_more(1)
+        await _delete_duplicates(api, container_id, await api.variables(container_id))
+
+
+async def _delete_duplicates(
+    api: Api, container_id: ContainerId, variables: Sequence[Variable]
+) -> None:
+    if duplicates := fence.duplicates(variables):
+        await api.reserve_more(len(duplicates))
+        for variable in duplicates:
+            await api.delete_variable(container_id, variable.uuid)
 
 
 async def _require_not_stopped_meanwhile(api: Api, request: StartRequest) -> None:

@@ -127,6 +127,14 @@ def write_variables(coolify: EmulatedCoolify, request: httpx.Request, uuid: str)
     return http.data(written, 201)
 
 
+@endpoint("DELETE /applications/{uuid}/envs/{env_uuid}", Ability.WRITE)
+def delete_variable(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
+    application = find_application(coolify, uuid)
+    if not coolify.variables.delete(application, request.url.path.rpartition("/")[2]):
+        raise http.not_found("Environment variable")
+    return http.message(200, "Environment variable deleted.")
+
+
 def _check_location(coolify: EmulatedCoolify, sent: NewApplication) -> None:
     config = coolify.config
     environment = sent.environment_name or sent.environment_uuid

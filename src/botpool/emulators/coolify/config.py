@@ -1,6 +1,7 @@
 """Identity, limits and timing of the emulated Coolify while no fault is set."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 VERSION = "4.3.11"
 
@@ -14,6 +15,13 @@ class EmulatorConfig:
     server: str = "emulated-server"
     environment: str = "production"
     destinations: tuple[str, ...] = ("emulated-destination",)
+    shared_variables: Mapping[str, str] = field(
+        default_factory=lambda: {
+            f"{scope}.SECRET": f"secret of the {scope}"
+            for scope in ("team", "project", "environment")
+        }
+    )
+    """What Coolify puts in the place of `{{team.SECRET}}` in a variable's value."""
 
     first_start_s: float = 420.0
     """From the call to the container, including the pull of the image."""

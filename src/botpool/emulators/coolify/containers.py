@@ -1,12 +1,21 @@
 """The containers on the server, and the statuses that Coolify reports for them.
 
-A reported status follows the real state with a lag of up to a minute.
+Docker restarts every container whose program ends, also after exit code 0, unless it was stopped;
+Coolify stops an application whose container restarted too often. A reported status follows the real
+state with a lag.
 """
 
 from collections.abc import Iterable, Mapping
 
 from botpool.emulators.coolify.records import EXITED, Application, Container, ContainerState
 from botpool.emulators.coolify.simulation import Simulation
+
+_FIRST_BACKOFF_S = 0.1
+"""Docker's pause before a restart. It doubles with each restart."""
+_MAX_BACKOFF_S = 60.0
+_FALSE_STATUS_S = 120.0
+_BACKOFF_RESET_S = 10.0
+"""A container that ran for so long gets the first pause again."""
 
 
 class Containers:
@@ -22,7 +31,13 @@ class Containers:
     def start(self, application: Application, environment: Mapping[str, str]) -> Container:
         """Start a container; no status reports it before `publish`."""
         handle = self._simulation.runtime.start(application.uuid, environment)
-        container = Container(application=application, environment=dict(environment), handle=handle)
+        container = Container(
+            application=application,
+            environment=dict(environment),
+            handle=handle,
+            started_at=self._simulation.now,
+            backoff_s=_FIRST_BACKOFF_S,
+        )
         self._containers[container] = None
         application.containers.append(container)
         application.falsely_stopped = False
@@ -38,6 +53,8 @@ class Containers:
 
     def request_stop(self, containers: Iterable[Container]) -> None:
         for container in containers:
+            if container.state is not ContainerState.GONE:
+                container.stopping = True
             if container.state is ContainerState.RUNNING:
                 self._simulation.runtime.request_stop(container.handle)
 
@@ -47,38 +64,64 @@ class Containers:
                 self._simulation.runtime.stop(container.handle)
                 self._forget(container)
 
-    def crash_loop(self, container: Container, *, after_s: float, times: int) -> None:
-        """Crash the container repeatedly; Docker restarts it up to `times` times."""
-        runtime, scheduler = self._simulation.runtime, self._simulation.scheduler
+    def crash_loop(self, container: Container, *, after_s: float) -> None:
+        """Crash the container `after_s` after its start and after each restart."""
+        container.crashes_after_s = after_s
+        self._schedule_crash(container)
 
-        def crash() -> None:
-            if container.state is not ContainerState.RUNNING:
-                return
-            runtime.stop(container.handle)
-            if container.restarts >= times:
-                self._forget(container)
-                return
-            container.state = ContainerState.RESTARTING
-            self.schedule_status_refresh(container.application)
-            scheduler.after(2 * after_s, restart)
-
-        def restart() -> None:
-            if container.state is not ContainerState.RESTARTING:
-                return
-            container.handle = runtime.start(container.application.uuid, container.environment)
-            container.state = ContainerState.RUNNING
-            container.restarts += 1
-            self.schedule_status_refresh(container.application)
-            scheduler.after(after_s, crash)
-
-        scheduler.after(after_s, crash)
-
-    def remove_exited(self) -> None:
-        """Remove the containers whose program has exited."""
+    def restart_exited(self) -> None:
+        """Restart the containers whose program has exited, unless they were stopped."""
         for container in self.running:
             if not self._simulation.runtime.is_running(container.handle):
-                # Child processes may be left: the runtime's stop ends them.
-                self.remove([container])
+                self._handle_exit(container)
+
+    def _handle_exit(self, container: Container) -> None:
+        # Child processes may be left: the runtime's stop ends them.
+        self._simulation.runtime.stop(container.handle)
+        limit = container.application.max_restart_count
+        if container.stopping or 0 < limit <= container.restarts:
+            self._forget(container)
+            return
+        ran_s = self._simulation.now - container.started_at
+        if ran_s >= _BACKOFF_RESET_S:
+            container.backoff_s = _FIRST_BACKOFF_S
+        container.state = ContainerState.RESTARTING
+        self.schedule_status_refresh(container.application)
+        self._simulation.scheduler.after(container.backoff_s, lambda: self._restart(container))
+        container.backoff_s = min(2 * container.backoff_s, _MAX_BACKOFF_S)
+
+    def _restart(self, container: Container) -> None:
+        if container.state is not ContainerState.RESTARTING:
+            return
+        runtime, application = self._simulation.runtime, container.application
+        container.handle = runtime.start(application.uuid, container.environment)
+        container.state = ContainerState.RUNNING
+        container.started_at = self._simulation.now
+        container.restarts += 1
+        self.schedule_status_refresh(application)
+        self._schedule_crash(container)
+
+    def _schedule_crash(self, container: Container) -> None:
+        if container.crashes_after_s is None:
+            return
+        handle = container.handle
+
+        def crash() -> None:
+            if container.state is ContainerState.RUNNING and container.handle is handle:
+                self._handle_exit(container)
+
+        self._simulation.scheduler.after(container.crashes_after_s, crash)
+
+    def report_stopped(self, application: Application) -> None:
+        """Report a stop that did not happen, until a later refresh shows the containers again."""
+
+        def correct() -> None:
+            application.falsely_stopped = False
+            self.schedule_status_refresh(application)
+
+        application.falsely_stopped = True
+        self.schedule_status_refresh(application)
+        self._simulation.scheduler.after(_FALSE_STATUS_S, correct)
 
     def schedule_status_refresh(self, application: Application) -> None:
         bounds = self._simulation.config.status_lag_s

@@ -8,8 +8,8 @@ from collections import Counter
 from enum import Enum, auto
 from functools import partial
 
-from botpool.emulators.coolify import environment_variables
 from botpool.emulators.coolify.containers import Containers
+from botpool.emulators.coolify.environment_variables import EnvironmentTooLarge, VariableStore
 from botpool.emulators.coolify.records import Application, Deployment, DeploymentStatus
 from botpool.emulators.coolify.simulation import Simulation
 from botpool.emulators.coolify.worker_pool import WorkerPool
@@ -24,8 +24,15 @@ class NotQueued(Enum):
 
 
 class DeploymentQueue:
-    def __init__(self, simulation: Simulation, containers: Containers, workers: WorkerPool) -> None:
+    def __init__(
+        self,
+        simulation: Simulation,
+        containers: Containers,
+        variables: VariableStore,
+        workers: WorkerPool,
+    ) -> None:
         self._simulation = simulation
+        self._variables = variables
         self._faults = simulation.faults
         self._config = simulation.config
         self._after = simulation.scheduler.after
@@ -100,7 +107,11 @@ class DeploymentQueue:
         uuid, image = application.uuid, application.image_and_tag
         self._set_status(deployment, DeploymentStatus.IN_PROGRESS)
         # A variable that is written after this moment reaches the next deployment.
-        deployment.environment = environment_variables.container_environment(application)
+        try:
+            deployment.environment = self._variables.container_environment(application)
+        except EnvironmentTooLarge:
+            self._after(self._config.failure_s, lambda: self._fail(deployment))
+            return
         if self._faults.trigger("hangInProgress", application=uuid):
             return
         impossible = (
@@ -153,9 +164,7 @@ class DeploymentQueue:
         container = self._containers.start(deployment.application, deployment.environment)
         uuid = deployment.application.uuid
         if crash := self._faults.trigger("crashLoop", application=uuid):
-            self._containers.crash_loop(
-                container, after_s=crash.number(), times=int(crash.number("restarts"))
-            )
+            self._containers.crash_loop(container, after_s=crash.number())
         self._after(self._config.finish_s, lambda: self._finish(deployment))
 
     def _continues(self, deployment: Deployment) -> bool:

@@ -31,8 +31,8 @@ class EmulatedCoolify(Simulation):
         super().__init__(config or EmulatorConfig(), seed, runtime or SimulatedRuntime())
         workers = WorkerPool(self)
         self.containers = Containers(self)
-        self.deployments = DeploymentQueue(self, self.containers, workers)
         self.variables = VariableStore(self)
+        self.deployments = DeploymentQueue(self, self.containers, self.variables, workers)
         self.removal = ApplicationRemoval(self, self.containers, workers)
         self.calls = RateLimitWindow()
         self.failed_calls = RateLimitWindow()
@@ -45,9 +45,9 @@ class EmulatedCoolify(Simulation):
         return self._refuses_until > self.now
 
     def advance(self, to: float) -> None:
-        """Run everything that is due until `to`, then remove containers that have exited."""
+        """Run everything that is due until `to`, then restart containers that have exited."""
         self.scheduler.advance(to)
-        self.containers.remove_exited()
+        self.containers.restart_exited()
 
     def next_event_at(self) -> float | None:
         """Return the time of the next scheduled event, or None if no event is scheduled."""

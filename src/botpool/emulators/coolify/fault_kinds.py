@@ -60,6 +60,8 @@ _ALL = (
     _fault_kind(
         "hideSensitive", "the token lacks `read:sensitive`: values of variables are left out"
     ),
+    # Environment variables.
+    _fault_kind("duplicateVariable", "a write creates a new variable twice", TARGETED),
     # Starts.
     _fault_kind(
         "startWithoutUuid", "the start does nothing, as if a deployment were queued", TARGETED
@@ -73,11 +75,15 @@ _ALL = (
     _fault_kind("pullSlow", "the first pull takes `seconds`", TARGETED, image="", seconds=1200.0),
     _fault_kind("registryDown", "every pull fails, including those of cached images"),
     _fault_kind(
-        "crashLoop", "the container crashes repeatedly", TARGETED, seconds=5.0, restarts=10
+        "crashLoop", "the container crashes `seconds` after each start", TARGETED, seconds=5.0
     ),
     # Stops, cancels, deletes.
     _fault_kind("stopDoesNothing", "200, but the container keeps running", TARGETED),
-    _fault_kind("stopLies", "the status becomes exited, but the container keeps running", TARGETED),
+    _fault_kind(
+        "stopLies",
+        "the status becomes exited for 2 minutes, but the container keeps running",
+        TARGETED,
+    ),
     _fault_kind("stopSlow", "the stop takes `seconds`", TARGETED, seconds=120.0),
     _fault_kind(
         "cancelLeavesRunning", "the cancelled deployment still starts its container", TARGETED

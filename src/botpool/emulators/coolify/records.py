@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 EXITED = "exited:unhealthy"
+_MAX_RESTART_COUNT = 10
 _EPOCH = datetime(2026, 8, 1, tzinfo=UTC)
 
 
@@ -91,6 +92,11 @@ class Application:
         return newest if newest and newest.status.is_open else None
 
     @property
+    def max_restart_count(self) -> int:
+        """After so many restarts Coolify stops the application; 0 means never."""
+        return int(self.settings.get("max_restart_count", _MAX_RESTART_COUNT))
+
+    @property
     def stops_old_container_first(self) -> bool:
         """Whether a deployment stops the old container before it starts the new one."""
         consistent = self.settings.get("is_consistent_container_name_enabled")
@@ -117,7 +123,13 @@ class Container:
     application: Application
     environment: dict[str, str]
     handle: Hashable
+    started_at: float
+    backoff_s: float
+    """The pause before the next restart."""
     state: ContainerState = ContainerState.RUNNING
+    stopping: bool = False
+    """Docker does not restart a container that was stopped."""
+    crashes_after_s: float | None = None
     health: str = "unknown"
     published: bool = False
     """Statuses ignore the container until its deployment has ended."""

@@ -29,8 +29,7 @@ class ApplicationRemoval:
 
         def begin() -> None:
             if lies:
-                application.falsely_stopped = True
-                self._containers.schedule_status_refresh(application)
+                self._containers.report_stopped(application)
                 self._workers.release()
             else:
                 self._remove_containers(application, takes_s, self._workers.release)

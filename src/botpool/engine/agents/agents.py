@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from botpool.domain import reasons
-from botpool.domain.bot_ending import is_applicable, reported_ending
+from botpool.domain.bot_ending import ending_after_exit, is_applicable, reported_ending
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.records import AgentView
@@ -23,7 +23,7 @@ from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.epoch_watch import EpochWatch
 from botpool.engine.service import Service
-from botpool.store.assignments import get_agent_assignment
+from botpool.store.assignments import get_agent_assignment, record_boot
 from botpool.store.bots import report_status
 from botpool.store.history import record_agent_events
 
@@ -48,12 +48,24 @@ class Agents(Service):
     epoch_watch: EpochWatch
 
     async def identify(
-        self, assignment_id: AssignmentId, container_id: ContainerId
+        self, assignment_id: AssignmentId, container_id: ContainerId, boot_id: str | None = None
     ) -> tuple[AgentView, bool]:
-        """Return the agent's bot, and whether the bot was released."""
+        """Return the agent's bot, and whether the bot was released.
+
+        Some backends restart every container that ends. A second boot within an assignment proves
+        that the first has ended, so it ends the bot and must not join.
+        """
         view = await self._find(assignment_id)
         if view.agent_container_id != container_id:
             raise NotFound("container", container_id)
+        if await self._is_second_boot(view, boot_id):
+            ending = ending_after_exit(
+                view.bot.status,
+                asked_to_leave=view.leave_by is not None,
+                detail=reasons.SECOND_BOOT,
+            )
+            await self.bot_endings.end(assignment_id, ending)
+            return await self._find(assignment_id), True
         if view.slot_status is SlotStatus.DEPLOYING:
             await self._mark_running(assignment_id)
             view = await self._find(assignment_id)
@@ -152,6 +164,18 @@ class Agents(Service):
             should_leave=instructions.should_leave, should_exit=instructions.should_exit
         )
         return instructions
+
+    async def _is_second_boot(self, view: AgentView, boot_id: str | None) -> bool:
+        """Whether another boot of this assignment came before. The first boot is recorded.
+
+        An old agent sends no boot id, which proves nothing.
+        """
+        if boot_id is None or view.slot_status not in _ASSIGNED:
+            return False
+        first = view.boot_id or await record_boot(
+            self.database, assignment_id=view.assignment_id, boot_id=boot_id
+        )
+        return first not in (None, boot_id)
 
     async def _mark_running(self, assignment_id: AssignmentId) -> None:
         await self.outcome.mark_running(

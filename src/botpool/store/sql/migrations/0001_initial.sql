@@ -379,6 +379,7 @@ CREATE TABLE assignments (
     running_at          timestamptz,
     observed_running_at timestamptz,
     agent_called_at     timestamptz,
+    boot_id             text,
     ended_at            timestamptz,
     failure             text,
     failure_code        text
@@ -393,6 +394,8 @@ COMMENT ON TABLE assignments IS
 COMMENT ON COLUMN assignments.warm IS 'Whether the slot already had a container.';
 COMMENT ON COLUMN assignments.attempt IS 'The number of the bot''s assignment, from 1.';
 COMMENT ON COLUMN assignments.agent_called_at IS 'When the agent of this assignment first called.';
+COMMENT ON COLUMN assignments.boot_id IS
+    'The first start of the agent''s process. A second one means that the container exited in between.';
 COMMENT ON COLUMN assignments.running_at IS 'When the container was first known to run.';
 COMMENT ON COLUMN assignments.observed_running_at IS
     'When an observation of the backend, and not only the agent, first showed the container running.';

@@ -1,6 +1,7 @@
 -- The bot of an agent, by the assignment in its token. `slot_status` is null after the assignment.
 SELECT
-    a.id AS assignment_id, a.container_id AS agent_container_id, s.status AS slot_status,
+    a.id AS assignment_id, a.container_id AS agent_container_id, a.boot_id,
+    s.status AS slot_status,
     b.bot_data, b.leave_by,
     b.id, b.correlation_id, b.pool_name, b.meeting_url, b.bot_display_name, b.status, b.priority,
     b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code, b.created_at,
