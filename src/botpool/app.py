@@ -176,7 +176,9 @@ async def running_replica(
     settings: Settings, installed: Installation, *, public_url: str
 ) -> AsyncIterator[Replica]:
     """Check the schema, run a replica, and return its leases at the end."""
-    database = Database(installed.database_url)
+    database = Database(
+        installed.database_url, statement_timeout_s=settings.database.statement_timeout_s
+    )
     backends = backends_of(settings, installed, database)
     async with contextlib.AsyncExitStack() as stack:
         await database.open()

@@ -63,9 +63,10 @@ parameters = {{ "path.id" = {spare_key} }}
 include-operation-id = "{stream_events}"
 enabled = false
 
+# A slot's history has rows without a bot, from which the stateful phase would take the id None.
 [[operations]]
 include-operation-id = "{bot_logs}"
-parameters = {{ "query.follow" = false }}
+parameters = {{ "query.follow" = false, "path.id" = {bot} }}
 
 [[operations]]
 include-operation-id = ["{create_bot}", "{record_events}"]

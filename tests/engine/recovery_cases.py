@@ -22,11 +22,11 @@ async def start_bot(stage: Stage, replica: Replica) -> BotId:
 
 async def pass_time(stage: Stage, replica: Replica, seconds: float) -> None:
     """Let time pass while the replica records its liveness."""
-    await replica.recovery.record_liveness()
+    await replica.liveness.record()
     while seconds > 0:
         stage.clock.move(min(seconds, LIVENESS_S))
         seconds -= LIVENESS_S
-        await replica.recovery.record_liveness()
+        await replica.liveness.record()
 
 
 def write_heartbeat(stage: Stage, bot_id: BotId) -> None:

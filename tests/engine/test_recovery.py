@@ -136,7 +136,7 @@ async def test_outage_of_botpool_fails_no_live_bot(stage: Stage, down: str) -> N
     """Heartbeats cannot arrive without a replica or without the database."""
     replica = await stage.replica(pool(3))
     bots = [await run_bot(stage, replica) for _ in range(3)]
-    await replica.recovery.record_liveness()
+    await replica.liveness.record()
     stage.clock.move(3600)
     back = await stage.replica(pool(3)) if down == "control plane" else replica
     assert await back.recovery.recover() == RecoveryResult()
@@ -150,7 +150,7 @@ async def test_outage_of_botpool_fails_no_live_bot(stage: Stage, down: str) -> N
 async def test_bot_that_stays_silent_after_an_outage_fails(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await run_bot(stage, replica)
-    await replica.recovery.record_liveness()
+    await replica.liveness.record()
     stage.clock.move(3600)
     await replica.recovery.recover()
     await pass_time(stage, replica, 310)

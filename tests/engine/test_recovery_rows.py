@@ -127,7 +127,7 @@ async def test_busy_without_heartbeat_for_5_min_fails_bot(stage: Stage) -> None:
     """The pass observes first; exactly 5 minutes is fresh."""
     replica = await stage.replica(pool(1))
     stage.clock.freeze()
-    await replica.recovery.record_liveness()
+    await replica.liveness.record()
     bot = await run_bot(stage, replica)
     await pass_time(stage, replica, 300)
     assert await replica.recovery.recover() == RecoveryResult()

@@ -114,7 +114,7 @@ class CheckedMachine(RuleBasedStateMachine):
             if part > OUTAGE_S:
                 self.reference.outage_ended_at = self.reference.now
             if alive:
-                self.model.run(_run(self.replicas[-1], lambda r: r.recovery.record_liveness()))
+                self.model.run(_run(self.replicas[-1], lambda r: r.liveness.record()))
 
     def record_container_end(self, assignment: int | None) -> None:
         for bot in self.reference.bots.values():

@@ -19,6 +19,7 @@ from psycopg.rows import dict_row
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.database import Connection, Database, Transaction
 from botpool.store.query import Statement
+from botpool.store.sessions import SessionTimeouts
 from botpool.store.statement_connection import StatementConnection
 from tests.schedules.turn_scheduler import TurnScheduler
 from tests.support.clock import Clock
@@ -123,7 +124,7 @@ class Server:
                 self.url, autocommit=True, row_factory=dict_row, options=_PLANS
             )
             connection.server = self
-            await connection.prepare_session()
+            await connection.prepare_session(SessionTimeouts.of(30.0))
             self.free.append(connection)
 
     async def close(self) -> None:

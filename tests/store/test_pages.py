@@ -16,6 +16,7 @@ from botpool.engine.admission.estimates import Estimates
 from botpool.engine.queries import Queries
 from botpool.store.database import Database
 from botpool.store.migrator import migrate
+from botpool.store.sessions import SessionTimeouts
 from botpool.store.statements import sent_text
 from tests.store.query_plans import explain, rows_read, scanned_tables
 from tests.support.postgres import TestPostgres
@@ -73,7 +74,8 @@ def full(postgres: TestPostgres) -> Iterator[str]:
 def connection(full: str) -> Iterator[psycopg.Connection]:
     """A session with the settings of the product."""
     with psycopg.connect(full, autocommit=True, cursor_factory=psycopg.ClientCursor) as connection:
-        connection.execute(sent_text("prepare_session"))
+        prepare = SessionTimeouts.of(30.0).statement()
+        connection.execute(sent_text(prepare.name), prepare.parameters)
         yield connection
 
 

@@ -15,6 +15,7 @@ from botpool.domain.states import BotStatus
 from botpool.store import assignments, bots, history, pools, queue, slots
 from botpool.store.migrator import migrate
 from botpool.store.query import Statement
+from botpool.store.sessions import SessionTimeouts
 from botpool.store.statements import sent_text
 from tests.store.query_plans import execute_planned, explain, plan, rows_read, scanned_tables
 from tests.support.postgres import TestPostgres
@@ -111,7 +112,8 @@ def connection(postgres: TestPostgres) -> Iterator[psycopg.Connection]:
         with connection.transaction():
             connection.execute(LARGE)
         connection.execute("VACUUM ANALYZE")
-        connection.execute(sent_text("prepare_session"))
+        prepare = SessionTimeouts.of(30.0).statement()
+        connection.execute(sent_text(prepare.name), prepare.parameters)
         yield connection
     postgres.drop_database(url)
 
@@ -283,7 +285,8 @@ def test_plans_of_small_tables_suit_large_tables(
             connection.execute(SMALL)
             connection.execute(NIGHT if size == "at night" else "")
             connection.execute("VACUUM ANALYZE")
-        connection.execute(sent_text("prepare_session"))
+        prepare = SessionTimeouts.of(30.0).statement()
+        connection.execute(sent_text(prepare.name), prepare.parameters)
         # A position is counted up to a thousand.
         hot = [*HOT, (*call(queue.settle_new_bots.statement()), 1_000 + 10 * BATCH)]
         for name, parameters in {name: parameters for name, parameters, _ in hot}.items():

@@ -15,6 +15,7 @@ from psycopg.rows import dict_row
 
 from botpool.store import statement_connection
 from botpool.store.query import Statement
+from botpool.store.sessions import SessionTimeouts
 from botpool.store.statement_connection import StatementConnection
 from tests.support.replaced_statements import replaced_statements
 
@@ -29,7 +30,7 @@ def call(name: str, **parameters: object) -> Statement[list[dict[str, Any]]]:
 
 async def _connect(url: str) -> StatementConnection:
     connection = await StatementConnection.connect(url, autocommit=True, row_factory=dict_row)
-    await connection.prepare_session()
+    await connection.prepare_session(SessionTimeouts.of(30.0))
     return connection
 
 

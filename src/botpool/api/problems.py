@@ -71,11 +71,13 @@ def problem_response(
     status: int,
     detail: str,
     *,
+    kind: str | None = None,
     field_errors: Sequence[FieldError] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """Create an error response."""
     body = Problem(
+        type=f"urn:botpool:problem:{kind}" if kind else "about:blank",
         title=_TITLES.get(status, "Error"),
         status=status,
         detail=detail,
@@ -117,7 +119,10 @@ async def _on_botpool_error(_: Request, error: Exception) -> JSONResponse:
     field_errors = []
     if isinstance(error, errors.UnknownPool):
         field_errors.append(FieldError(field="platform", message=str(error)))
-    return problem_response(status, str(error), field_errors=field_errors, headers=headers)
+    kind = error.problem if isinstance(error, errors.DatabaseUnavailable) else None
+    return problem_response(
+        status, str(error), kind=kind, field_errors=field_errors, headers=headers
+    )
 
 
 async def _on_unexpected_error(request: Request, error: Exception) -> JSONResponse:

@@ -36,6 +36,7 @@ from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.lifecycle.stop_bot import BotStopper
 from botpool.engine.maintenance.cleanup import Cleanup
 from botpool.engine.maintenance.error_resets import ErrorResets
+from botpool.engine.maintenance.liveness import Liveness
 from botpool.engine.maintenance.recovery import Recovery
 from botpool.engine.maintenance.recovery_actions import RecoveryActions
 from botpool.engine.maintenance.silence_alarms import SilenceAlarms
@@ -59,7 +60,6 @@ from botpool.store.slot_leases import return_leases
 
 _log = structlog.get_logger()
 _HEALTH_INTERVAL_S = 60.0
-_LIVENESS_INTERVAL_S = 10.0
 _SAMPLE_INTERVAL_S = 15.0
 
 
@@ -101,6 +101,7 @@ class Replica:
             backends=self._backends,
         )
         self._build_observability()
+        self._build_liveness()
         self._build_admission()
         self._build_lifecycle()
         self._build_reconciler()
@@ -112,6 +113,17 @@ class Replica:
         self.metrics_export = MetricsExport(self.database, self.metrics)
         self.readiness = Readiness(self.database, self._backends, self.wakeups)
         self.pool_samples = PoolSamples(database=self.database)
+
+    def _build_liveness(self) -> None:
+        self.heartbeats = Heartbeats(self.database, on_written=self.metrics.heartbeats_written)
+        self.liveness = Liveness(
+            self.database,
+            replica=self.identity.owner,
+            public_url=self.identity.public_url,
+            freshness_s=self.policy.recovery.heartbeat_freshness_s,
+            heartbeats_work=lambda: self.heartbeats.works,
+            check_heartbeats=self.heartbeats.check,
+        )
 
     def _build_admission(self) -> None:
         self.matcher = Matcher(self.database, self.wakeups, self.metrics)
@@ -195,7 +207,11 @@ class Replica:
         silence_alarms = SilenceAlarms(**shared)
         resets = ErrorResets(**shared, reconciler=self.reconciler)
         self.recovery = Recovery(
-            **shared, actions=actions, silence_alarms=silence_alarms, error_resets=resets
+            **shared,
+            actions=actions,
+            silence_alarms=silence_alarms,
+            error_resets=resets,
+            liveness=self.liveness,
         )
         self.cleanup = Cleanup(**shared, queue_poller=self.queue_poller, recovery=self.recovery)
         self.vacuum = Vacuum(self.database)
@@ -207,7 +223,7 @@ class Replica:
             **shared,
             bot_endings=self.bot_endings,
             outcome=self.outcome,
-            heartbeats=Heartbeats(database),
+            heartbeats=self.heartbeats,
             epoch_watch=self.epoch_watch,
         )
         self.pools = PoolCommands(**shared, matcher=self.matcher, deletion=self.slot_deletion)
@@ -220,7 +236,7 @@ class Replica:
         self.changes = ChangeStream(database)
 
     def _build_loops(self) -> Sequence[Loop]:
-        policy = self.policy
+        policy, liveness = self.policy, self.liveness
         steps, observe = self.reconciler.run_due_steps, self.observer.observe_due_backends
         health, describe = self.readiness.check_backends, self.describer.describe_due
         wake_steps, wake_health = self.wakeups.slots, self.readiness.wake
@@ -234,7 +250,12 @@ class Replica:
                 wake=self._wake_recovery,
             ),
             Loop("cleanup", self.cleanup.run, interval_s=policy.cleanup_interval_s),
-            Loop("liveness", self._record_liveness, interval_s=_LIVENESS_INTERVAL_S),
+            Loop(
+                "liveness",
+                self._check_liveness,
+                interval_s=liveness.interval_s,
+                wake=liveness.wake,
+            ),
             Loop("pool_samples", self.pool_samples.record, interval_s=_SAMPLE_INTERVAL_S),
             Loop("vacuum", self.vacuum.vacuum_if_due, interval_s=VACUUM_INTERVAL_S),
             Loop("observation", observe, interval_s=policy.observe_interval_s),
@@ -243,6 +264,8 @@ class Replica:
         )
         for loop in loops:
             loop.on_outage = self.metrics.round_lost
+            loop.on_round = self.metrics.round_finished
+        self.readiness.watch(loops, refused_writes=lambda: liveness.problem)
         return loops
 
     async def start(self, *, alone: bool = False) -> None:
@@ -263,8 +286,9 @@ class Replica:
             await loop.stop()
         with contextlib.suppress(BotpoolError):
             await self.reconciler.return_leases(within_s=within_s)
+            await self.liveness.end()
         await self.wakeups.stop()
 
-    async def _record_liveness(self) -> None:
-        await self.recovery.record_liveness()
+    async def _check_liveness(self) -> None:
+        await self.liveness.check()
         await self.epoch_watch.check()

@@ -35,6 +35,9 @@ class DatabaseSettings(Section):
     )
     """`embedded` starts a PostgreSQL in the data directory; else the URL of a PostgreSQL 14 or
     later. `DATABASE_URL` sets it too."""
+    statement_timeout_s: Annotated[float, Field(ge=1, le=3600)] = setting(30, unit="s", example=20)
+    """The longest time that a statement may take. The server ends it then, and a little later a
+    replica gives up on a connection without an answer."""
 
     @property
     def embedded(self) -> bool:

@@ -15,21 +15,17 @@ import stamina
 from psycopg.rows import DictRow, dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
+from botpool.store.deadlines import CONNECT_TIMEOUT_S, SOCKET_OPTIONS, Deadline
+from botpool.store.failures import FAILURES, translated_failures, unavailable
 from botpool.store.maintenance import AppliedMigration, list_migrations
 from botpool.store.query import Rows, Statement
-from botpool.store.sessions import listen
+from botpool.store.sessions import SessionTimeouts, listen
 from botpool.store.statement_connection import StatementConnection
 from botpool.store.statements import sent_text
 
 Connection: TypeAlias = psycopg.AsyncConnection[DictRow]
 T = TypeVar("T")
 
-_UNAVAILABLE = (
-    psycopg.OperationalError,
-    psycopg.InterfaceError,
-    psycopg_pool.PoolTimeout,
-    psycopg_pool.PoolClosed,
-)
 _ROLLED_BACK = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 """The server rolled the transaction back, so running it again is safe."""
 
@@ -48,8 +44,16 @@ class Transaction:
 class Database:
     """A pool of connections to one PostgreSQL."""
 
-    def __init__(self, url: str, *, max_connections: int = 16) -> None:
+    def __init__(
+        self, url: str, *, max_connections: int = 16, statement_timeout_s: float = 30.0
+    ) -> None:
+        """Connect to `url`.
+
+        The server ends a statement after `statement_timeout_s`; a little later this process gives
+        up on the connection.
+        """
         self.url = url
+        self._session = SessionTimeouts.of(statement_timeout_s)
         self._pool: psycopg_pool.AsyncConnectionPool[StatementConnection] = (
             psycopg_pool.AsyncConnectionPool(
                 url,
@@ -60,23 +64,20 @@ class Database:
                     "application_name": "botpool",
                     # Independent of the database's encoding: parameters are sent as UTF-8.
                     "client_encoding": "utf8",
-                    "connect_timeout": 5,
-                    # Keep idle connections alive through firewalls, and detect a dead server
-                    # before a statement needs the connection.
-                    "keepalives_idle": 30,
-                    "keepalives_interval": 10,
-                    "keepalives_count": 3,
+                    **SOCKET_OPTIONS,
                 },
-                configure=StatementConnection.prepare_session,
+                configure=self._prepare,
                 min_size=2,
                 max_size=max_connections,
                 # Longer than a burst lasts: waiting for a connection is overload, not an outage.
-                timeout=30,
+                timeout=max(statement_timeout_s, CONNECT_TIMEOUT_S),
                 reconnect_timeout=10,
                 open=False,
             )
         )
-        self._connection_check: asyncio.Task[None] | None = None
+        self._generation = 0
+        self.on_failure: Callable[[DatabaseUnavailable], None] = lambda _: None
+        """Called with each failure of the database."""
         self._in_progress = 0
 
     def is_idle(self) -> bool:
@@ -88,17 +89,12 @@ class Database:
 
         The pool itself would retry for seconds and not report the reason.
         """
-        try:
-            connection = await psycopg.AsyncConnection.connect(self.url, connect_timeout=5)
-        except _UNAVAILABLE as error:
-            raise DatabaseUnavailable.after(error) from error
+        with translated_failures():
+            connection = await psycopg.AsyncConnection.connect(self.url, **SOCKET_OPTIONS)
         await connection.close()
         await self._pool.open()
 
     async def close(self) -> None:
-        if self._connection_check is not None:
-            await asyncio.wait([self._connection_check], timeout=1)
-            self._connection_check.cancel()
         await self._pool.close()
 
     async def applied_migrations(self) -> list[AppliedMigration] | None:
@@ -134,16 +130,32 @@ class Database:
         rows = await self._run(lambda connection: connection.run_in_transaction(*statements))
         _read_results(statements, rows)
 
+    async def rehearse(self, statement: Statement[Any]) -> None:
+        """Run one statement and roll it back."""
+
+        async def work(connection: StatementConnection) -> None:
+            async with connection.transaction(force_rollback=True):
+                await connection.run(statement)
+
+        await self._run(work)
+
     async def listener(self) -> Connection:
         """Open a separate connection that receives notifications. The caller closes it."""
-        try:
+        with translated_failures():
             connection = await psycopg.AsyncConnection[DictRow].connect(
-                self.url, autocommit=True, row_factory=dict_row, connect_timeout=5
+                self.url, autocommit=True, row_factory=dict_row, **SOCKET_OPTIONS
             )
-            await connection.execute(sent_text(listen.name))
-        except _UNAVAILABLE as error:
-            raise DatabaseUnavailable.after(error) from error
+        try:
+            await self.listen(connection)
+        except BaseException:
+            await connection.close()
+            raise
         return connection
+
+    async def listen(self, connection: Connection) -> None:
+        """Receive notifications on a connection. Repeated, this checks that the server answers."""
+        with translated_failures(), Deadline(connection, CONNECT_TIMEOUT_S):
+            await connection.execute(sent_text(listen.name))
 
     async def _run(self, work: Callable[[StatementConnection], Awaitable[T]]) -> T:
         """Call `work` with a connection, again after the server rolled it back."""
@@ -151,45 +163,85 @@ class Database:
             return await self._run_once(work)
         except _ROLLED_BACK:
             pass  # Rare, so only then pay for a retry context.
-        async for attempt in stamina.retry_context(on=_ROLLED_BACK, attempts=5, wait_initial=0.01):
-            with attempt:
-                return await self._run_once(work)
+        with translated_failures():
+            async for attempt in stamina.retry_context(
+                on=_ROLLED_BACK, attempts=5, wait_initial=0.01
+            ):
+                with attempt:
+                    return await self._run_once(work)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _run_once(self, work: Callable[[StatementConnection], Awaitable[T]]) -> T:
-        """Call `work` with a connection and translate connection failures.
+        """Call `work` with a connection and translate failures of the database.
 
         `getconn` and `putconn` suffice: the pool's `connection()` would also ask for a commit.
         """
         self._in_progress += 1
         try:
-            connection = await self._pool.getconn()
+            connection = await self._connection()
+            deadline = Deadline(connection, self._session.deadline_s)
             try:
-                return await work(connection)
+                with deadline:
+                    return await work(connection)
             except asyncio.CancelledError:
                 # A cancellation while a pipeline reads an error leaves results unread, which the
                 # next statement on this connection would receive. The pool replaces it.
                 await connection.close()
                 raise
-            except BaseException:
+            except BaseException as error:
+                if deadline.passed:
+                    await connection.close()
                 if connection.closed:
-                    self._check_idle_connections()
+                    await self._renew_connections(connection)
+                if deadline.passed:
+                    raise DatabaseUnavailable(f"no answer within {deadline.limit_s:g} s") from error
                 raise
             finally:
                 await self._pool.putconn(connection)
         except _ROLLED_BACK:
             raise
-        except _UNAVAILABLE as error:
-            raise DatabaseUnavailable.after(error) from error
+        except FAILURES as error:
+            meaning = unavailable(error)
+            if meaning is None:
+                raise
+            self.on_failure(meaning)
+            raise meaning from error
         finally:
             self._in_progress -= 1
 
-    def _check_idle_connections(self) -> None:
-        """Replace dead idle connections now: a restarted server has ended all of them."""
-        if self._connection_check is None or self._connection_check.done():
-            self._connection_check = asyncio.create_task(
-                self._pool.check(), name="check idle connections"
-            )
+    async def _connection(self) -> StatementConnection:
+        """Take a connection from the pool, or raise the reason why there is none."""
+        try:
+            return await self._pool.getconn()
+        except psycopg_pool.PoolTimeout:
+            # The pool does not report why it cannot connect.
+            reason = await self._connection_problem()
+            if reason is None:
+                raise
+            raise reason from None
+
+    async def _connection_problem(self) -> DatabaseUnavailable | None:
+        try:
+            connection = await psycopg.AsyncConnection.connect(self.url, **SOCKET_OPTIONS)
+        except psycopg.Error as error:
+            return unavailable(error)
+        await connection.close()
+        return None
+
+    async def _prepare(self, connection: StatementConnection) -> None:
+        """Set up a new connection of the pool."""
+        connection.generation = self._generation
+        with Deadline(connection, CONNECT_TIMEOUT_S):
+            await connection.prepare_session(self._session)
+
+    async def _renew_connections(self, lost: StatementConnection) -> None:
+        """Replace all connections that are as old as a lost one: they are probably lost too.
+
+        A restarted server has ended all of them, and a firewall may have forgotten all of them.
+        """
+        if lost.generation == self._generation:
+            self._generation += 1
+            await self._pool.drain()
 
 
 def _read_results(statements: Sequence[Statement[Any]], rows: Sequence[Rows]) -> None:

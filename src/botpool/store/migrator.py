@@ -19,13 +19,13 @@ from importlib.resources.abc import Traversable
 import psycopg
 
 from botpool.domain.errors import DatabaseUnavailable, ForeignTables, MigrationFailed
+from botpool.store.deadlines import SOCKET_OPTIONS
 from botpool.store.migrations import Migration, known_migrations, known_names
 
 LOCK_TIMEOUT_S = 2.0
 """Longer than PostgreSQL's deadlock_timeout, after which an autovacuum makes way."""
 GIVE_UP_S = 300.0
 _PAUSE_S = 0.3
-_CONNECT_TIMEOUT_S = 5
 _SQL = files("botpool.store") / "sql" / "migrator"
 _BLOCKED = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
@@ -42,7 +42,7 @@ def migrate(
 ) -> list[str]:
     """Apply the pending migrations and return their names. Concurrent calls wait for each other."""
     try:
-        with psycopg.connect(url, connect_timeout=_CONNECT_TIMEOUT_S, autocommit=True) as session:
+        with psycopg.connect(url, autocommit=True, **SOCKET_OPTIONS) as session:
             applied = _list_applied(session)
             if set(known_names(folder)) <= applied:
                 return []

@@ -16,14 +16,17 @@ from psycopg.rows import DictRow, dict_row
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.database import Connection
+from botpool.store.deadlines import CONNECT_TIMEOUT_S, SOCKET_OPTIONS, Deadline
 from botpool.store.doctor import listen_for_doctor, notify_doctor
+from botpool.store.failures import unavailable
 from botpool.store.maintenance import AppliedMigration, list_migrations
 from botpool.store.query import Rows, Statement
-from botpool.store.sessions import prepare_session
+from botpool.store.sessions import SessionTimeouts
 from botpool.store.statements import statement_text
 
 _CHECKS = files("botpool.store") / "sql" / "checks"
-_CONNECT_TIMEOUT_S = 5
+_TIMEOUTS = SessionTimeouts.of(30.0)
+_DEADLINE_S = _TIMEOUTS.deadline_s
 T = TypeVar("T")
 
 Violation: TypeAlias = Mapping[str, object]
@@ -81,23 +84,25 @@ class ReadonlyConnection:
         """Check that a NOTIFY reaches the other connection; a pooler may swallow it."""
         payload = secrets.token_hex(8)
         try:
-            await self._listening.execute(statement_text(listen_for_doctor.name))
-            await self._listening.commit()
+            with Deadline(self._listening, CONNECT_TIMEOUT_S):
+                await self._listening.execute(statement_text(listen_for_doctor.name))
+                await self._listening.commit()
             await notify_doctor(self, payload=payload)
             async for notification in self._listening.notifies(timeout=within_s):
                 if notification.payload == payload:
                     return True
         except psycopg.Error as error:
-            raise DatabaseUnavailable.after(error) from error
+            raise _unavailable(error) from error
         return False
 
     async def _fetch(self, text: str, parameters: Mapping[str, Any]) -> Rows:
         try:
-            async with self._reading.transaction():
-                cursor = await self._reading.execute(text, parameters)
-                return await cursor.fetchall() if cursor.description else []
+            with Deadline(self._reading, _DEADLINE_S):
+                async with self._reading.transaction():
+                    cursor = await self._reading.execute(text, parameters)
+                    return await cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
-            raise DatabaseUnavailable.after(error) from error
+            raise _unavailable(error) from error
 
 
 async def _connect(url: str) -> Connection:
@@ -106,11 +111,22 @@ async def _connect(url: str) -> Connection:
             url,
             row_factory=dict_row,
             application_name="botpool doctor",
-            connect_timeout=_CONNECT_TIMEOUT_S,
+            **SOCKET_OPTIONS,
         )
-        await connection.set_read_only(True)
-        await connection.execute(statement_text(prepare_session.name))
-        await connection.commit()
     except psycopg.Error as error:
-        raise DatabaseUnavailable.after(error) from error
+        raise _unavailable(error) from error
+    try:
+        prepare = _TIMEOUTS.statement()
+        with Deadline(connection, CONNECT_TIMEOUT_S):
+            await connection.set_read_only(True)
+            await connection.execute(statement_text(prepare.name), prepare.parameters)
+            await connection.commit()
+    except psycopg.Error as error:
+        await connection.close()
+        raise _unavailable(error) from error
     return connection
+
+
+def _unavailable(error: psycopg.Error) -> DatabaseUnavailable:
+    """The doctor reports every error: a check that cannot run is a finding, not a crash."""
+    return unavailable(error) or DatabaseUnavailable.after(error)

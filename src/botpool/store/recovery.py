@@ -32,11 +32,6 @@ class ResetOutcome:
 
 
 @query
-def record_liveness(*, gap_s: float) -> datetime:
-    """Record that a replica is alive; the result is when the last gap over `gap_s` ended."""
-
-
-@query
 def list_stuck_slots(
     *,
     backends: Sequence[str],

@@ -16,6 +16,7 @@ from botpool.store import sessions
 from botpool.store.database_epochs import follow_epoch
 from botpool.store.parameter_types import register_dumpers
 from botpool.store.query import Rows, Statement
+from botpool.store.sessions import SessionTimeouts
 from botpool.store.statements import positional, sent_text
 
 _BEGIN = sessions.begin.statement()
@@ -30,12 +31,15 @@ class StatementConnection(psycopg.AsyncConnection[DictRow]):
         """One cursor for each statement: a cursor that repeats its query keeps its adapters."""
         return {}
 
-    async def prepare_session(self) -> None:
-        """Set the session up. The pool calls this once for each connection."""
+    generation = 0
+    """Connections of one generation were opened between the same two failures."""
+
+    async def prepare_session(self, timeouts: SessionTimeouts) -> None:
+        """Set the session up, once for each connection."""
         self.prepare_threshold = 0
         self.prepared_max = None
         register_dumpers(self)
-        await self.run(sessions.prepare_session.statement())
+        await self.run(timeouts.statement())
         await self._follow_epoch()
 
     async def _follow_epoch(self) -> None:

@@ -1,19 +1,26 @@
 """Recording of heartbeats, batched: many agents share one statement.
 
 A heartbeat is committed before its response, and the response comes from the same statement.
+While heartbeats cannot be written, `works` is False: that time is no silence of the agents.
 """
 
-from collections.abc import Sequence
+import contextlib
+import time
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.engine.runtime.batching import Batcher
+from botpool.engine.runtime.clock import loop_time
 from botpool.store.assignments import Heartbeat, record_heartbeats
 from botpool.store.database import Database
 
 _MAX_BATCH = 1000
 _MIN_INTERVAL_S = 0.005
 """Agents can wait for this: a heartbeat counts as lost only after minutes."""
+_SLOW_S = 2.0
+"""Heartbeats that take longer to write count as not written yet."""
 
 _Key: TypeAlias = tuple[AssignmentId, BotId]
 
@@ -21,8 +28,14 @@ _Key: TypeAlias = tuple[AssignmentId, BotId]
 class Heartbeats:
     """Records heartbeats in batches."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, *, on_written: Callable[[float], None] = lambda _: None
+    ) -> None:
+        """`on_written` is called with the time at which heartbeats were written."""
         self._database = database
+        self._on_written = on_written
+        self._failed = False
+        self._writing_since: float | None = None
         self._batcher: Batcher[_Key, Heartbeat | None] = Batcher(
             "heartbeats", self._record, max_batch=_MAX_BATCH, min_interval_s=_MIN_INTERVAL_S
         )
@@ -31,11 +44,35 @@ class Heartbeats:
         """Record a heartbeat; None if the assignment is not one of this bot."""
         return await self._batcher.submit((assignment_id, bot_id))
 
+    @property
+    def works(self) -> bool:
+        """Whether the last heartbeats were written, and those in progress not too slowly."""
+        since = self._writing_since
+        return not self._failed and (since is None or loop_time() - since < _SLOW_S)
+
+    async def check(self) -> None:
+        """Write no heartbeats, if the last ones failed, to find out whether writing works again."""
+        if self._failed and self._writing_since is None:
+            with contextlib.suppress(DatabaseUnavailable):
+                await self._record([])
+
     async def _record(self, keys: Sequence[_Key]) -> list[Heartbeat | None]:
-        heartbeats = await record_heartbeats(
+        self._writing_since = loop_time()
+        try:
+            heartbeats = await self._write(keys)
+        except BaseException:
+            self._failed = True
+            raise
+        finally:
+            self._writing_since = None
+        self._failed = False
+        self._on_written(time.time())
+        by_key = {(each.assignment_id, each.bot_id): each for each in heartbeats}
+        return [by_key.get(key) for key in keys]
+
+    async def _write(self, keys: Sequence[_Key]) -> list[Heartbeat]:
+        return await record_heartbeats(
             self._database,
             assignment_ids=[assignment_id for assignment_id, _ in keys],
             bot_ids=[bot_id for _, bot_id in keys],
         )
-        by_key = {(each.assignment_id, each.bot_id): each for each in heartbeats}
-        return [by_key.get(key) for key in keys]

@@ -67,11 +67,16 @@ class Reconciler(Service):
             task.add_done_callback(self._step_ended)
 
     async def run_steps_of(self, slot_ids: Sequence[SlotId], *, within_s: float) -> None:
-        """Run due steps, and wait for the steps of some slots that this replica leased."""
+        """Run due steps, and wait for them and for steps of these slots that already run."""
+        before = set(self.under_way)
         await self.run_due_steps()
         names = {_task_name(slot_id) for slot_id in slot_ids}
-        if own := [task for task in self.under_way if task.get_name() in names]:
-            await asyncio.wait(own, timeout=within_s)
+        tasks = [task for task in self.under_way if task not in before or task.get_name() in names]
+        if tasks:
+            ended, _ = await asyncio.wait(tasks, timeout=within_s)
+            for task in ended:
+                if not task.cancelled():
+                    task.result()
 
     async def return_leases(self, *, within_s: float) -> None:
         """Let the running steps end, cancel late ones, and return all leases of this replica."""

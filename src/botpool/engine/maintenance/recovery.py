@@ -5,9 +5,9 @@ outside any transaction, lets `domain/recovery.py` decide, and applies each acti
 write. A pass that runs twice or dies in the middle changes nothing that the next pass would not.
 A backend that does not answer is no evidence about its slots.
 
-An outage of Botpool is no evidence either: replicas record that they are alive, and the silence of
-an agent counts only from the end of the last gap. When most bots of a pool become silent within a
-window, the passes of all replicas give each of them one more window.
+An outage of Botpool is no evidence either: replicas record that they can write heartbeats, and the
+silence of an agent counts only from the end of the last gap (`liveness.py`). When most bots of a
+pool become silent within a window, the passes of all replicas give each of them one more window.
 """
 
 from collections import Counter
@@ -30,6 +30,7 @@ from botpool.domain.recovery import (
 )
 from botpool.domain.start_assessment import has_exited
 from botpool.engine.maintenance.error_resets import ErrorResets
+from botpool.engine.maintenance.liveness import Liveness
 from botpool.engine.maintenance.recovery_actions import RecoveryActions
 from botpool.engine.maintenance.silence_alarms import SilenceAlarms
 from botpool.engine.observability import event_log
@@ -38,7 +39,6 @@ from botpool.engine.service import Service
 from botpool.store import recovery as statements
 
 _log = structlog.get_logger()
-_GAP_S = 30.0
 
 _COUNTED_AS: Mapping[RecoveryAction, str] = {
     RecoveryAction.RELEASE: "recovered",
@@ -76,14 +76,11 @@ class Recovery(Service):
     actions: RecoveryActions
     silence_alarms: SilenceAlarms
     error_resets: ErrorResets
+    liveness: Liveness
 
     @property
     def limits(self) -> RecoveryLimits:
         return self.policy.recovery
-
-    async def record_liveness(self) -> datetime:
-        """Record that a replica is alive and return when the last gap without one ended."""
-        return await statements.record_liveness(self.database, gap_s=_GAP_S)
 
     async def run(self) -> None:
         """Run a scheduled pass and log its result unless it found nothing."""
@@ -93,7 +90,7 @@ class Recovery(Service):
 
     async def recover(self) -> RecoveryResult:
         """Run one pass and return its counts."""
-        gap_ended_at = await self.record_liveness()
+        gap_ended_at = await self.liveness.record()
         slots = await statements.list_stuck_slots(
             self.database,
             backends=sorted(self.backends),

@@ -170,6 +170,15 @@ class MetricDefinitions:
             "Rounds of background loops that failed because the database did not answer.",
             "loop",
         )
+        self.last_round = self._gauge(
+            "loop_last_round_timestamp_seconds",
+            "When each background loop last finished a round.",
+            "loop",
+        )
+        self.heartbeats_written = self._gauge(
+            "heartbeats_last_written_timestamp_seconds",
+            "When this replica last wrote heartbeats; 0 before the first.",
+        )
         build_info = self._gauge(
             "build_info", "Always 1; the label is the version of this replica.", "version"
         )

@@ -87,6 +87,12 @@ class Metrics:
     def round_lost(self, loop: str) -> None:
         self.instruments.lost_rounds.labels(loop).inc()
 
+    def round_finished(self, loop: str) -> None:
+        self.instruments.last_round.labels(loop).set_to_current_time()
+
+    def heartbeats_written(self, at: float) -> None:
+        self.instruments.heartbeats_written.set(at)
+
     def backend_called(self, backend: str, call: str, outcome: str, *, after_s: float) -> None:
         self.instruments.backend_calls.labels(backend, call, outcome).inc()
         self.instruments.backend_call_seconds.labels(backend, call).observe(after_s)

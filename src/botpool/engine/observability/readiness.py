@@ -1,23 +1,40 @@
-"""Readiness of a replica. Backend failures are reported but do not fail readiness."""
+"""Readiness of a replica. Backend failures are reported but do not fail readiness.
+
+A replica is ready if the database answers in time, has a schema that this version knows and accepts
+writes, and if no background loop is late. The answer never takes longer than `_CHECK_TIMEOUT_S`: a
+check that has not ended by then continues, and the next answer uses its result.
+"""
 
 import asyncio
+from asyncio import Task
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
 import structlog
 
 from botpool.backends.protocol import Backend, Health
-from botpool.domain.errors import BotpoolError, BudgetExhausted, DatabaseUnavailable, SchemaMismatch
+from botpool.domain.errors import (
+    BotpoolError,
+    BudgetExhausted,
+    DatabaseProblem,
+    DatabaseUnavailable,
+    SchemaMismatch,
+)
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.runtime.leases import timed
+from botpool.engine.runtime.loop import Loop
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Database
+from botpool.store.liveness import read_server_role
 from botpool.store.migrations import check_schema
 
 _log = structlog.get_logger()
 _CHECK_TIMEOUT_S = 5.0
 _HEALTH_VALID_S = 30.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +65,9 @@ class Readiness:
         self._health: dict[str, tuple[float, Health]] = {}
         self._checking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._stale: set[str] = set()
+        self._checks: dict[str, Task[Any]] = {}
+        self._loops: Sequence[Loop] = ()
+        self._refused_writes: Callable[[], str | None] = lambda: None
         self.wake = asyncio.Event()
         """Set when a backend's health check should run early."""
 
@@ -58,25 +78,61 @@ class Readiness:
             self._stale.add(name)
             self.wake.set()
 
+    def watch(self, loops: Sequence[Loop], *, refused_writes: Callable[[], str | None]) -> None:
+        """Make readiness depend on loops, and on the reason why the database refuses writes."""
+        self._loops = loops
+        self._refused_writes = refused_writes
+
     async def state(self) -> ReadinessState:
         """Return the current readiness."""
-        problem = await self._database_problem()
+        database = self._start_check("database", self._database_problem)
+        health = {
+            name: self._start_check(name, partial(self.backend_health, name))
+            for name in sorted(self._backends)
+        }
+        await asyncio.wait([database, *health.values()], timeout=_CHECK_TIMEOUT_S)
+        problem = (
+            database.result()
+            if database.done()
+            else f"The database did not answer within {_CHECK_TIMEOUT_S:g} s."
+        )
+        problem = problem or self._refused_writes() or self._late_loop()
         return ReadinessState(
             ready=problem is None,
             problem=problem,
             listening=self._wakeups.listening,
-            backends={name: await self.backend_health(name) for name in sorted(self._backends)},
+            backends={
+                name: check.result() if check.done() else self._unanswered(name)
+                for name, check in health.items()
+            },
         )
+
+    def _start_check(self, name: str, check: Callable[[], Coroutine[Any, Any, T]]) -> Task[T]:
+        """Start a check, or return the one that still runs."""
+        running = self._checks.get(name)
+        if running is None or running.done():
+            running = self._checks[name] = asyncio.create_task(check(), name=f"check {name}")
+        return running
+
+    def _unanswered(self, name: str) -> Health:
+        known = self._health.get(name)
+        return known[1] if known else Health(ok=False, detail="the backend has not answered yet")
+
+    def _late_loop(self) -> str | None:
+        for loop in self._loops:
+            if (late_s := loop.late_s) is not None:
+                return f"The loop {loop.name} last finished a round {late_s:.0f} s ago."
+        return None
 
     async def _database_problem(self) -> str | None:
         try:
-            async with asyncio.timeout(_CHECK_TIMEOUT_S):
-                applied = await self._database.applied_migrations()
-            check_schema(applied)
-        except TimeoutError:
-            return f"The database did not answer within {_CHECK_TIMEOUT_S:g} s."
+            check_schema(await self._database.applied_migrations())
+            role = await read_server_role(self._database)
         except (DatabaseUnavailable, SchemaMismatch) as error:
             return str(error)
+        if role.is_standby or role.is_read_only:
+            detail = "it is a standby" if role.is_standby else "transactions are read-only"
+            return str(DatabaseUnavailable(detail, DatabaseProblem.READ_ONLY))
         return None
 
     async def backend_health(self, name: str) -> Health:

@@ -20,6 +20,8 @@ _COALESCE_S = 0.05
 _SOON_S = 0.02
 """Short beside the start of a container, and long enough to cover several statements of a burst."""
 _RECONNECT_S = 1.0
+_PROBE_S = 20.0
+"""How long the listening connection may be silent before the server must answer on it."""
 
 
 class Wakeups:
@@ -85,7 +87,8 @@ class Wakeups:
             self.listening = True
             self.slots.set()  # A notification may have been missed before.
             while True:
-                await _readable(connection.fileno())
+                if not await _readable(connection.fileno(), within_s=_PROBE_S):
+                    await self._database.listen(connection)
                 async for notification in connection.notifies(timeout=0):
                     if notification.payload != self._owner:
                         self.slots.set()
@@ -95,11 +98,15 @@ class Wakeups:
             await connection.close()
 
 
-async def _readable(descriptor: int) -> None:
+async def _readable(descriptor: int, *, within_s: float) -> bool:
     """Wait until the socket is readable. psycopg's own wait wakes ten times a second."""
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(descriptor, ready.set)
     try:
-        await ready.wait()
+        async with asyncio.timeout(within_s):
+            await ready.wait()
+    except TimeoutError:
+        return False
     finally:
         loop.remove_reader(descriptor)
+    return True

@@ -426,12 +426,26 @@ COMMENT ON TABLE bot_heartbeats IS
     'The last heartbeat of each bot. A separate table, so that heartbeats lock no row of a claim or lease.';
 
 CREATE TABLE liveness (
-    only_row     boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    alive_at     timestamptz NOT NULL,
-    gap_ended_at timestamptz NOT NULL
+    replica       text PRIMARY KEY,
+    public_url    text NOT NULL,
+    alive_at      timestamptz NOT NULL,
+    heartbeats_at timestamptz NOT NULL,
+    gap_ended_at  timestamptz,
+    stopped_at    timestamptz
 );
-COMMENT ON TABLE liveness IS 'When a replica was last alive: outages of Botpool do not count as silence of bots.';
-COMMENT ON COLUMN liveness.gap_ended_at IS 'When the last time without a live replica ended.';
+COMMENT ON TABLE liveness IS
+    'When each replica was last alive: outages of Botpool do not count as silence of bots.';
+COMMENT ON COLUMN liveness.public_url IS 'The address that the replica hands out to containers.';
+COMMENT ON COLUMN liveness.heartbeats_at IS 'When the replica could last write heartbeats.';
+COMMENT ON COLUMN liveness.gap_ended_at IS
+    'When the last time ended in which the replica could not write heartbeats, or no replica was alive.';
+COMMENT ON COLUMN liveness.stopped_at IS 'When the replica stopped in order.';
+
+CREATE UNLOGGED TABLE write_probes (
+    payload text STORAGE PLAIN NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50);
+COMMENT ON TABLE write_probes IS
+    'Replicas insert a row and roll back, to find out whether the disk has room. Always empty.';
 
 -- ---------------------------------------------------------------------------------------------
 -- History and pool samples

@@ -2,9 +2,9 @@
 -- pool's lock for long; READ COMMITTED gives the statement after a lock a new snapshot.
 SELECT
     set_config('default_transaction_isolation', 'read committed', false),
-    set_config('idle_in_transaction_session_timeout', '15s', false),
-    set_config('statement_timeout', '30s', false),
-    set_config('lock_timeout', '20s', false),
+    set_config('idle_in_transaction_session_timeout', %(idle_in_transaction_timeout)s, false),
+    set_config('statement_timeout', %(statement_timeout)s, false),
+    set_config('lock_timeout', %(lock_timeout)s, false),
     set_config('timezone', 'UTC', false),
     -- Each connection plans a statement once: planning takes longer than running it, and JIT
     -- compilation longer still.

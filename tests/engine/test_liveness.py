@@ -1,0 +1,98 @@
+"""Time in which this installation could not write heartbeats is no silence of the agents."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from botpool.domain.errors import DatabaseUnavailable
+from botpool.domain.ids import AssignmentId, BotId
+from botpool.engine.maintenance.recovery import RecoveryResult
+from botpool.engine.replica import Replica
+from tests.engine.recovery_cases import pass_time, run_bot
+from tests.support.replaced_statements import replaced_statements
+from tests.support.replicas import Stage, pool
+
+WINDOW_S = 300
+
+
+@contextlib.contextmanager
+def heartbeats_refused() -> Iterator[None]:
+    refuse = "DO $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$"
+    with replaced_statements(record_heartbeats=refuse):
+        yield
+
+
+async def send_heartbeat(stage: Stage, replica: Replica, bot: BotId) -> None:
+    await replica.agents.heartbeat(AssignmentId(stage.slot_of(bot)["assignment_id"]), bot)
+
+
+async def test_heartbeats_that_could_not_be_written_are_no_silence(stage: Stage) -> None:
+    """Agents call a replica that cannot write their heartbeats; another replica recovers."""
+    failing, other = await stage.replica(pool(3)), await stage.replica(pool(3))
+    bots = [await run_bot(stage, failing) for _ in range(3)]
+    with heartbeats_refused():
+        for _ in range(60):
+            for bot in bots:
+                with pytest.raises(DatabaseUnavailable):
+                    await send_heartbeat(stage, failing, bot)
+            await failing.liveness.record()
+            await pass_time(stage, other, 29)
+            assert await other.recovery.recover() == RecoveryResult()
+    await failing.liveness.check()
+    await other.recovery.recover()
+    for bot in bots:
+        await send_heartbeat(stage, failing, bot)
+    assert set(stage.statuses(*bots)) == {"JOINING_CALL"}
+
+
+async def test_silence_counts_again_when_heartbeats_are_written_again(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await run_bot(stage, replica)
+    with heartbeats_refused(), contextlib.suppress(DatabaseUnavailable):
+        await send_heartbeat(stage, replica, bot)
+    await pass_time(stage, replica, 4 * WINDOW_S)
+    assert await replica.recovery.recover() == RecoveryResult()
+    await replica.liveness.check()
+    await pass_time(stage, replica, WINDOW_S - 10)
+    assert await replica.recovery.recover() == RecoveryResult()
+    await pass_time(stage, replica, 20)
+    await replica.recovery.recover()
+    assert stage.bot(bot)["failure_code"] == "heartbeat_lost"
+
+
+async def test_replica_that_disappeared_counts_as_a_gap_for_one_window(stage: Stage) -> None:
+    lost, other = await stage.replica(pool(1)), await stage.replica(pool(1))
+    bot = await run_bot(stage, lost)
+    await lost.liveness.record()
+    await pass_time(stage, other, 2 * WINDOW_S - 10)
+    assert await other.recovery.recover() == RecoveryResult()
+    await pass_time(stage, other, 20)
+    await other.recovery.recover()
+    assert stage.bot(bot)["failure_code"] == "heartbeat_lost"
+
+
+async def test_replica_that_stopped_in_order_is_no_gap(stage: Stage) -> None:
+    stopped, other = await stage.replica(pool(1)), await stage.replica(pool(1))
+    bot = await run_bot(stage, stopped)
+    await other.liveness.record()
+    await stopped.liveness.record()
+    await stopped.liveness.end()
+    await pass_time(stage, other, WINDOW_S + 10)
+    await other.recovery.recover()
+    assert stage.bot(bot)["failure_code"] == "heartbeat_lost"
+
+
+async def test_slow_heartbeats_count_as_not_written(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("botpool.engine.agents.heartbeats._SLOW_S", 0.0)
+    replica = await stage.replica(pool(1))
+    bot = await run_bot(stage, replica)
+    with replaced_statements(record_heartbeats="SELECT pg_sleep(60)"):
+        sending = asyncio.create_task(send_heartbeat(stage, replica, bot))
+        while replica.heartbeats.works:
+            await asyncio.sleep(0.01)
+        sending.cancel()
+        await asyncio.wait([sending])
