@@ -39,6 +39,7 @@ from botpool.engine.maintenance.error_resets import ErrorResets
 from botpool.engine.maintenance.liveness import Liveness
 from botpool.engine.maintenance.recovery import Recovery
 from botpool.engine.maintenance.recovery_actions import RecoveryActions
+from botpool.engine.maintenance.rescheduling import Rescheduling
 from botpool.engine.maintenance.silence_alarms import SilenceAlarms
 from botpool.engine.maintenance.vacuum import INTERVAL_S as VACUUM_INTERVAL_S
 from botpool.engine.maintenance.vacuum import Vacuum
@@ -50,6 +51,7 @@ from botpool.engine.observability.readiness import Readiness
 from botpool.engine.operations.pool_commands import PoolCommands
 from botpool.engine.operations.slot_commands import SlotCommands
 from botpool.engine.queries import Queries
+from botpool.engine.runtime.clock_watch import ClockWatch
 from botpool.engine.runtime.epoch_watch import EpochWatch
 from botpool.engine.runtime.loop import Loop
 from botpool.engine.runtime.wakeups import Wakeups
@@ -93,6 +95,7 @@ class Replica:
         self.wakeups = Wakeups(database, owner=identity.owner)
         self._wake_recovery = asyncio.Event()
         self.epoch_watch = EpochWatch(database, on_new_epoch=self._wake_recovery.set)
+        self.clock_watch = ClockWatch(database, on_jump=self._clock_jumped)
         self._shared = Shared(
             database=database,
             policy=policy,
@@ -212,6 +215,7 @@ class Replica:
             silence_alarms=silence_alarms,
             error_resets=resets,
             liveness=self.liveness,
+            rescheduling=Rescheduling(**shared),
         )
         self.cleanup = Cleanup(**shared, queue_poller=self.queue_poller, recovery=self.recovery)
         self.vacuum = Vacuum(self.database)
@@ -290,5 +294,11 @@ class Replica:
         await self.wakeups.stop()
 
     async def _check_liveness(self) -> None:
+        await self.clock_watch.check()
         await self.liveness.check()
         await self.epoch_watch.check()
+
+    def _clock_jumped(self, seconds: float) -> None:
+        """Count a jump and let the recovery pass reschedule work that lies far ahead."""
+        self.metrics.clock_jumped(forward=seconds > 0)
+        self._wake_recovery.set()

@@ -264,6 +264,14 @@ def test_doctor_names_pools_with_mass_silence(installation: CheckedInstallation)
     assert (finding["result"], finding["found"]) == ("warning", "teams since 2026-11-17T10:00:00Z")
 
 
+def test_doctor_reports_a_jump_of_the_clock(installation: CheckedInstallation) -> None:
+    with psycopg.connect(installation.url, autocommit=True) as connection:
+        connection.execute("INSERT INTO clock_jumps (noticed_at, seconds) VALUES (now(), -3600)")
+    finding = installation.run_doctor().findings["clock_jump"]
+    assert finding["result"] == "warning"
+    assert finding["found"].startswith("3600 s back, noticed at ")
+
+
 def test_table_shows_finding_and_remedy(
     installation: CheckedInstallation, settings: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ from botpool.domain.start_assessment import has_exited
 from botpool.engine.maintenance.error_resets import ErrorResets
 from botpool.engine.maintenance.liveness import Liveness
 from botpool.engine.maintenance.recovery_actions import RecoveryActions
+from botpool.engine.maintenance.rescheduling import Rescheduling
 from botpool.engine.maintenance.silence_alarms import SilenceAlarms
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import timed
@@ -77,6 +78,7 @@ class Recovery(Service):
     silence_alarms: SilenceAlarms
     error_resets: ErrorResets
     liveness: Liveness
+    rescheduling: Rescheduling
 
     @property
     def limits(self) -> RecoveryLimits:
@@ -90,6 +92,7 @@ class Recovery(Service):
 
     async def recover(self) -> RecoveryResult:
         """Run one pass and return its counts."""
+        await self.rescheduling.run()
         gap_ended_at = await self.liveness.record()
         slots = await statements.list_stuck_slots(
             self.database,

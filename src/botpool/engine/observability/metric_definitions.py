@@ -160,6 +160,11 @@ class MetricDefinitions:
             "database_epoch",
             "The database's epoch: 1, and one more after each restore, promotion or copy.",
         )
+        self.clock_jumps = self._counter(
+            "clock_jumps_total",
+            "Jumps of the database's clock that this replica noticed: `forward` or `back`.",
+            "direction",
+        )
         self.fenced_writes = self._counter(
             "fenced_writes_total",
             "Fenced writes that changed nothing, by intended change.",

@@ -84,6 +84,9 @@ class Metrics:
     def fenced(self, wanted: str) -> None:
         self.instruments.fenced_writes.labels(wanted).inc()
 
+    def clock_jumped(self, *, forward: bool) -> None:
+        self.instruments.clock_jumps.labels("forward" if forward else "back").inc()
+
     def round_lost(self, loop: str) -> None:
         self.instruments.lost_rounds.labels(loop).inc()
 

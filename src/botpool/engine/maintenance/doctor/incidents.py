@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 from botpool.domain.errors import BotpoolError
 from botpool.engine.maintenance.doctor.findings import Check, Finding
+from botpool.store.clock import ClockJump, get_clock_jump
 from botpool.store.database_epochs import DatabaseEpoch, get_database_epoch
 from botpool.store.doctor import list_silent_pools
 from botpool.store.readonly_connection import ReadonlyConnection
@@ -25,7 +26,14 @@ SILENCE = Check(
     "Bots that stay silent for two windows (recovery.heartbeat_freshness_s) fail.",
 )
 
-CHECKS = (EPOCH, SILENCE)
+CLOCK_JUMP = Check(
+    name="clock_jump",
+    meaning="the database's clock has not jumped in the last day",
+    remedy="Let NTP slew the clock of the database's server instead of stepping it. A jump forward "
+    "lets queued bots expire and ends bots at their maximum duration too early.",
+)
+
+CHECKS = (EPOCH, SILENCE, CLOCK_JUMP)
 
 
 def epoch_finding(epoch: DatabaseEpoch | None) -> Finding:
@@ -38,6 +46,17 @@ def epoch_finding(epoch: DatabaseEpoch | None) -> Finding:
     if epoch.number > 1 and epoch.age_s < _DAY_S:
         return EPOCH.warning(f"{found}: {epoch.reason}")
     return EPOCH.ok(found)
+
+
+def clock_finding(jump: ClockJump | None) -> Finding:
+    """Report a jump of the last day; its time may lie ahead if the clock was set back again."""
+    if jump is None or jump.age_s > _DAY_S:
+        return CLOCK_JUMP.ok()
+    direction = "forward" if jump.seconds > 0 else "back"
+    found = (
+        f"{abs(jump.seconds):.0f} s {direction}, noticed at {jump.noticed_at:%Y-%m-%dT%H:%M:%SZ}"
+    )
+    return CLOCK_JUMP.warning(found)
 
 
 async def check_incidents(connection: ReadonlyConnection) -> AsyncIterator[Finding]:
@@ -54,3 +73,7 @@ async def check_incidents(connection: ReadonlyConnection) -> AsyncIterator[Findi
         yield SILENCE.warning(", ".join(silent)) if silent else SILENCE.ok()
     except BotpoolError as error:
         yield SILENCE.not_checked(error)
+    try:
+        yield clock_finding(await get_clock_jump(connection))
+    except BotpoolError as error:
+        yield CLOCK_JUMP.not_checked(error)

@@ -16,6 +16,11 @@ CREATE FUNCTION botpool_now() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL S
 COMMENT ON FUNCTION botpool_now IS
     'The clock of every statement. Tests replace its body to shift time; STABLE keeps indexes usable.';
 
+CREATE FUNCTION botpool_not_after(moment timestamptz, latest timestamptz) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS 'SELECT CASE WHEN moment > latest THEN latest ELSE moment END';
+COMMENT ON FUNCTION botpool_not_after IS 'The earlier of both times. Unlike least, it keeps a null moment null.';
+
 -- ---------------------------------------------------------------------------------------------
 -- Pools and backends
 
@@ -446,6 +451,14 @@ CREATE UNLOGGED TABLE write_probes (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50);
 COMMENT ON TABLE write_probes IS
     'Replicas insert a row and roll back, to find out whether the disk has room. Always empty.';
+
+CREATE TABLE clock_jumps (
+    only_row   boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    noticed_at timestamptz NOT NULL,
+    seconds    double precision NOT NULL
+);
+COMMENT ON TABLE clock_jumps IS 'The last jump of the database''s clock that a replica noticed.';
+COMMENT ON COLUMN clock_jumps.seconds IS 'How far the clock jumped; negative if it was set back.';
 
 -- ---------------------------------------------------------------------------------------------
 -- History and pool samples

@@ -1,0 +1,2 @@
+-- Read the database's clock.
+SELECT botpool_now() AS now
