@@ -447,8 +447,10 @@ COMMENT ON COLUMN liveness.gap_ended_at IS
 COMMENT ON COLUMN liveness.stopped_at IS 'When the replica stopped in order.';
 
 CREATE UNLOGGED TABLE write_probes (
-    payload text STORAGE PLAIN NOT NULL
+    payload text NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50);
+-- In a statement of its own: PostgreSQL 15 knows no STORAGE in CREATE TABLE.
+ALTER TABLE write_probes ALTER COLUMN payload SET STORAGE PLAIN;
 COMMENT ON TABLE write_probes IS
     'Replicas insert a row and roll back, to find out whether the disk has room. Always empty.';
 
