@@ -83,6 +83,31 @@ async def test_ten_bots_pull_once_and_fifty_bots_share_five_containers(
         registry.gate.bytes_per_s = None
 
 
+@pytest.mark.timeout(600)
+async def test_tag_that_is_pushed_again_is_pulled_once(
+    dockerd: Dockerd, registry: Registry, database_url: str, tmp_path: Path
+) -> None:
+    """A replica resolves a tag every five minutes; a restarted one resolves it at once."""
+    image = publish_image(dockerd, registry)
+    settings = pool("google-meet", image, 3)
+    async with docker_installation(dockerd, database_url, tmp_path, **settings) as installed:
+        server = await installed.serve()
+        await installed.send(3, SHORT_CALL)
+        await installed.wait_for_end(within_s=150)
+        first = {slot["image"] for slot in await installed.slots()}
+        server.kill()
+        publish_image(dockerd, registry, tag=image.rpartition(":")[2])
+        await installed.serve()
+        later = await installed.send(3, SHORT_CALL)
+        ended = await installed.wait_for_end(within_s=150)
+        assert [ended[bot["id"]] for bot in later] == ["DONE"] * 3
+        assert len(await installed.leaders()) == 2, "one for each digest"
+        assert_pulled_once(registry)
+        second = {slot["image"] for slot in await installed.slots()}
+        assert len(first) == len(second) == 1
+        assert first != second
+
+
 def start_s(bot: Mapping[str, Any]) -> float:
     """Return the seconds from the assignment to the first evidence that the bot runs."""
     began, ended = (datetime.fromisoformat(bot[name]) for name in ("assignedAt", "startedAt"))

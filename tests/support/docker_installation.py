@@ -85,6 +85,8 @@ def load_image(dockerd: Dockerd) -> str:
     return "demo:1"
 
 
-def publish_image(dockerd: Dockerd, registry: Registry, *, mb: int = 4) -> str:
+def publish_image(
+    dockerd: Dockerd, registry: Registry, *, mb: int = 4, tag: str | None = None
+) -> str:
     """Push a bot's image that only the registry has, and return its name."""
-    return publish(dockerd, registry, secrets.token_hex(4), BOT, mb=mb)
+    return publish(dockerd, registry, tag or secrets.token_hex(4), BOT, mb=mb)

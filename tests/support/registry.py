@@ -15,7 +15,9 @@ from typing import Self
 
 from tests.support.components import missing
 
-_REQUEST = re.compile(r'"GET /v2/\S+/(?:blobs|manifests)/(?P<what>\S+) HTTP/1.1" 200 ')
+_REQUEST = re.compile(r'"GET /v2/\S+/blobs/(?P<what>\S+) HTTP/1.1" 200 (?P<size>\d+)')
+_LAYER_BYTES = 64 * 1024
+"""Every layer of a test's image is larger; manifests and configurations are smaller."""
 _READY_S = 60.0
 _CONFIG = """\
 version: 0.1
@@ -68,9 +70,17 @@ class Registry:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def fetch_counts(self) -> Counter[str]:
-        """Count the fetches of each part of an image: manifests by tag, blobs by digest."""
+        """Count the fetches of each layer by its digest.
+
+        Smaller parts do not count: resolving a tag to its digest fetches the image's manifest and
+        configuration and pulls nothing.
+        """
         log = self._log.read_text(errors="replace")
-        return Counter(request["what"] for request in _REQUEST.finditer(log))
+        return Counter(
+            request["what"]
+            for request in _REQUEST.finditer(log)
+            if int(request["size"]) >= _LAYER_BYTES
+        )
 
     def pulls_started(self, tag: str) -> int:
         """Return the number of requests for the manifest of that tag."""

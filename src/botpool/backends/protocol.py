@@ -17,7 +17,7 @@ Every backend keeps these rules, so that the engine can repeat any call after a 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import DeploymentState, Observation
@@ -77,6 +77,17 @@ class RequestBudget(Protocol):
 
     async def pause(self, seconds: float) -> None:
         """Stop all requests for some time, because the backend asked for it."""
+
+
+@runtime_checkable
+class ImageResolver(Protocol):
+    """A backend that can find out which image a tag names now."""
+
+    async def resolve_image(self, image: str, *, timeout_s: float) -> str:
+        """Return the image with the digest that its registry has now: `name:tag@digest`.
+
+        An image that no registry has is returned unchanged.
+        """
 
 
 class Backend(Protocol):

@@ -23,6 +23,7 @@ from botpool.engine.lifecycle.container_environment import ContainerEnvironment
 from botpool.engine.lifecycle.deployment import Deployer
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.lifecycle.descriptions import Describer
+from botpool.engine.lifecycle.image_digests import ImageDigests
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.observer import Observer
 from botpool.engine.lifecycle.queue_poller import QueuePoller
@@ -177,6 +178,7 @@ class Replica:
             outcome=self.outcome,
             observer=self.observer,
             image_gate=self.image_gate,
+            image_digests=ImageDigests(**shared),
             environment=ContainerEnvironment(
                 public_url=identity.public_url, agent_key=identity.agent_keys[0]
             ),

@@ -9,6 +9,7 @@ from botpool.backends.docker import events, logs
 from botpool.backends.docker.config import DockerConfig
 from botpool.backends.docker.connection import Connection
 from botpool.backends.docker.daemon import Daemon
+from botpool.backends.docker.digests import resolve
 from botpool.backends.docker.ensure import ensure
 from botpool.backends.docker.observe import observe
 from botpool.backends.docker.pulls import Pulls
@@ -40,6 +41,10 @@ class DockerBackend:
     async def close(self) -> None:
         """Close the connection. Pulls in progress continue."""
         await self._connection.close()
+
+    async def resolve_image(self, image: str, *, timeout_s: float) -> str:
+        async with self._call("resolve", timeout_s) as daemon:
+            return await resolve(daemon, image)
 
     async def ensure(
         self, spec: ContainerSpec, *, stop_through: AssignmentId, timeout_s: float

@@ -12,10 +12,12 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import aiodocker
 import aiohttp
 from aiodocker import DockerError
+from yarl import URL
 
 from botpool.backends.docker import error_messages, placeholder_image
 from botpool.backends.docker.config import DockerConfig
@@ -196,6 +198,33 @@ class Daemon:
                 return False
             raise error_messages.request_failed(error) from error
         return True
+
+    async def is_local_image(self, image: str) -> bool:
+        """Whether the daemon has an image that was built or loaded here and not pulled."""
+        try:
+            inspected = await self._send(self._client.images.inspect(image))
+        except DockerError as error:
+            if error.status in (400, 404):
+                return False
+            raise error_messages.request_failed(error) from error
+        return not inspected.get("RepoDigests")
+
+    async def registry_digest(self, image: str, credentials: str) -> str:
+        """Ask the image's registry through the daemon for the digest of its tag."""
+        client = self._client
+        await self.version()  # Also negotiates the version of the API.
+        name = quote(image, safe="/:")
+        url = URL(
+            f"{client.docker_host}/{client.api_version}/distribution/{name}/json", encoded=True
+        )
+        response = await self._send(
+            client.session.get(url, headers={"X-Registry-Auth": credentials})
+        )
+        async with response:
+            body = await self._send(response.json())
+        if response.status != 200:
+            raise BackendUnavailable(f"the registry of {image} answered: {body.get('message')}")
+        return str(body["Descriptor"]["digest"])
 
     async def version(self) -> str:
         return str((await self._query(self._client.version()))["Version"])

@@ -15,6 +15,7 @@ import aiohttp
 
 from botpool.backends.docker.connection import connect
 from botpool.backends.docker.credentials import credentials_for, full_name
+from botpool.backends.docker.digests import split_digest
 from botpool.domain.errors import BackendError
 
 _TIMEOUT_S = 2 * 3600.0
@@ -31,6 +32,10 @@ async def pull(image: str, host: str | None) -> None:
             credentials = credentials_for(image)
             async for _ in docker.images.pull(full_name(image), auth=credentials, stream=True):
                 pass
+            name, tag = split_digest(image)
+            if tag is not None:
+                # The tag stays usable while its registry cannot be reached.
+                await docker.images.tag(full_name(image), repo=name, tag=tag)
 
 
 def main(job_json: str) -> int:

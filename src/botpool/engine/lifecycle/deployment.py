@@ -28,6 +28,7 @@ from botpool.domain.records import LeasedSlot
 from botpool.domain.states import FailureCode, SlotPhase
 from botpool.engine.lifecycle.container_environment import ContainerEnvironment
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
+from botpool.engine.lifecycle.image_digests import ImageDigests
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.observer import Observer
 from botpool.engine.lifecycle.slot_steps import SlotSteps, container_spec, ended_assignments
@@ -52,6 +53,7 @@ class Deployer(Service):
     outcome: DeploymentOutcome
     observer: Observer
     image_gate: ImageGate
+    image_digests: ImageDigests
     environment: ContainerEnvironment
     on_refusal: Callable[[str], None]
     """Receives the name of a backend that refused a call: its health check is due."""
@@ -63,7 +65,7 @@ class Deployer(Service):
         elif slot.phase in _WAITING:
             await self._end_waiting(slot)
         else:
-            await self._deploy(slot, lease)
+            await self._deploy(await self.image_digests.resolve(slot, lease), lease)
 
     async def handle_unexpected_error(self, slot: LeasedSlot, error: Exception) -> None:
         """Repeat a step that failed with an unforeseen error, or give up after the wait limit."""

@@ -17,6 +17,7 @@ from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
 from botpool.domain.stop_confirmation import stop_is_overdue
 from botpool.engine.admission.matcher import Match, Matcher
+from botpool.engine.lifecycle.image_digests import with_known_digest
 from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.engine.lifecycle.slot_steps import SlotSteps, container_spec, ended_assignments
 from botpool.engine.observability import event_log
@@ -42,7 +43,7 @@ class Resetter(Service):
             if not await self.deletion.start_after_failed_resets(slot, holds_lease=True):
                 await self.steps.abandon(slot, action="delete")
             return
-        backend = self.backends[slot.backend]
+        slot, backend = with_known_digest(slot), self.backends[slot.backend]
         try:
             if slot.recreate_container and not await self._delete_stuck(backend, slot, lease):
                 return

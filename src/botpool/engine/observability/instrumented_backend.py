@@ -42,7 +42,10 @@ class InstrumentedBackend:
         self._unknown_statuses: set[str] = set()
 
     def __getattr__(self, attribute: str) -> Any:
-        """Read the five attributes declared above from the backend, which may change them."""
+        """Read the five attributes declared above from the backend, which may change them.
+
+        A backend that resolves images also shows that here (`ImageResolver`).
+        """
         return getattr(self._backend, attribute)
 
     async def open(self) -> None:
