@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from botpool.store.migrator import migrate
 from tests.chaos import recording_bot
@@ -34,7 +36,7 @@ from tests.support.postgres import TestPostgres
 from tests.support.server import COMMAND, FINAL, Installation, Server, none_left
 from tests.support.tcp_proxy import TcpProxy
 
-FRESHNESS_S = 6.0
+FRESHNESS_S = 12.0
 """How long a bot may be silent; the default is five minutes."""
 STATEMENT_TIMEOUT_S = 2.0
 """The longest statement; the default is half a minute."""
@@ -45,6 +47,7 @@ FAST_SETTINGS: Mapping[str, str] = {
     "recovery.heartbeat_freshness_s": f"{FRESHNESS_S:g}",
     "recovery.interval_s": "1",
     "deploy.poll_interval_s": "1",
+    "database.statement_timeout_s": f"{STATEMENT_TIMEOUT_S:g}",
 }
 
 
@@ -89,9 +92,8 @@ class FaultyInstallation(Installation):
         assert self.balancer is not None
         port = self.postgres.port
         proxy = await self.stack.enter_async_context(TcpProxy.running(lambda: ("127.0.0.1", port)))
-        name = self.database_url.rpartition("/")[2].partition("?")[0]
         settings = {
-            "database.url": f"postgresql://botpool@127.0.0.1:{proxy.port}/{name}",
+            "database.url": f"postgresql://botpool@127.0.0.1:{proxy.port}/{self.database_name}",
             "server.public_url": self.balancer.url,
         }
         server = await self.serve(settings=settings)
@@ -110,6 +112,18 @@ class FaultyInstallation(Installation):
         keys = [f"bot-{before + number}" for number in range(count)]
         await asyncio.gather(*(self.clients.post(key) for key in keys))
         await wait_for_joined(self, before + count)
+
+    @property
+    def database_name(self) -> str:
+        return str(conninfo_to_dict(self.database_url)["dbname"])
+
+    def end_sessions(self, server: psycopg.Connection, *, share: float = 1.0) -> None:
+        """Terminate that share of the database's sessions, chosen at random by this seed."""
+        found = server.execute(
+            "SELECT pid FROM pg_stat_activity WHERE datname = %s ORDER BY pid", [self.database_name]
+        ).fetchall()
+        for (pid,) in self.rng.sample(found, round(share * len(found))):
+            server.execute("SELECT pg_terminate_backend(%s)", [pid])
 
     def statuses(self) -> Counter[str]:
         """Return how many bots have each status, from the database itself."""

@@ -14,7 +14,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from subprocess import Popen
@@ -64,9 +64,12 @@ class TestPostgres:
 
     __test__ = False
 
-    def __init__(self, programs: Path | None = None) -> None:
+    def __init__(
+        self, programs: Path | None = None, *, settings: Mapping[str, str] | None = None
+    ) -> None:
         """Programs of `chosen_programs` by default; as root they run as a system account."""
         self._programs = programs or chosen_programs()
+        self._settings = settings or {}
         self._account = _account(self._programs)
         self._account.allow_programs(self._programs.parent)
         self.directory = Path(tempfile.mkdtemp(prefix="botpool-test-", dir=fastest_place()))
@@ -88,6 +91,11 @@ class TestPostgres:
         """The postmaster's."""
         assert self._server is not None, "the server does not run"
         return self._server.pid
+
+    @property
+    def owner(self) -> ServerAccount:
+        """The account that the server runs as."""
+        return self._account
 
     def url(self, database: str = "postgres", *, tcp: bool = False) -> str:
         """Good in any process of this machine; over the Unix socket unless `tcp` is wanted."""
@@ -139,7 +147,8 @@ class TestPostgres:
         (self._data / "postmaster.pid").unlink(missing_ok=True)
         places = {"unix_socket_directories": str(self.directory), "port": str(self.port)}
         arguments = [str(self._programs / "postgres"), "-D", str(self._data)]
-        for name, value in {**FAST, **SIZES, **places, "listen_addresses": "127.0.0.1"}.items():
+        chosen = {**FAST, **SIZES, "listen_addresses": "127.0.0.1", **self._settings, **places}
+        for name, value in chosen.items():
             arguments += ["-c", f"{name}={value}"]
         with self._log.open("ab") as log:
             self._server = self._account.launch(arguments, log.fileno())

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import structlog
 
 from botpool.backends.protocol import Backend
-from botpool.domain.errors import BotpoolError
+from botpool.domain.errors import BotpoolError, DatabaseUnavailable
 from botpool.domain.policy import Policy
+from botpool.domain.public_url import address_problems
 from botpool.engine.admission.admission import Admission
 from botpool.engine.admission.estimates import Estimates
 from botpool.engine.admission.matcher import Matcher
@@ -278,6 +279,8 @@ class Replica:
         """Start the loops. `alone`: no other replica runs, so all leases may be returned."""
         if alone:
             await return_leases(self.database, owner=None)
+        with contextlib.suppress(DatabaseUnavailable):
+            await self._check_public_url()
         self.wakeups.start()
         for loop in self._loops:
             loop.start()
@@ -294,6 +297,13 @@ class Replica:
             await self.reconciler.return_leases(within_s=within_s)
             await self.liveness.end()
         await self.wakeups.stop()
+
+    async def _check_public_url(self) -> None:
+        """Warn if containers could reach only this replica at the address that it hands out."""
+        await self.liveness.record()  # First, so that of two starting replicas one sees the other.
+        others = [each.public_url for each in await self.liveness.others()]
+        for problem in address_problems(self.identity.public_url, others, self._backends):
+            _log.warning("public_url.unreachable", problem=problem)
 
     async def _check_liveness(self) -> None:
         await self.clock_watch.check()

@@ -64,6 +64,29 @@ class SilentPool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    """A session, a prepared transaction or a replication slot that has been open for long."""
+
+    kind: str
+    name: str | None
+    pid: int | None
+    database_name: str | None
+    application: str | None
+    holds_stream: bool
+    """Whether it holds back the stream of changes; else only the removal of dead rows."""
+    age_s: float | None
+    """None if the server does not show it to this user."""
+
+    def __str__(self) -> str:
+        parts = [self.kind if self.name is None else f"{self.kind} {self.name}"]
+        parts += [f"pid {self.pid}"] if self.pid is not None else []
+        parts += [f"database {self.database_name}"] if self.database_name else []
+        parts += [f"application {self.application}"] if self.application else []
+        parts.append("open for long" if self.age_s is None else f"open for {self.age_s:.0f} s")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PausedBackend:
     """A backend that asked for a pause, and the seconds that remain."""
 
@@ -94,6 +117,11 @@ def list_slot_containers() -> list[SlotContainer]:
 @query
 def list_silent_pools() -> list[SilentPool]:
     """List the pools whose silence alarm is raised."""
+
+
+@query
+def list_open_transactions(*, longer_than_s: float) -> list[OpenTransaction]:
+    """List what has held transactions open for longer than some seconds, in any database."""
 
 
 @query

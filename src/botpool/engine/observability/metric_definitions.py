@@ -175,6 +175,15 @@ class MetricDefinitions:
             "Rounds of background loops that failed because the database did not answer.",
             "loop",
         )
+        self.open_transactions = self._gauge(
+            "database_open_transaction_seconds",
+            "Age of each transaction, in any database of the server, that holds back the stream of "
+            "changes and has been open for five seconds; NaN if this user may not see the age.",
+            "kind",
+            "pid",
+            "database",
+            "application",
+        )
         self.last_round = self._gauge(
             "loop_last_round_timestamp_seconds",
             "When each background loop last finished a round.",

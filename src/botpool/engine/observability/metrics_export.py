@@ -5,6 +5,7 @@ database does not answer, the metrics of pools are absent rather than out of dat
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -14,11 +15,13 @@ from botpool.domain.states import SlotStatus
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.clock import loop_time
 from botpool.store.database import Database
+from botpool.store.doctor import OpenTransaction, list_open_transactions
 from botpool.store.pools import PoolFigures, measure_pools
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _FRESH_S = 5.0
 _READ_TIMEOUT_S = 5.0
+_HELD_S = 5.0
 
 
 class MetricsExport:
@@ -50,10 +53,20 @@ class MetricsExport:
         try:
             async with asyncio.timeout(_READ_TIMEOUT_S):
                 pools = await measure_pools(self._database)
+                held_by = await list_open_transactions(self._database, longer_than_s=_HELD_S)
         except (DatabaseUnavailable, TimeoutError):
             self._set_pools([], reachable=False)
+            self._set_transactions([])
         else:
             self._set_pools(pools, reachable=True)
+            self._set_transactions([each for each in held_by if each.holds_stream])
+
+    def _set_transactions(self, transactions: Sequence[OpenTransaction]) -> None:
+        gauge = self._instruments.open_transactions
+        gauge.clear()
+        for each in transactions:
+            labels = (each.kind, each.pid or "", each.database_name or "", each.application or "")
+            gauge.labels(*labels).set(math.nan if each.age_s is None else each.age_s)
 
     def _set_pools(self, pools: Sequence[PoolFigures], *, reachable: bool) -> None:
         metrics = self._instruments

@@ -23,6 +23,7 @@ from botpool.engine.stream.subscriptions import (
     batches,
 )
 from botpool.store.database import Database
+from botpool.store.doctor import list_open_transactions
 from botpool.store.history import ChangeRow, find_oldest_change, read_changes
 
 _log = structlog.get_logger()
@@ -124,7 +125,7 @@ class ChangeStream:
         if since is not None:
             for item in _stream_items(since, horizon, _changes_of(rows)):
                 self._distribute(item, horizon)
-        self._report_held(rows[0].held_s, horizon)
+        await self._report_held(rows[0].held_s, horizon)
         for subscription in self._subscriptions:
             subscription.horizon = horizon
         return horizon
@@ -135,7 +136,7 @@ class ChangeStream:
             if subscription.over:
                 self._unsubscribe(subscription)
 
-    def _report_held(self, held_s: float | None, horizon: int) -> None:
+    async def _report_held(self, held_s: float | None, horizon: int) -> None:
         """Send a reset while a long transaction keeps committed changes above the horizon."""
         if held_s is None or held_s < _HELD_S:
             self._held_reported_at = None
@@ -143,7 +144,8 @@ class ChangeStream:
         now = self._monotonic()
         if self._held_reported_at is None or now - self._held_reported_at >= _HELD_S:
             self._held_reported_at = now
-            _log.warning("stream.held", held_s=round(held_s, 1))
+            held_by = await list_open_transactions(self._database, longer_than_s=_HELD_S)
+            _log.warning("stream.held", held_s=round(held_s, 1), held_by=[*map(str, held_by)])
             reason = "A long transaction in the database delays the changes of others."
             self._distribute(_reset_item(horizon, reason), horizon)
 

@@ -7,6 +7,7 @@ from botpool.domain.errors import BotpoolError, SchemaMismatch
 from botpool.engine.maintenance.doctor.findings import Check, Finding
 from botpool.store import doctor
 from botpool.store.doctor import ConnectedReplicas, ServerFacts
+from botpool.store.liveness import list_live_replicas
 from botpool.store.migrations import check_schema
 from botpool.store.readonly_connection import ReadonlyConnection
 
@@ -15,6 +16,8 @@ _MAX_SKEW_S = 5.0
 _NOTIFY_TIMEOUT_S = 1.0
 _CONNECTIONS_OF_A_REPLICA = 17  # its pool, and the connection that listens
 _LONGEST_TRANSACTION_MS = 30_000
+_LONG_TRANSACTION_S = 60.0
+_LIVE_S = 60.0
 
 REACHABLE = Check(
     name="database",
@@ -75,6 +78,19 @@ REPLICAS = Check(
     meaning="at least one replica is connected",
     remedy="Start a replica: 'botpool serve' or 'botpool up'.",
 )
+TRANSACTIONS = Check(
+    name="open_transactions",
+    meaning="no transaction has been open for more than a minute, in any database of the server",
+    remedy="End it, if it is forgotten: pg_terminate_backend(<pid>), ROLLBACK PREPARED, "
+    "pg_drop_replication_slot. Until then dead rows stay, and a transaction that has written holds "
+    "back the stream of changes.",
+)
+PUBLIC_URL = Check(
+    name="public_url",
+    meaning="all replicas hand out the same address to containers",
+    remedy="Set server.public_url of all replicas to one address that reaches all of them, such as "
+    "the load balancer's: a container whose replica is down could not call any other.",
+)
 
 CHECKS = (
     REACHABLE,
@@ -88,6 +104,8 @@ CHECKS = (
     LISTEN,
     SIZE,
     REPLICAS,
+    TRANSACTIONS,
+    PUBLIC_URL,
 )
 
 
@@ -200,3 +218,19 @@ async def check_activity(connection: ReadonlyConnection) -> AsyncIterator[Findin
         yield replicas_finding(replicas)
     except BotpoolError as error:
         yield REPLICAS.not_checked(error)
+    try:
+        yield await _check_transactions(connection)
+    except BotpoolError as error:
+        yield TRANSACTIONS.not_checked(error)
+    try:
+        live = await list_live_replicas(connection, within_s=_LIVE_S)
+        addresses = sorted({each.public_url for each in live})
+        found = ", ".join(addresses)
+        yield PUBLIC_URL.warning(found) if len(addresses) > 1 else PUBLIC_URL.ok(found)
+    except BotpoolError as error:
+        yield PUBLIC_URL.not_checked(error)
+
+
+async def _check_transactions(connection: ReadonlyConnection) -> Finding:
+    found = await doctor.list_open_transactions(connection, longer_than_s=_LONG_TRANSACTION_S)
+    return TRANSACTIONS.warning("; ".join(map(str, found))) if found else TRANSACTIONS.ok()

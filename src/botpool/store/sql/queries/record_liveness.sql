@@ -17,6 +17,7 @@ WITH clock AS MATERIALIZED (
     FROM clock
     ON CONFLICT (replica) DO UPDATE
     SET alive_at = EXCLUDED.alive_at,
+        stopped_at = NULL,
         heartbeats_at = CASE
             WHEN %(heartbeats_work)s::boolean THEN EXCLUDED.alive_at ELSE l.heartbeats_at
         END,
