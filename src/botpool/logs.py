@@ -1,15 +1,54 @@
-"""The format of log lines: readable text on a terminal, JSON elsewhere."""
+"""The format of log lines: readable text on a terminal, JSON elsewhere.
+
+Values may come from agents and users. A value can neither begin a new line nor steer a terminal.
+No line contains the query of a link, because meeting links contain passwords.
+"""
 
 import contextlib
 import io
 import json
 import logging
+import re
 import sys
+import unicodedata
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, TextIO, cast
 
 import structlog
 from structlog.typing import Processor
+
+_LINK_QUERY = re.compile(r"""(\w+://[^\s?#"'\\]*)[?#][^\s"'\\,)]*""")
+_ROW = re.compile(r"(Failing row contains ).*?(?=\\n|\n|$)")
+_HIDDEN = "***"
+
+
+def without_passwords(line: str) -> str:
+    """Hide the query of every link, and rows that PostgreSQL quotes in its errors."""
+    if "://" in line:
+        line = _LINK_QUERY.sub(rf"\1?{_HIDDEN}", line)
+    if "Failing row" in line:
+        line = _ROW.sub(rf"\1{_HIDDEN}", line)
+    return line
+
+
+def printable(text: str, *, keep: str = "") -> str:
+    """Replace control characters, line breaks and invisible formatting with `?`, except `keep`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        "?" if unicodedata.category(each) in _UNPRINTABLE and each not in keep else each
+        for each in text
+    )
+
+
+_UNPRINTABLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+class _LineFormatter(logging.Formatter):
+    """Formats the messages of libraries like our own lines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return without_passwords(printable(super().format(record), keep="\n"))
 
 
 class _StandardError(io.TextIOBase):
@@ -46,7 +85,9 @@ def configure(*, stream: TextIO | None = None, for_people: bool | None = None) -
     # Libraries log through the standard library; only their warnings are wanted. Every problem of
     # the connection pool is also the error of a statement.
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
-    logging.basicConfig(level=logging.WARNING, stream=stream, format="%(name)s: %(message)s")
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_LineFormatter("%(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
 def processors(*, for_people: bool) -> list[Processor]:
@@ -75,7 +116,8 @@ def _for_each(render: Processor) -> Processor:
 
     def rendered(logger: Any, method: str, event: MutableMapping[str, Any]) -> str:
         each = event.pop("each", ({},))
-        return "\n".join([str(render(logger, method, {**event, **own})) for own in each])
+        lines = [str(render(logger, method, {**event, **own})) for own in each]
+        return without_passwords("\n".join(lines))
 
     return rendered
 
@@ -94,13 +136,13 @@ def _line_for_people(_: Any, __: str, event: MutableMapping[str, Any]) -> str:
     name = event.pop("event")
     trace = event.pop("exc_info", None)
     if subject_of := _TRANSITIONS.get(name):
-        return f"{clock} {_transition(event, subject_of(event))}"
+        return printable(f"{clock} {_transition(event, subject_of(event))}")
     fields = " ".join(f"{key}={value}" for key, value in event.items() if value is not None)
     mark = "" if level == "info" else f"{level}: "
-    line = f"{clock} {mark}{name} {fields}".rstrip()
+    line = printable(f"{clock} {mark}{name} {fields}".rstrip())
     if trace:
         shown = structlog.processors.format_exc_info(None, "", {"exc_info": trace})
-        line += f"\n{shown['exception']}"
+        line += f"\n{printable(str(shown['exception']), keep=chr(10))}"
     return line
 
 

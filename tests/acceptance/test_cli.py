@@ -22,7 +22,7 @@ from tests.support.postgres import TestPostgres
 
 BOTPOOL = str(Path(sys.executable).with_name("botpool"))
 MEETING = "https://meet.google.com/abc-defg-hij"
-ADDRESS = re.compile(r"^(http://\S+)/#key=(\S+)$", re.MULTILINE)
+ADDRESS = re.compile(r"^(http://\S+)/$", re.MULTILINE)
 READY_S = 150.0
 RUN_LIMIT_S = 300.0
 LONG_S = 3600
@@ -121,10 +121,18 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
             assert server.poll() is None, (root / "err").read_text()
             assert time.monotonic() < deadline, "not ready in time"
             time.sleep(0.05)
-        yield Up(url=ready[1], key=ready[2], data_dir=root / "data")
+        key = (root / "data" / "key").read_text().strip()
+        yield Up(url=ready[1], key=key, data_dir=root / "data")
     finally:
         server.send_signal(signal.SIGTERM)
         assert server.wait(READY_S) == 0
+
+
+def test_key_is_printed_only_on_a_terminal(up: Up) -> None:
+    printed = (up.data_dir.parent / "out").read_text()
+    assert up.key not in printed
+    assert f"with the key in {up.data_dir / 'key'}:" in printed
+    assert f"$(cat {up.data_dir / 'key'})" in printed
 
 
 def test_create_wait_ends_when_the_bot_is_done(up: Up) -> None:

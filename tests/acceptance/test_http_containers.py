@@ -160,12 +160,15 @@ async def test_agent_of_a_released_slot_gets_should_exit_and_changes_nothing(api
     with unchanged(api.stage.url):
         response = await identify(api, first, straggler)
         assert response["released"]
-        assert (response["bot"]["id"], response["botData"]) == (first["id"], {"whose": "first"})
+        assert response["bot"]["id"] == first["id"]
+        assert set(first) - set(response["bot"]) == {"meetingUrl"}
+        assert set(response) == {"bot", "released", "heartbeatIntervalMs"}
         beat = await heartbeat(api, first["id"], straggler)
         assert beat == {"shouldLeave": True, "shouldExit": True}
         report = {"status": "FAILED", "failureReason": "late"}
         late = await api.client.post(f"{path}/status", json=report, headers=straggler)
         assert (late.status_code, late.json()["applied"]) == (200, False)
+        assert "meetingUrl" not in late.json()["bot"]
         sent = {"events": [{"kind": "late"}]}
         recorded = await api.client.post(f"{path}/events", json=sent, headers=straggler)
         assert recorded.json() == {"recorded": 0}

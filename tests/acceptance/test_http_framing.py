@@ -170,3 +170,18 @@ def test_idle_connection_stays_open_longer_than_clients_keep_theirs(server: Serv
             response = connection.getresponse()
             assert (response.status, response.read()) == (200, b'{"status":"ok"}')
             assert connection.sock is first
+
+
+@pytest.mark.parametrize("hosts", [b"", b"Host: a\r\nHost: b\r\n"], ids=["none", "two"])
+def test_request_without_exactly_one_host_is_refused(
+    server: Server, key: str, hosts: bytes
+) -> None:
+    head = b"GET /v1/bots HTTP/1.1\r\nX-API-Key: " + key.encode() + b"\r\n"
+    with unchanged(server.database_url):
+        answer = send_raw(server, head + hosts + b"\r\n")
+    assert_problem(answer, 400, "exactly one Host header")
+
+
+def test_encoded_slash_is_refused_before_it_is_decoded(server: Server, key: str) -> None:
+    head = b"GET /v1/bots/1%2Fevents HTTP/1.1\r\nHost: x\r\nX-API-Key: " + key.encode()
+    assert_problem(send_raw(server, head + b"\r\n\r\n"), 400, "encoded slash")

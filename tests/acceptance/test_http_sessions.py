@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from botpool.backends.protocol import Health
 from botpool.engine.dashboard_sessions import SESSION_S
 from tests.support.http_server import (
     LINK,
@@ -195,3 +196,48 @@ async def test_health_and_readiness_need_no_key(api: Api) -> None:
         "listening": False,
         "backends": {"process": {"ok": True, "detail": ""}},
     }
+
+
+@pytest.mark.parametrize("path", ["/v1/bots", "/v1/keys/x", "/v1/unknown", "/v1/session"])
+async def test_responses_are_not_cached_and_not_sniffed(api: Api, path: str) -> None:
+    answer = await api.client.get(path, headers=api.user)
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/v1/bots/1%2Flogs", "/v1%2fbots", "/v1/bots%5C1", "/%2F"])
+async def test_encoded_slash_is_refused(api: Api, path: str) -> None:
+    assert_problem(await api.client.get(path, headers=api.admin), 400, "encoded slash")
+
+
+async def test_link_replaces_the_session_of_another_key_only_on_request(api: Api) -> None:
+    session = await cookie_of(api, "admin")
+    asked = await api.client.post("/v1/session?replace=false", headers=api.user | session)
+    assert_problem(asked, 409, "signed in as 'admin key' (admin), not as 'user key' (user)")
+    assert "set-cookie" not in asked.headers
+    same = await api.client.post("/v1/session?replace=false", headers=api.admin | session)
+    assert (same.status_code, "set-cookie" in same.headers) == (200, False)
+    assert (await api.client.get("/v1/keys", headers=session)).status_code == 200
+    ended = {"Cookie": f"{COOKIE}=ended"}
+    new = await api.client.post("/v1/session?replace=false", headers=api.user | ended)
+    assert (new.status_code, "set-cookie" in new.headers) == (200, True)
+
+
+async def test_readiness_shows_addresses_only_to_operators(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def check(*, timeout_s: float) -> Health:
+        return Health(ok=False, detail="backends.docker.host: no answer from tcp://10.0.0.5:2376")
+
+    async def outage() -> str:
+        return 'The database does not answer: connection to server at "db.internal" failed'
+
+    monkeypatch.setattr(api.stage.backend, "check", check)
+    monkeypatch.setattr(api.replica.readiness, "_database_problem", outage)
+    for headers, is_shown in (({}, False), (api.user, False), (api.operator, True)):
+        answer = await api.client.get("/readyz", headers=headers)
+        assert answer.status_code == 503
+        shown = answer.text
+        assert ("10.0.0.5" in shown, "db.internal" in shown) == (is_shown, is_shown)
+        assert "backends.docker.host: no answer" in shown
+        assert "The database does not answer" in shown

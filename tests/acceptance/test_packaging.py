@@ -171,7 +171,8 @@ def assert_up_serves(command: Path, folder: Path) -> None:
             env=environment,
         )
     try:
-        url, key = _address(process, log)
+        url = _address(process, log)
+        key = (elsewhere / ".botpool" / "key").read_text().strip()
         where = run(
             str(command.with_name("python")),
             "-c",
@@ -186,11 +187,11 @@ def assert_up_serves(command: Path, folder: Path) -> None:
         assert process.wait(READY_S) == 0, log.read_text()
 
 
-def _address(process: subprocess.Popen[bytes], log: Path) -> tuple[str, str]:
+def _address(process: subprocess.Popen[bytes], log: Path) -> str:
     give_up_at = time.monotonic() + READY_S
     while time.monotonic() < give_up_at:
-        if found := re.search(r"^\s*(http://\S+)/#key=(\S+)\s*$", log.read_text(), re.MULTILINE):
-            return found[1], found[2]
+        if found := re.search(r"^(http://\S+)/$", log.read_text(), re.MULTILINE):
+            return found[1]
         assert process.poll() is None, log.read_text()
         time.sleep(0.1)
     raise AssertionError(log.read_text())

@@ -50,8 +50,8 @@ class RunningBotpool:
         )
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if line.startswith(f"{self.url}/#key="):
-                self.key = line.strip().partition("#key=")[2]
+            if line.strip() == f"{self.url}/":
+                self.key = (self._data_dir / "key").read_text().strip()
                 return
         raise RuntimeError(f"botpool up ended with {self._process.wait()}, see its output above")
 

@@ -46,6 +46,36 @@ def test_invalid_key_shows_an_error_and_a_valid_key_signs_in(
     expect(page.locator("#sign-in")).to_be_hidden()
 
 
+def test_link_with_another_key_asks_before_it_replaces_the_session(
+    pages: BrowserPages, botpool: RunningBotpool
+) -> None:
+    pages.expect_console_error("409")
+    page = pages.live(botpool.url, botpool.address)
+    session = page.context.cookies()
+    page.goto(f"{botpool.url}/docs")
+    page.goto(f"{botpool.url}/{botpool.address}")
+    expect(page.locator("#live")).to_have_text("Live")
+    assert page.context.cookies() == session, "the same key keeps its session"
+    other = f"{botpool.url}/#key={botpool.new_key('operator')[1]}"
+    asking = page.get_by_role("dialog", name="Sign in with another key?")
+    page.goto(f"{botpool.url}/docs")
+    page.goto(other)
+    expect(asking).to_contain_text("signed in as 'first key' (admin), not as 'a operator'")
+    asking.get_by_role("button", name="Stay signed in").click()
+    expect(page.locator("#live")).to_have_text("Live")
+    assert page.context.cookies() == session
+    page.goto(other)  # only the fragment changes: the open page handles it, then it reloads
+    with page.expect_event("load"):
+        asking.get_by_role("button", name="Stay signed in").click()
+    expect(page.locator("#live")).to_have_text("Live")
+    assert page.context.cookies() == session
+    page.goto(f"{botpool.url}/docs")
+    page.goto(other)
+    asking.get_by_role("button", name="Use the link's key").click()
+    expect(page.locator("#live")).to_have_text("Live")
+    assert page.context.cookies() != session
+
+
 def test_user_key_shows_bots_and_queue_and_explains_the_limit(
     pages: BrowserPages, botpool: RunningBotpool
 ) -> None:

@@ -3,6 +3,7 @@
 import errno
 import io
 import json
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -217,3 +218,57 @@ def test_line_that_cannot_be_written_raises_nothing(monkeypatch: pytest.MonkeyPa
         structlog.get_logger().info("it.happened")
     finally:
         structlog.reset_defaults()
+
+
+HOSTILE = "done\n12:00:00 [Pool] forged \x1b[2J\x9b31m \u202etxt"
+
+
+@pytest.mark.parametrize("for_people", [True, False], ids=["text", "json"])
+def test_text_of_agents_cannot_forge_lines_or_steer_a_terminal(
+    lines: Lines, for_people: bool
+) -> None:
+    log = structlog.get_logger()
+
+    def work() -> None:
+        log.info("agent.said", text=HOSTILE)
+        log.info(
+            "bot.transition",
+            **{"bot": 7, "from": "IN_CALL", "to": "FAILED", "reason": HOSTILE},
+        )
+
+    for line in lines(work, for_people=for_people):
+        assert line.isprintable()
+
+
+@pytest.mark.parametrize("for_people", [True, False], ids=["text", "json"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cannot join https://zoom.us/j/1?pwd=hunter2 now",
+        "two links: https://a.example/?x=1&pwd=hunter2, https://b.example/#hunter2",
+        'new row violates check\nDETAIL:  Failing row contains (1, {"pin": "hunter2"}, null).',
+    ],
+)
+def test_logs_contain_no_passwords_of_meetings(lines: Lines, text: str, for_people: bool) -> None:
+    def work() -> None:
+        try:
+            raise ValueError(text)
+        except ValueError as error:
+            structlog.get_logger().error("request.failed", problem=text, exc_info=error)
+
+    (line,) = lines(work, for_people=for_people)
+    assert "hunter2" not in line
+
+
+def test_messages_of_libraries_contain_no_passwords() -> None:
+    stream = io.StringIO()
+    root = logging.getLogger()
+    former = root.handlers[:]
+    root.handlers.clear()
+    try:
+        logs.configure(stream=stream, for_people=True)
+        logging.getLogger("library").warning("got https://zoom.us/j/1?pwd=hunter2\x1b[2J")
+    finally:
+        root.handlers[:] = former
+        structlog.reset_defaults()
+    assert stream.getvalue() == "library: got https://zoom.us/j/1?***\n"

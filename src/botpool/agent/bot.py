@@ -11,6 +11,7 @@ from .errors import AgentError
 class Bot:
     id: int
     meeting_url: str
+    """Empty if the slot was released."""
     bot_display_name: str
     platform: str
     correlation_id: str
@@ -18,10 +19,10 @@ class Bot:
     """The complete JSON, for fields that this client does not know."""
 
     @classmethod
-    def from_json(cls, raw: Mapping[str, Any]) -> Self:
+    def from_json(cls, raw: Mapping[str, Any], *, released: bool) -> Self:
         return cls(
             id=int(raw["id"]),
-            meeting_url=str(raw["meetingUrl"]),
+            meeting_url="" if released else str(raw["meetingUrl"]),
             bot_display_name=str(raw["botDisplayName"]),
             platform=str(raw["platform"]),
             correlation_id=str(raw["correlationId"]),
@@ -41,10 +42,11 @@ class Identity:
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Self:
         try:
+            released = bool(raw.get("released"))
             return cls(
-                bot=Bot.from_json(raw["bot"]),
+                bot=Bot.from_json(raw["bot"], released=released),
                 bot_data=dict(raw.get("botData") or {}),
-                released=bool(raw["released"]),
+                released=released,
                 heartbeat_interval_s=float(raw["heartbeatIntervalMs"]) / 1000,
             )
         except (KeyError, TypeError, ValueError) as error:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self
+from urllib.parse import urlsplit
 
 from . import Agent, AgentError, Released
 
@@ -57,7 +58,9 @@ def _read_flag(bot_data: Mapping[str, Any], key: str) -> bool:
 
 async def attend(agent: Agent, plan: Plan) -> None:
     """Simulate the meeting, from joining to its end."""
-    log_line(f"joining {agent.bot.meeting_url} as {agent.bot.bot_display_name}")
+    # Only the host: links contain passwords, and everybody with a key reads this output.
+    host = urlsplit(agent.bot.meeting_url).hostname
+    log_line(f"joining {host} as {agent.bot.bot_display_name}")
     await agent.report("JOINING_CALL")
     await wait_in_meeting(agent, plan.join_seconds)
     if plan.reject:

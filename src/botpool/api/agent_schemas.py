@@ -1,19 +1,31 @@
 """The models of requests and responses of agents."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints
 
 from botpool.api.opaque_json import storable_up_to
 from botpool.api.patterns import EVENT_KIND, NO_NUL
 from botpool.api.schemas import Bot, Model
+from botpool.domain import records
 
 _MAX_EVENT_DATA = 8 * 1024
 
 
+class AgentBot(Bot):
+    """The agent's bot. After the release, the meeting's link is absent."""
+
+    meeting_url: str = Field("", description="Absent after the release.")
+
+    @classmethod
+    def without_link(cls, bot: records.Bot) -> Self:
+        names = [name for name in cls.model_fields if name != "meeting_url"]
+        return cls.model_validate({name: getattr(bot, name) for name in names})
+
+
 class AgentSlot(Model):
-    bot: Bot
-    bot_data: dict[str, Any]
+    bot: AgentBot
+    bot_data: Annotated[dict[str, Any], Field(description="Absent after the release.")] = {}  # noqa: RUF012 - pydantic copies it
     released: Annotated[bool, Field(description="True if the assignment has ended: exit.")]
     heartbeat_interval_ms: int
 
@@ -39,7 +51,7 @@ class Applied(Model):
     applied: Annotated[
         bool, Field(description="False if the report was late or backward; nothing changed.")
     ]
-    bot: Bot
+    bot: AgentBot
 
 
 class AgentEvent(Model):

@@ -4,13 +4,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from botpool.api import agent_schemas, schemas
+from botpool.api import agent_schemas
 from botpool.api.auth import AgentAssignment, Service
 from botpool.api.parameters import BotPath
 from botpool.api.patterns import VISIBLE
 from botpool.api.problems import error_responses
 from botpool.domain.ids import ContainerId
-from botpool.domain.states import BotStatus
+from botpool.domain.states import FINAL, BotStatus
 
 _ERRORS = error_responses(401, 404, 422, 503)
 _BODY_ERRORS = error_responses(400, 401, 404, 413, 415, 422, 503)
@@ -18,7 +18,7 @@ _BODY_ERRORS = error_responses(400, 401, 404, 413, 415, 422, 503)
 routes = APIRouter(prefix="/v1/agent", tags=["containers"])
 
 
-@routes.get("/slot", responses=_ERRORS)
+@routes.get("/slot", response_model_exclude_unset=True, responses=_ERRORS)
 async def identify(
     replica: Service,
     assignment: AgentAssignment,
@@ -35,13 +35,20 @@ async def identify(
         ),
     ] = None,
 ) -> agent_schemas.AgentSlot:
-    """Get the bot of this agent. Call it before joining; exit if `released` is true."""
+    """Get the bot of this agent. Call it before joining; exit if `released` is true.
+
+    After the release, the answer has neither `meetingUrl` nor `botData`.
+    """
     view, released = await replica.agents.identify(assignment, ContainerId(container_id), boot_id)
+    interval_ms = replica.policy.heartbeat_interval_ms
+    if released:
+        bot = agent_schemas.AgentBot.without_link(view.bot)
+        return agent_schemas.AgentSlot(bot=bot, released=True, heartbeat_interval_ms=interval_ms)
     return agent_schemas.AgentSlot(
-        bot=schemas.Bot.of(view.bot),
+        bot=agent_schemas.AgentBot.of(view.bot),
         bot_data=dict(view.bot_data),
-        released=released,
-        heartbeat_interval_ms=replica.policy.heartbeat_interval_ms,
+        released=False,
+        heartbeat_interval_ms=interval_ms,
     )
 
 
@@ -56,15 +63,19 @@ async def heartbeat(replica: Service, assignment: AgentAssignment, bot_id: BotPa
     return Response(body.model_dump_json(by_alias=True), media_type="application/json")
 
 
-@routes.post("/bots/{id}/status", responses=_BODY_ERRORS)
+@routes.post("/bots/{id}/status", response_model_exclude_unset=True, responses=_BODY_ERRORS)
 async def report_status(
     replica: Service, assignment: AgentAssignment, bot_id: BotPath, body: agent_schemas.StatusReport
 ) -> agent_schemas.Applied:
     """Report a status. A late or backward report changes nothing and gets `applied: false`."""
     status = BotStatus("FAILED" if body.status == "FATAL" else body.status)
     applied = await replica.agents.report(assignment, bot_id, status, body.failure_reason)
-    found = await replica.admission.find(bot_id)
-    return agent_schemas.Applied(applied=applied, bot=schemas.Bot.of(found.bot))
+    bot = (await replica.admission.find(bot_id)).bot
+    # An applied report that did not end the bot proves that the assignment lasts.
+    lasts = applied and bot.status not in FINAL
+    model = agent_schemas.AgentBot
+    shown = model.of(bot) if lasts else model.without_link(bot)
+    return agent_schemas.Applied(applied=applied, bot=shown)
 
 
 @routes.post("/bots/{id}/events", responses=_BODY_ERRORS)

@@ -24,6 +24,7 @@ from botpool.api import (
 from botpool.api.auth import KEY_SCHEMES
 from botpool.api.correlation import CorrelationMiddleware
 from botpool.api.limits import BodyLimit
+from botpool.api.request_checks import RequestChecks
 from botpool.engine.replica import Replica
 from botpool.settings import Settings
 
@@ -61,6 +62,7 @@ def create_app(replica: Replica, settings: Settings) -> FastAPI:
     validation_messages.add_validation_handlers(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(CorrelationMiddleware)
+    app.add_middleware(RequestChecks)
     _document_schemas(app, bot_create)
     return app
 

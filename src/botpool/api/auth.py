@@ -12,6 +12,7 @@ from fastapi.openapi.models import APIKey, HTTPBearer
 from fastapi.openapi.models import SecurityBase as Described
 from fastapi.security.base import SecurityBase
 
+from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import AssignmentId
 from botpool.domain.records import ApiKey
 from botpool.domain.tokens import assignment_of
@@ -78,6 +79,15 @@ async def _key_of(request: Request) -> ApiKey | None:
     if key and request.method not in ("GET", "HEAD") and not _same_origin(request):
         raise HTTPException(403, "A request with the session's cookie must come from this origin.")
     return key
+
+
+async def sends_operator_key(request: Request) -> bool:
+    """Whether the request has an operator's key; without the database, a key counts as absent."""
+    try:
+        key = await _key_of(request)
+    except DatabaseUnavailable:
+        return False
+    return key is not None and SCOPES.index(key.scope) >= SCOPES.index("operator")
 
 
 def _sent_key(request: Request) -> str | None:

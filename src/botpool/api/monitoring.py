@@ -2,12 +2,13 @@
 
 from typing import Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from botpool.api import operator_schemas as schemas
-from botpool.api.auth import RequireScope, Service
+from botpool.api.auth import RequireScope, Service, sends_operator_key
 from botpool.api.problems import error_responses
+from botpool.api.readiness_details import public_detail
 from botpool.engine.observability.metrics_export import CONTENT_TYPE
 
 
@@ -33,15 +34,32 @@ async def healthz() -> dict[str, str]:
     return {"status": "ok"}
 
 
-async def readyz(replica: Service) -> Response:
+async def readyz(request: Request, replica: Service) -> Response:
     """Check that the replica can serve. Only database or schema failures give 503.
 
     Backend failures are reported with 200. Otherwise every replica would leave its load balancer at
-    once, and agents could send no heartbeats.
+    once, and agents could send no heartbeats. Without an operator's key, descriptions of failures
+    contain no addresses.
     """
     state = await replica.readiness.state()
-    body = schemas.Ready.model_validate(state).model_dump(mode="json", by_alias=True)
+    ready = schemas.Ready.model_validate(state)
+    if not await sends_operator_key(request):
+        ready = _without_addresses(ready)
+    body = ready.model_dump(mode="json", by_alias=True)
     return JSONResponse(body, status_code=200 if state.ready else 503)
+
+
+def _without_addresses(ready: schemas.Ready) -> schemas.Ready:
+    problem = ready.problem and public_detail(ready.problem, setting="database.url")
+    backends = {
+        name: health
+        if health.ok
+        else schemas.BackendHealth(
+            ok=False, detail=public_detail(health.detail, setting=f"backends.{name}")
+        )
+        for name, health in ready.backends.items()
+    }
+    return ready.model_copy(update={"problem": problem, "backends": backends})
 
 
 async def metrics(replica: Service) -> Response:

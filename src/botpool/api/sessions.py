@@ -1,18 +1,25 @@
 """Routes for the dashboard's session cookie."""
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from botpool.api import schemas
 from botpool.api.auth import COOKIE, Service, User, session_id_of
 from botpool.api.problems import error_responses
+from botpool.domain.records import ApiKey
 from botpool.engine.dashboard_sessions import SESSION_S
+
+Replace = Annotated[
+    bool, Query(description="False: refuse with 409 to replace the session of another key.")
+]
 
 routes = APIRouter(prefix="/v1", tags=["users"])
 
 
-@routes.post("/session", responses=error_responses(401, 403, 503))
+@routes.post("/session", responses=error_responses(401, 403, 409, 422, 503))
 async def open_session(
-    replica: Service, key: User, request: Request, response: Response
+    replica: Service, key: User, request: Request, response: Response, replace: Replace = True
 ) -> schemas.Session:
     """Sign in to the dashboard: exchange an API key for a session cookie.
 
@@ -21,6 +28,8 @@ async def open_session(
     """
     if session_id_of(request) is None:
         if (former := request.cookies.get(COOKIE)) is not None:
+            if not replace and (current := await replica.sessions.find(former)) is not None:
+                return _kept(current, key)
             await replica.sessions.end(former)
         response.set_cookie(
             COOKIE,
@@ -31,6 +40,16 @@ async def open_session(
             secure=request.url.scheme == "https",
         )
     return schemas.Session(name=key.name, scope=key.scope)
+
+
+def _kept(current: ApiKey, sent: ApiKey) -> schemas.Session:
+    """Keep the current session, unless it belongs to another key than the sent one."""
+    if current.id != sent.id:
+        signed_in = f"'{current.name}' ({current.scope})"
+        raise HTTPException(
+            409, f"This browser is signed in as {signed_in}, not as '{sent.name}' ({sent.scope})."
+        )
+    return schemas.Session(name=current.name, scope=current.scope)
 
 
 @routes.delete("/session", status_code=204, responses=error_responses(503))

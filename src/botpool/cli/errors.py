@@ -46,7 +46,9 @@ def run_reporting_errors(app: Callable[..., Any], arguments: Sequence[str] | Non
 
 def print_notice(text: str) -> None:
     """Print one line to standard error."""
-    line = " ".join(text.split())
+    from botpool.cli.formatting import sanitised
+
+    line = sanitised(text)
     print(f"botpool: {line}", file=sys.stderr)  # noqa: T201 - this is the command line
 
 

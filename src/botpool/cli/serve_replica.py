@@ -1,5 +1,6 @@
 """Serves a replica over HTTP until a signal."""
 
+import shlex
 import socket
 
 from rich.console import Console
@@ -30,7 +31,7 @@ async def serve(
             return
         key = await _first_key(installed.data_dir, replica)
         await server.serve(
-            on_ready=lambda: _print_welcome(console, public_url, key),
+            on_ready=lambda: _print_welcome(console, public_url, key, installed.data_dir),
             before_stop=lambda: _stop_bots(replica, console),
         )
 
@@ -61,16 +62,26 @@ async def _stop_bots(replica: Replica, console: Console) -> None:
     await replica.changes.close()
 
 
-def _print_welcome(console: Console, url: str, key: str) -> None:
-    """Print how to go on. The dashboard's address is alone on its line, ready to copy."""
-    text = f"""
-Botpool is ready. Open the dashboard; the address contains its key:
+def _print_welcome(console: Console, url: str, key: str, data_dir: DataDir) -> None:
+    """Print how to go on. The dashboard's address is alone on its line, ready to copy.
 
-{url}/#key={key}
+    The key appears only on a terminal; elsewhere, the output may be a log that others read.
+    """
+    if console.file.isatty():
+        opening = "Open the dashboard; the address contains its key:"
+        address, shown_key = f"{url}/#key={key}", f"'Authorization: Bearer {key}'"
+    else:
+        opening = f"Open the dashboard with the key in {data_dir.key}:"
+        address = f"{url}/"
+        shown_key = f'"Authorization: Bearer $(cat {shlex.quote(str(data_dir.key))})"'
+    text = f"""
+Botpool is ready. {opening}
+
+{address}
 
 Send a demo bot, which joins no real meeting and stays ten seconds:
 
-curl -s {url}/v1/bots -H 'Authorization: Bearer {key}' \\
+curl -s {url}/v1/bots -H {shown_key} \\
   -H 'Content-Type: application/json' \\
   -d '{{"meetingUrl": "https://meet.google.com/abc-defg-hij"}}'
 

@@ -19,8 +19,9 @@ def up(
 ) -> None:
     """Run everything on this machine: database, server, dashboard, pools.
 
-    The command needs no other software and no settings. It prints the dashboard's address with its
-    key, and a request to paste. Ctrl-C stops everything, running and queued bots too.
+    The command needs no other software and no settings. On a terminal it prints the dashboard's
+    address with its key, elsewhere the path of the key, and a request to paste. Ctrl-C stops
+    everything, running and queued bots too.
 
     \b
     botpool up

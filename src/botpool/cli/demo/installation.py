@@ -15,7 +15,7 @@ from botpool.domain.ids import ContainerId
 from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
 
-_READY = re.compile(r"^(?P<url>http://\S+)/#key=(?P<key>\S+)$", re.MULTILINE)
+_READY = re.compile(r"^(?P<url>http://\S+)/$", re.MULTILINE)
 
 _LOCAL_SETTINGS = f"""\
 [pools.{PLATFORM}]
@@ -75,7 +75,10 @@ def demo_installation(*, on_coolify: bool) -> Iterator[DemoInstallation]:
             with child_process("server", arguments, root) as server:
                 ready = server.wait_for_output(_READY)
                 installation = DemoInstallation(
-                    url=ready["url"], key=ready["key"], data_dir=data_dir, coolify=coolify
+                    url=ready["url"],
+                    key=data_dir.key.read_text().strip(),
+                    data_dir=data_dir,
+                    coolify=coolify,
                 )
                 yield installation
         installation.leftovers.extend(server.exit_problems())

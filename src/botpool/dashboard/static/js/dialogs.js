@@ -3,7 +3,14 @@ import { html } from "./dom.js";
 
 /** Open a dialog. Resolves with true after `run(form)` succeeded, with false after a cancel. An
  * error of `run` appears in the dialog, which stays open. */
-export function openDialog({ title, content, confirmLabel, destructive = false, run }) {
+export function openDialog({
+  title,
+  content,
+  confirmLabel,
+  cancelLabel = "Not now",
+  destructive = false,
+  run,
+}) {
   return new Promise((resolve) => {
     let done = false;
     const errorText = html("p", { class: "error", role: "alert" });
@@ -14,7 +21,7 @@ export function openDialog({ title, content, confirmLabel, destructive = false, 
     const cancel = html("button", {
       type: "button",
       class: "quiet",
-      text: "Not now",
+      text: cancelLabel,
       click: () => dialog.close(),
     });
     const form = html(

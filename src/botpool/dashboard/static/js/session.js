@@ -1,5 +1,7 @@
 /** Signs in with an API key and out again. The server keeps the session in a cookie that scripts
  * cannot read. The sign-in dialog opens above any other dialog, whose contents stay. */
+import { openDialog } from "./dialogs.js";
+import { html } from "./dom.js";
 import { fetchJson, RequestError } from "./http.js";
 
 const find = (id) => document.getElementById(id);
@@ -9,6 +11,7 @@ const NOT_VALID = "This key is not valid. It may be mistyped or revoked.";
 const ENDED = "The session has ended. Enter a key to continue.";
 
 let pendingKey = takeKeyFromAddress();
+let isFromLink = Boolean(pendingKey);
 let wasSignedIn = false;
 let onKeyEntered = () => {};
 
@@ -25,8 +28,26 @@ export async function signInWithPendingKey() {
   // A header cannot carry other characters.
   if (!/^[!-~]+$/.test(pendingKey)) throw new RequestError(401, NOT_VALID);
   const headers = { Authorization: `Bearer ${pendingKey}` };
-  await fetchJson("v1/session", { method: "POST", headers });
+  const signIn = (query) => fetchJson(`v1/session${query}`, { method: "POST", headers });
+  try {
+    await signIn(isFromLink ? "?replace=false" : "");
+  } catch (error) {
+    if (error.status !== 409) throw error;
+    await askToReplaceSession(error.message, () => signIn(""));
+  }
   pendingKey = null;
+}
+
+/** A link must not replace a session unnoticed: another person may have sent it. */
+function askToReplaceSession(situation, signIn) {
+  return openDialog({
+    title: "Sign in with another key?",
+    content: html("p", { text: `${situation} The link that you opened contains the other key.` }),
+    confirmLabel: "Use the link's key",
+    cancelLabel: "Stay signed in",
+    destructive: true,
+    run: signIn,
+  });
 }
 
 /** Close the sign-in dialog: the session works. */
@@ -57,6 +78,7 @@ export async function signOut() {
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   pendingKey = input.value.split("#key=").at(-1).trim(); // a whole address is accepted too
+  isFromLink = false;
   form.reset();
   onKeyEntered();
 });
@@ -69,7 +91,7 @@ dialog.addEventListener("cancel", (event) => event.preventDefault());
 export function signInFromAddress() {
   const key = takeKeyFromAddress();
   if (!key) return false;
-  pendingKey = key;
+  [pendingKey, isFromLink] = [key, true];
   if (!dialog.open)
     signInWithPendingKey()
       .catch(() => {})
