@@ -191,6 +191,8 @@ def test_help_has_an_example(command: list[str], capsys: Captured) -> None:
         ([], None, "No bots. Send one with 'botpool bot create <meeting link>'."),
         (["--status", "FAILED"], None, "No bot matches."),
         (["--search", "x"], "100001", "No match so far. Continue with --cursor 100001"),
+        (["--container", "x"], None, "No bot matches."),
+        (["--slot", "pool-zoom-001"], None, "No bot matches."),
     ],
 )
 def test_empty_list_says_what_to_do(
@@ -199,3 +201,24 @@ def test_empty_list_says_what_to_do(
     with fake_api(lambda _: httpx.Response(200, json={"bots": [], "nextCursor": more})):
         assert botpool("bot", "list", *arguments) == 0
     assert capsys.readouterr().out == f"{text}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "query"),
+    [
+        (["bot", "list", "--container", "abc"], "containerId=abc&limit=50"),
+        (["bot", "list", "--slot", "pool-zoom-001"], "slotName=pool-zoom-001&limit=50"),
+        (["slot", "list", "--container", "abc"], "containerId=abc"),
+        (["slot", "list", "--bot", "7"], "botId=7"),
+    ],
+)
+def test_lookup_sends_its_query(command: list[str], query: str) -> None:
+    sent: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request.url.query.decode())
+        return httpx.Response(200, json={"bots": [], "slots": []})
+
+    with fake_api(answer):
+        assert botpool(*command) == 0
+    assert sent == [query]

@@ -153,6 +153,13 @@ POOL = pool_json()
 OPERATOR_CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
     (lambda c: c.queue(platform="zoom"), "GET /v1/queue?platform=zoom", {"queue": []}),
     (lambda c: c.slots(status="error"), "GET /v1/slots?status=error", {"slots": [SLOT]}),
+    (lambda c: c.slots(container_id="a b"), "GET /v1/slots?containerId=a+b", {"slots": [SLOT]}),
+    (lambda c: c.slots(bot_id=7), "GET /v1/slots?botId=7", {"slots": [SLOT]}),
+    (
+        lambda c: list(c.bots(container_id="abc", slot_name="pool-zoom-001")),
+        "GET /v1/bots?containerId=abc&slotName=pool-zoom-001&limit=200",
+        {"bots": []},
+    ),
     (lambda c: c.slot(3), "GET /v1/slots/3", {"slot": SLOT}),
     (lambda c: c.slot_history(3), "GET /v1/slots/3/history", {"events": []}),
     (lambda c: c.cordon_slot(3), "POST /v1/slots/3/cordon", {"slot": SLOT}),
