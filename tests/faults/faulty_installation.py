@@ -90,8 +90,9 @@ class FaultyInstallation(Installation):
     async def add_replica(self) -> FaultyReplica:
         """Start a replica whose database connections pass through a proxy of its own."""
         assert self.balancer is not None
-        port = self.postgres.port
-        proxy = await self.stack.enter_async_context(TcpProxy.running(lambda: ("127.0.0.1", port)))
+        proxy = await self.stack.enter_async_context(
+            TcpProxy.running(lambda: ("127.0.0.1", self.postgres.port))
+        )
         settings = {
             "database.url": f"postgresql://botpool@127.0.0.1:{proxy.port}/{self.database_name}",
             "server.public_url": self.balancer.url,

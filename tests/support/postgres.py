@@ -146,7 +146,7 @@ class TestPostgres:
         self.stop()
         (self._data / "postmaster.pid").unlink(missing_ok=True)
         places = {"unix_socket_directories": str(self.directory), "port": str(self.port)}
-        arguments = [str(self._programs / "postgres"), "-D", str(self._data)]
+        arguments = [*self._wrapper(), str(self._programs / "postgres"), "-D", str(self._data)]
         chosen = {**FAST, **SIZES, "listen_addresses": "127.0.0.1", **self._settings, **places}
         for name, value in chosen.items():
             arguments += ["-c", f"{name}={value}"]
@@ -158,6 +158,10 @@ class TestPostgres:
         """End it and remove its directory; in order, as a killed server leaks shared memory."""
         self.stop()
         shutil.rmtree(self.directory)
+
+    def _wrapper(self) -> list[str]:
+        """The command that starts the server; a subclass may change the server's environment."""
+        return []
 
     @property
     def _data(self) -> Path:
