@@ -18,7 +18,7 @@ from tests.support.coolify_installation import (
 )
 from tests.support.fixed_port_installation import wait_for
 from tests.support.invariants import assert_settled
-from tests.support.server import get
+from tests.support.server import client, get
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
@@ -227,6 +227,42 @@ async def test_refused_call_names_its_setting_and_fails_the_bot(
         assert setting in ended["failureReason"] and words in ended["failureReason"]
         await assert_reported(installed, setting, words)
         assert "wrong-and-secret" not in str(await installed.events(bot["id"])) + str(ended)
+        assert coolify.containers() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "setting"),
+    [
+        ({"url": "{url}/wrong/api/v1"}, "backends.coolify.url"),
+        ({"url": "http://127.0.0.1:9"}, "backends.coolify.url"),
+        ({"token": "2|wrong-and-secret"}, "backends.coolify.token"),
+    ],
+    ids=["wrong path", "nobody answers", "wrong token"],
+)
+async def test_wrong_address_or_token_is_reported_at_start_and_to_requests(
+    coolify: Coolify, database_url: str, tmp_path: Path, changes: dict[str, str], setting: str
+) -> None:
+    changes = {name: value.format(url=coolify.url) for name, value in changes.items()}
+    async with coolify_installation(coolify, database_url, tmp_path, **changes) as installed:
+        await installed.serve()
+
+        async def reported_at_start() -> bool:
+            lines = [each for each in installed.log_lines() if each["event"] == "backend.health"]
+            return any(setting in each["detail"] and each.get("address") for each in lines)
+
+        await wait_for("a log line that names the setting", reported_at_start)
+        address = installed.settings["backends.coolify.url"].removesuffix("/api/v1")
+        ready = (await get(f"{installed.url}/readyz")).text
+        assert setting in ready and address not in ready
+        pool = await installed.command_output("pool", "show", POOL_NAME, "--json")
+        assert setting in pool and address in pool
+        body = {"meetingUrl": "https://meet.google.com/abc-defg-hij"}
+        response = await installed.call("POST", "/v1/bots", json=body)
+        assert setting in response["warning"] and address in response["warning"]
+        key = await installed.call("POST", "/v1/keys", json={"name": "user", "scope": "user"})
+        async with client(installed.url, key["secret"]) as user:
+            response = (await user.post("/v1/bots", json=body)).json()
+        assert setting in response["warning"] and address not in response["warning"]
         assert coolify.containers() == []
 
 

@@ -43,7 +43,7 @@ class ScriptedCoolify:
         self.variables: dict[str, str] = {}
         self.respond("GET /applications/ours/envs", self.read_variables)
         self.respond("PATCH /applications/ours/envs/bulk", self.write_variables)
-        self.respond("GET /version", httpx.Response(200, text="4.3.2"))
+        self.respond("GET /version", httpx.Response(200, text="4.3.11"))
         self.backend = CoolifyBackend(
             config(), self.budget, transport=httpx.MockTransport(self._answer)
         )

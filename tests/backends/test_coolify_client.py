@@ -7,15 +7,18 @@ import httpx
 import pytest
 import structlog
 
+from botpool.backends.coolify import CoolifyBackend
 from botpool.backends.protocol import RequestPurpose
 from botpool.domain.errors import (
     BackendError,
     BackendRefused,
     BackendUnavailable,
     BudgetExhausted,
+    HealthCheckFailed,
 )
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState
+from tests.backends.coolify_harness import config
 from tests.backends.harness import SPEC
 from tests.backends.scripted_coolify import (
     APPLICATION,
@@ -97,8 +100,14 @@ async def test_authorization_error_names_the_setting(
 async def test_redirect_names_the_url_setting(coolify: ScriptedCoolify) -> None:
     moved = httpx.Response(301, headers={"Location": "https://coolify/api/v1/applications"})
     coolify.respond("GET /applications", moved)
-    with pytest.raises(BackendRefused, match="https://coolify"):
+    with pytest.raises(BackendRefused, match="Coolify redirects") as caught:
         await list_owned(coolify)
+    assert "https://" not in str(caught.value), "users see this reason, but not the address"
+    health = await coolify.backend.check(timeout_s=2)
+    assert (health.ok, "https://" in health.detail) == (False, False)
+    assert (
+        health.address == "http://coolify/api/v1 redirects to https://coolify/api/v1/applications"
+    )
 
 
 @pytest.mark.parametrize(
@@ -348,6 +357,57 @@ class TestHealth:
         coolify.respond("GET /version", httpx.Response(200, text=HTML))
         with pytest.raises(BackendUnavailable):
             await coolify.backend.check(timeout_s=2)
+
+    async def test_404_for_the_version_names_the_address_setting(
+        self, coolify: ScriptedCoolify
+    ) -> None:
+        coolify.respond("GET /version", {"message": "Not found."}, 404)
+        health = await coolify.backend.check(timeout_s=2)
+        assert not health.ok
+        assert health.detail.startswith("backends.coolify.url: ")
+        assert health.address == "http://coolify/api/v1"
+
+    async def test_outage_names_the_address_setting(self, coolify: ScriptedCoolify) -> None:
+        coolify.respond("GET /version", httpx.ConnectError("All connection attempts failed"))
+        with pytest.raises(HealthCheckFailed, match=r"check backends\.coolify\.url") as caught:
+            await coolify.backend.check(timeout_s=2)
+        assert caught.value.address == "http://coolify/api/v1"
+
+    @pytest.mark.parametrize("version", ["4.3.6", "4.2.99", "v4.0.0-beta.420", "3.12.32"])
+    async def test_check_names_the_minimum_version(
+        self, coolify: ScriptedCoolify, version: str
+    ) -> None:
+        coolify.respond("GET /version", httpx.Response(200, text=version))
+        health = await coolify.backend.check(timeout_s=2)
+        assert not health.ok
+        assert f"Coolify {version} is too old. Update it to 4.3.7" in health.detail
+
+    @pytest.mark.parametrize("version", ["4.3.7", "v4.3.11", "4.10.0", "5.0.0-beta.1"])
+    async def test_newer_versions_are_accepted(
+        self, coolify: ScriptedCoolify, version: str
+    ) -> None:
+        coolify.respond("GET /version", httpx.Response(200, text=version))
+        assert (await coolify.backend.check(timeout_s=2)).ok
+
+    async def test_limit_of_deployments_is_derived_from_the_servers_builds(
+        self, coolify: ScriptedCoolify
+    ) -> None:
+        assert coolify.backend.concurrent_starts == 4
+        settings = {"settings": {"concurrent_builds": 7, "is_reachable": True}}
+        coolify.respond("GET /servers/emulated-server", settings)
+        health = await coolify.backend.check(timeout_s=2)
+        assert coolify.backend.concurrent_starts == 9
+        assert "concurrent_builds 7: 9 deployments at a time" in health.detail
+
+    async def test_limit_of_deployments_that_is_set_stays(self, coolify: ScriptedCoolify) -> None:
+        transport = httpx.MockTransport(coolify._answer)
+        backend = CoolifyBackend(
+            config(concurrent_deployments=3), coolify.budget, transport=transport
+        )
+        coolify.respond("GET /servers/emulated-server", {"settings": {"concurrent_builds": 7}})
+        health = await backend.check(timeout_s=2)
+        assert backend.concurrent_starts == 3
+        assert "concurrent_builds 7: 3 deployments at a time" in health.detail
 
     async def test_check_reports_missing_ability_until_a_call_succeeds(
         self, coolify: ScriptedCoolify

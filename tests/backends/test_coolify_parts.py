@@ -238,3 +238,16 @@ def test_installations_that_differ_in_case_have_different_tags() -> None:
 
 def test_token_is_not_in_repr() -> None:
     assert "1|emulated" not in repr(config())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://coolify.acme.org",
+        "https://coolify.acme.org/",
+        "https://coolify.acme.org/api/v1",
+        "https://coolify.acme.org/api/v1/",
+    ],
+)
+def test_address_is_accepted_with_and_without_the_path_of_the_api(url: str) -> None:
+    assert config(url=url).api_url == "https://coolify.acme.org/api/v1"

@@ -351,7 +351,7 @@ class TestHealth:
             ({"tokenExpired": {}}, "backends.coolify.token"),
             ({"missingAbility": {"ability": "read"}}, "backends.coolify.token"),
             ({"apiDisabled": {}}, "backends.coolify.url"),
-            ({"addressNotAllowed": {}}, "backends.coolify.url"),
+            ({"addressNotAllowed": {}}, "Allow this machine's address"),
         ],
     )
     async def test_check_names_the_wrong_setting(
@@ -371,6 +371,13 @@ class TestHealth:
         with pytest.raises(BackendRefused, match="deploy"):
             await setup.start(container_id, 1)
         assert not (await setup.backend.check(timeout_s=TIMEOUT_S)).ok
+
+    async def test_user_who_is_not_an_admin_is_named(self, setup: CoolifySetup) -> None:
+        setup.coolify.set_faults({"notTeamAdmin": True})
+        with pytest.raises(BackendRefused, match="is not an admin of the team") as caught:
+            await setup.ensure()
+        assert caught.value.setting == "backends.coolify.token"
+        assert "address" not in str(caught.value)
 
     async def test_rate_limit_pauses_the_budget(self, setup: CoolifySetup) -> None:
         with pytest.raises(BudgetExhausted) as caught:

@@ -38,8 +38,8 @@ QUEUED = replace(FAILED, status=BotStatus.QUEUED, failure_code=None, ended_at=No
 @pytest.mark.parametrize(
     ("admitted", "absent"),
     [
-        (AdmittedBot(bot=FAILED), {"queue_position", "estimated_wait_ms"}),
-        (AdmittedBot(bot=QUEUED, position=3), {"estimated_wait_ms"}),
+        (AdmittedBot(bot=FAILED), {"queue_position", "estimated_wait_ms", "warning"}),
+        (AdmittedBot(bot=QUEUED, position=3), {"estimated_wait_ms", "warning"}),
         (AdmittedBot(bot=QUEUED, position=3, estimated_wait_ms=0), set()),
     ],
 )
@@ -48,7 +48,8 @@ def test_response_matches_the_documented_schema(admitted: AdmittedBot, absent: s
         bot=schemas.Bot.of(admitted.bot),
         queue_position=admitted.position,
         estimated_wait_ms=admitted.estimated_wait_ms,
+        warning=None if "warning" in absent else "The backend fails.",
     )
-    answer = bot_response(admitted, status=200)
+    answer = bot_response(admitted, status=200, warning=promised.warning)
     expected = promised.model_dump_json(by_alias=True, exclude=absent)
     assert bytes(answer.body).decode() == expected

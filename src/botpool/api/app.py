@@ -39,7 +39,9 @@ def create_app(replica: Replica, settings: Settings) -> FastAPI:
     )
     modules = (users, bot_history, sessions, agents, pools, slots, stream, keys)
     routers = (
-        create_bot.router(bot_create, pool_names),
+        create_bot.router(
+            bot_create, {name: pool.backend for name, pool in settings.pools.items()}
+        ),
         *(module.routes for module in modules),
         monitoring.router(settings.server.metrics),
     )

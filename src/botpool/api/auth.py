@@ -99,6 +99,11 @@ def _bearer(request: Request) -> str | None:
     return text if text and scheme.lower() == "bearer" else None
 
 
+def has_scope(key: ApiKey, needed: str) -> bool:
+    """Whether the key has at least this scope."""
+    return SCOPES.index(key.scope) >= SCOPES.index(needed)
+
+
 class RequireScope(SecurityBase):
     """A dependency that requires a key with at least this scope."""
 
@@ -117,7 +122,7 @@ class RequireScope(SecurityBase):
                 "Create one with 'botpool key create'.",
                 {"WWW-Authenticate": "Bearer"},
             )
-        if SCOPES.index(key.scope) < SCOPES.index(self._needed):
+        if not has_scope(key, self._needed):
             raise HTTPException(
                 403, f"This needs a key with scope '{self._needed}'; yours has '{key.scope}'."
             )

@@ -12,7 +12,11 @@ _BODY = TypeAdapter(dict[str, Any])
 
 
 def bot_response(
-    admitted: AdmittedBot, *, status: int, headers: dict[str, str] | None = None
+    admitted: AdmittedBot,
+    *,
+    status: int,
+    headers: dict[str, str] | None = None,
+    warning: str | None = None,
 ) -> Response:
     """Write a bot with its queue position.
 
@@ -23,6 +27,8 @@ def bot_response(
         body["queuePosition"] = admitted.position
     if admitted.estimated_wait_ms is not None:
         body["estimatedWaitMs"] = admitted.estimated_wait_ms
+    if warning is not None:
+        body["warning"] = warning
     return Response(
         _BODY.dump_json(body), status_code=status, headers=headers, media_type="application/json"
     )

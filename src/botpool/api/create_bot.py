@@ -7,6 +7,7 @@ costs less than FastAPI's, and its endpoint validates the body, the key and the 
 import hashlib
 import json
 import random
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
@@ -14,16 +15,17 @@ from pydantic import BaseModel, Field, StringConstraints
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from botpool.api import schemas
-from botpool.api.auth import RequireScope, replica_of
+from botpool.api.auth import RequireScope, has_scope, replica_of
 from botpool.api.bot_response import bot_response
 from botpool.api.correlation import HEADER, MAX_LENGTH
 from botpool.api.json_body import described_headers, read_json, validate_body, validate_headers
 from botpool.api.patterns import VISIBLE
 from botpool.api.problems import error_responses
+from botpool.backends.protocol import Health
 from botpool.domain.errors import UnknownPool
 from botpool.domain.ids import PoolName
 from botpool.domain.meeting_links import pool_name_of
-from botpool.domain.records import BotRequest, IdempotencyKey
+from botpool.domain.records import ApiKey, BotRequest, IdempotencyKey
 
 _require_user = RequireScope("user")
 
@@ -48,8 +50,9 @@ class BotHeaders(BaseModel):
     )
 
 
-def router(bot_create: type[schemas.BotCreate], pool_names: tuple[str, ...]) -> APIRouter:
-    """Create the route with the request model and the pools of this installation."""
+def router(bot_create: type[schemas.BotCreate], backends: Mapping[str, str]) -> APIRouter:
+    """Create the route with the request model and the backend of each pool by the pool's name."""
+    pool_names = tuple(backends)
     routes = APIRouter(prefix="/v1", tags=["users"])
 
     async def create_bot(request: Request) -> Response:
@@ -64,7 +67,9 @@ def router(bot_create: type[schemas.BotCreate], pool_names: tuple[str, ...]) -> 
                 api_key_id=key.id, key=headers.idempotency_key, body_hash=_hash_body(body)
             )
         bot_request = _to_bot_request(body, headers.correlation_id, pool_names)
-        return await _admit(request, bot_request, idempotency)
+        backend = backends[bot_request.pool_name]
+        warning = _warning(replica_of(request).readiness.known_health(backend), backend, key)
+        return await _admit(request, bot_request, idempotency, warning)
 
     # The first route serves the requests. The second, which no request reaches, describes them in
     # the OpenAPI document.
@@ -93,7 +98,10 @@ def router(bot_create: type[schemas.BotCreate], pool_names: tuple[str, ...]) -> 
 
 
 async def _admit(
-    request: Request, bot_request: BotRequest, idempotency: IdempotencyKey | None
+    request: Request,
+    bot_request: BotRequest,
+    idempotency: IdempotencyKey | None,
+    warning: str | None,
 ) -> Response:
     bound = bind_contextvars(correlation_id=bot_request.correlation_id)
     try:
@@ -103,7 +111,16 @@ async def _admit(
     headers = {HEADER: admitted.bot.correlation_id}
     if admitted.replayed:
         headers["Idempotency-Replayed"] = "true"
-    return bot_response(admitted, status=200 if admitted.replayed else 201, headers=headers)
+    status = 200 if admitted.replayed else 201
+    return bot_response(admitted, status=status, headers=headers, warning=warning)
+
+
+def _warning(health: Health | None, backend: str, key: ApiKey) -> str | None:
+    """Describe the failure of the pool's backend; only operators see its address."""
+    if health is None or health.ok:
+        return None
+    address = f" ({health.address})" if health.address and has_scope(key, "operator") else ""
+    return f"The backend {backend} of this pool fails: {health.detail}{address}"
 
 
 def _to_bot_request(

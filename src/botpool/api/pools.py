@@ -1,5 +1,6 @@
 """Routes for operators: pools."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -70,6 +71,8 @@ async def _pool_response(replica: Replica, platform: PoolName) -> schemas.PoolRe
 
 async def _pool_schema(replica: Replica, pool: Pool) -> schemas.Pool:
     health = await replica.readiness.backend_health(pool.backend)
+    if health.address:
+        health = replace(health, detail=f"{health.detail} ({health.address})")
     return schemas.Pool.of(
         pool,
         backend_health=health,

@@ -139,6 +139,13 @@ class BotResponse(Model):
     bot: Bot
     queue_position: Annotated[int | None, Field(ge=1, description="Only while QUEUED.")] = None
     estimated_wait_ms: Annotated[int | None, Field(ge=0, description="Only while QUEUED.")] = None
+    warning: Annotated[
+        str | None,
+        Field(
+            description="Only in the response to the request, and only while the pool's backend "
+            "fails: the setting at fault and the reason."
+        ),
+    ] = None
 
 
 class BotPage(Model):

@@ -56,6 +56,9 @@ class OwnedContainer:
 class Health:
     ok: bool
     detail: str = ""
+    """For everyone: names the setting at fault, but contains no address."""
+    address: str = ""
+    """The address of a failing backend, for operators and the log."""
 
 
 class RequestPurpose(Enum):

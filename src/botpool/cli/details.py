@@ -45,6 +45,8 @@ def bot_line(shown: Bot) -> Text:
         line.append(f" {shown.failure_code or ''}: ").append_text(cell(shown.failure_reason))
     elif shown.slot_name and not shown.is_final:
         line.append(" in ").append_text(cell(shown.slot_name))
+    if shown.warning:
+        line.append("\n").append_text(cell(shown.warning))
     return line
 
 

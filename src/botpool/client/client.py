@@ -335,6 +335,7 @@ class Client:
             "bot",
             queue_position=response.body.get("queuePosition"),
             estimated_wait_ms=response.body.get("estimatedWaitMs"),
+            warning=response.body.get("warning"),
         )
 
     def _slot(self, method: str, slot_id: int, action: str = "", **request: Any) -> Slot:

@@ -35,6 +35,8 @@ class Bot:
     queue_position: int | None = None
     """From 1, while the bot is QUEUED; None in lists of bots."""
     estimated_wait_ms: int | None = None
+    warning: str | None = None
+    """Why the pool's backend fails; only in the response to the request for the bot."""
 
     @property
     def is_final(self) -> bool:

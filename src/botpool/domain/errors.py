@@ -223,6 +223,14 @@ class BackendUnavailable(BackendError):
     problem: str
 
 
+@dataclass(eq=False)
+class HealthCheckFailed(BackendUnavailable):
+    """The backend gave no valid answer to a health check."""
+
+    address: str
+    """Where Botpool looks for the backend; for operators and the log only."""
+
+
 class StillRunning(BackendUnavailable):
     """The container has not stopped yet; the call is retried later."""
 

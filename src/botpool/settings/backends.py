@@ -72,9 +72,9 @@ class CoolifySettings(Section):
         200, example=120, unit="requests/min"
     )
     """The request budget: the most requests of all replicas together to Coolify."""
-    concurrent_deployments: Count = setting(4, example=8, unit="deployments")
-    """The most deployments at a time, for all pools together. Use the server's number of concurrent
-    builds."""
+    concurrent_deployments: Count | None = setting(None, example=8, unit="deployments")
+    """The most deployments at a time, for all pools together. Default: the server's number of
+    concurrent builds and two more."""
     status_lag_s: Seconds = setting(60, example=90)
     """How old a status from Coolify may be. Botpool waits this long before a stop counts as
     confirmed."""

@@ -20,7 +20,7 @@ PAIRS = [
     (records.BackendHealth, operator_schemas.BackendHealth),
     (records.RecoveryResult, operator_schemas.RecoveryCounts),
 ]
-CLIENT_ONLY = {"queue_position", "estimated_wait_ms", "cursor"}
+CLIENT_ONLY = {"queue_position", "estimated_wait_ms", "warning", "cursor"}
 BODIES = [
     (records.Bot, bot_json()),
     (records.Slot, slot_json()),

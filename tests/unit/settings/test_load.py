@@ -59,7 +59,7 @@ def test_defaults_match_the_contract(tmp_path: Path) -> None:
     assert list(settings.retention.model_dump().values()) == [30, 30, 7]
     coolify = settings.backends.coolify
     assert coolify.requests_per_minute == 200
-    assert (coolify.concurrent_deployments, coolify.status_lag_s) == (4, 60)
+    assert (coolify.concurrent_deployments, coolify.status_lag_s) == (None, 60)
 
 
 def test_options_override_environment_and_environment_overrides_file(

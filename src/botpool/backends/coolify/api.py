@@ -159,7 +159,10 @@ class Api:
 
     async def version(self) -> str:
         call = Call(method="GET", path="/version", ability=Ability.READ, is_text=True)
-        text = str(self._content(await self._send(call))).strip()
+        response = await self._send(call)
+        if response.status == 404:
+            raise error_messages.wrong_address()
+        text = str(self._content(response)).strip()
         if not _VERSION.fullmatch(text):
             raise BackendUnavailable("the server at backends.coolify.url is not Coolify")
         return text

@@ -10,7 +10,15 @@ from contextlib import asynccontextmanager
 
 import httpx
 
-from botpool.backends.coolify import ensure, logs, observe, responses, start, stop
+from botpool.backends.coolify import (
+    ensure,
+    error_messages,
+    logs,
+    observe,
+    responses,
+    start,
+    stop,
+)
 from botpool.backends.coolify.api import Api
 from botpool.backends.coolify.config import CoolifyConfig
 from botpool.backends.coolify.connection import Connection
@@ -25,13 +33,24 @@ from botpool.backends.protocol import (
     RequestPurpose,
     StartRequest,
 )
-from botpool.domain.errors import BackendRefused, BackendUnavailable, ContainerGone
+from botpool.domain.errors import (
+    BackendRefused,
+    BackendUnavailable,
+    BudgetExhausted,
+    ContainerGone,
+    HealthCheckFailed,
+)
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import DeploymentState, Observation
 
 _LOGS_TIMEOUT_S = 15.0
 _DELETE_REQUESTS = 5
 _CHECK_REQUESTS = 4
+_DEFAULT_BUILDS = 2
+"""Coolify's own default, until a check has read the server's."""
+_EXTRA_DEPLOYMENTS = 2
+PROMPT_BUILDS = 20
+"""Deployments beyond the concurrent builds, so that Coolify starts the next one itself."""
 
 
 class CoolifyBackend:
@@ -47,7 +66,9 @@ class CoolifyBackend:
     ) -> None:
         self.image_host = config.server_uuid
         self.status_lag_s = config.status_lag_s
-        self.concurrent_starts: int | None = config.concurrent_deployments
+        self.concurrent_starts: int | None = (
+            config.concurrent_deployments or _DEFAULT_BUILDS + _EXTRA_DEPLOYMENTS
+        )
         self._config = config
         self._connection = Connection(config, budget, transport)
         self._ownership = Ownership(config.tag)
@@ -173,30 +194,49 @@ class CoolifyBackend:
         yield ContainerId("")
 
     async def check(self, *, timeout_s: float) -> Health:
-        """Send four requests.
+        """Send four requests, and derive the limit of deployments from the server's settings.
 
         Reading cannot show that the token may not write or deploy, so the check reports the last
         refused call until a similar call succeeds.
         """
-        config = self._config
         try:
-            async with self._operation(
-                "check", RequestPurpose.OBSERVE, timeout_s, _CHECK_REQUESTS
-            ) as api:
-                version = await api.version()
-                await self._ownership.list(api)
-                server = await api.require_exists("servers", config.server_uuid)
-                await api.require_exists("projects", config.project_uuid, config.environment_name)
+            version, server = await self._read_server(timeout_s)
+        except BudgetExhausted:
+            raise
         except BackendRefused as refusal:
-            return Health(ok=False, detail=str(refusal))
+            return self._failing(str(refusal))
+        except BackendUnavailable as error:
+            problem = f"{error.problem}. If this lasts, check backends.coolify.url"
+            raise HealthCheckFailed(problem, self._config.api_url) from error
         if refused := self._connection.refused:
-            return Health(ok=False, detail="; ".join(map(str, refused)))
-        if responses.is_unreachable(server):
-            return Health(
-                ok=False,
-                detail="Coolify cannot reach its server. See the server's page in Coolify.",
+            return self._failing("; ".join(map(str, refused)))
+        if not responses.is_at_least(version, error_messages.MINIMUM_VERSION):
+            return self._failing(str(error_messages.too_old(version)))
+        if server.settings.is_reachable is False:
+            return self._failing(
+                "Coolify cannot reach its server. See the server's page in Coolify."
             )
-        return Health(ok=True, detail=f"Coolify {version}")
+        builds = server.settings.concurrent_builds or _DEFAULT_BUILDS
+        if self._config.concurrent_deployments is None:
+            self.concurrent_starts = builds + _EXTRA_DEPLOYMENTS
+        return Health(ok=True, detail=_capacity(version, builds, self.concurrent_starts))
+
+    async def _read_server(self, timeout_s: float) -> tuple[str, responses.Server]:
+        config = self._config
+        async with self._operation(
+            "check", RequestPurpose.OBSERVE, timeout_s, _CHECK_REQUESTS
+        ) as api:
+            version = await api.version()
+            await self._ownership.list(api)
+            server = await api.require_exists("servers", config.server_uuid)
+            await api.require_exists("projects", config.project_uuid, config.environment_name)
+            return version, responses.parse(responses.Server, server or {})
+
+    def _failing(self, detail: str) -> Health:
+        address = self._config.api_url
+        if (location := self._connection.redirected_to) is not None:
+            address += f" redirects to {location}"
+        return Health(ok=False, detail=detail, address=address)
 
     @asynccontextmanager
     async def _operation(
@@ -215,3 +255,11 @@ class CoolifyBackend:
                 yield api
         except TimeoutError as error:
             raise operation.timed_out() from error
+
+
+def _capacity(version: str, builds: int, deployments: int | None) -> str:
+    text = f"Coolify {version}, concurrent_builds {builds}: {deployments} deployments at a time"
+    if builds < PROMPT_BUILDS:
+        text += f". Set concurrent_builds of the server to {PROMPT_BUILDS} or more"
+        text += " to start 50 warm bots at once within about 30 s"
+    return text

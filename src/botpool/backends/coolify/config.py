@@ -15,7 +15,8 @@ class CoolifyConfig:
     environment_name: str
     installation_id: str
     destination_uuid: str | None = None
-    concurrent_deployments: int = 4
+    concurrent_deployments: int | None = None
+    """None: derived from the concurrent builds of the server."""
     status_lag_s: float = 60.0
     retry_wait_s: float = 0.2
     """The pause before a read request is repeated."""

@@ -88,6 +88,8 @@ class Connection:
         self.budget = budget
         self._retry_wait_s = config.retry_wait_s
         self._refused: dict[Hashable, BackendRefused] = {}
+        self.redirected_to: str | None = None
+        """The address to which Coolify last redirected a request."""
         self._client = httpx.AsyncClient(
             base_url=config.api_url,
             headers={"Accept": "application/json", "Authorization": f"Bearer {config.token}"},
@@ -148,8 +150,8 @@ class Connection:
         if status >= 500:
             raise ServerError(f"{operation.name}: Coolify answered {status}", status)
         if status in (301, 308):
-            location = received.headers.get("Location", "an unknown address")
-            raise self.refuse(call.ability, error_messages.redirected(location))
+            self.redirected_to = received.headers.get("Location")
+            raise self.refuse(call.ability, error_messages.redirected())
         is_text = call.is_text and status == 200
         content = received.text if is_text else _parse_json(operation, received)
         response = Response(status=status, content=content)

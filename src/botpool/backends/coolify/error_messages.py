@@ -5,6 +5,8 @@ from typing import Any
 from botpool.backends.coolify.responses import errors_of, message_of
 from botpool.domain.errors import BackendRefused
 
+MINIMUM_VERSION = "4.3.7"
+"""Before, a cancel does not advance the queue, and a stop does not update the status."""
 _SECTION = "backends.coolify"
 _ABILITIES = (
     "Give it the abilities read, read:sensitive, write and deploy in Coolify under "
@@ -32,6 +34,9 @@ def not_authorized(status: int, message: str) -> BackendRefused | None:
     if "disabled" in message.lower():
         remedy = "Enable the API in Coolify under Settings, Advanced."
         return BackendRefused(f"{_SECTION}.url", f"Coolify says “{message}” {remedy}")
+    if "unauthorized" in message.lower():
+        remedy = "The user of the token is not an admin of the team. Create the token as an admin."
+        return BackendRefused(f"{_SECTION}.token", f"Coolify says “{message}” {remedy}")
     remedy = "Allow this machine's address in Coolify under Settings, Advanced."
     return BackendRefused(f"{_SECTION}.url", f"Coolify says “{message}” {remedy}")
 
@@ -44,15 +49,32 @@ def hidden_values() -> BackendRefused:
     )
 
 
-def redirected(location: str) -> BackendRefused:
-    return BackendRefused(f"{_SECTION}.url", f"Coolify redirects to {location}. Set this address.")
+def redirected() -> BackendRefused:
+    return BackendRefused(
+        f"{_SECTION}.url", "Coolify redirects to another address. Set that address."
+    )
+
+
+def wrong_address() -> BackendRefused:
+    """The server answers, but has no Coolify at this address."""
+    return BackendRefused(
+        f"{_SECTION}.url",
+        "the server answers 404. Set the address of your Coolify, with or without /api/v1.",
+    )
+
+
+def too_old(version: str) -> BackendRefused:
+    return BackendRefused(
+        f"{_SECTION}.url",
+        f"Coolify {version} is too old. Update it to {MINIMUM_VERSION} or later.",
+    )
 
 
 def no_tag_filter() -> BackendRefused:
     return BackendRefused(
         f"{_SECTION}.url",
         "this Coolify cannot filter applications by tag, so Botpool cannot recognize its own. "
-        "Update Coolify to 4.3.7 or later.",
+        f"Update Coolify to {MINIMUM_VERSION} or later.",
     )
 
 

@@ -1,5 +1,6 @@
 """The responses of Coolify's API. A response of another shape is BackendUnavailable."""
 
+import re
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -160,7 +161,19 @@ def errors_of(content: Any) -> dict[str, str]:
     }
 
 
-def is_unreachable(server: Any) -> bool:
-    """Whether Coolify reports that it cannot reach the server."""
-    settings = server.get("settings") if isinstance(server, dict) else None
-    return isinstance(settings, dict) and settings.get("is_reachable") is False
+class ServerSettings(ResponseBody):
+    is_reachable: bool | None = None
+    concurrent_builds: Annotated[int, Field(ge=1)] | None = None
+
+
+class Server(ResponseBody):
+    settings: ServerSettings = ServerSettings()
+
+
+def is_at_least(version: str, minimum: str) -> bool:
+    """Compare versions such as `4.3.11` and `v4.3.7-beta.1` by their numbers."""
+    return _numbers(version) >= _numbers(minimum)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version.partition("-")[0])]

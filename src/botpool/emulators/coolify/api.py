@@ -18,7 +18,7 @@ from botpool.emulators.coolify import http_messages as http
 from botpool.emulators.coolify.clock import EmulatedClock
 from botpool.emulators.coolify.control_api import ControlApi
 from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
-from botpool.emulators.coolify.endpoints import PREFIX, Endpoint, Match, match
+from botpool.emulators.coolify.endpoints import PREFIX, Ability, Endpoint, Match, match
 from botpool.emulators.coolify.http_messages import Delivery, RequestRejected, Transmission
 from botpool.emulators.coolify.rate_limits import RateLimitState
 from botpool.emulators.coolify.records import epoch_seconds
@@ -98,6 +98,8 @@ class Api:
             return http.message(403, "API is disabled.")
         if self._faults.active("addressNotAllowed"):
             return http.message(403, "You are not allowed to access the API.")
+        if self._faults.active("notTeamAdmin") and endpoint.ability is not Ability.READ:
+            return http.message(403, "This action is unauthorized.")
         missing = self._faults.active("missingAbility")
         if missing and missing.text("ability") == endpoint.ability:
             return http.message(403, f"Missing required permissions: {endpoint.ability}")

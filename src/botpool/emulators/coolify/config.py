@@ -10,6 +10,7 @@ VERSION = "4.3.11"
 class EmulatorConfig:
     """Durations are emulated seconds; a pair holds the bounds of a uniform distribution."""
 
+    version: str = VERSION
     token: str = "1|emulated"  # noqa: S105 - only the emulator accepts this token
     project: str = "emulated-project"
     server: str = "emulated-server"

@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from botpool.emulators.coolify import http_messages as http
 from botpool.emulators.coolify.clock import EmulatedClock
-from botpool.emulators.coolify.config import VERSION
 from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
 from botpool.emulators.coolify.fault_kinds import KINDS
 from botpool.emulators.coolify.faults import InvalidFault
@@ -104,7 +103,7 @@ class ControlApi:
             "images": sorted(coolify.deployments.images),
             "requestsByMinute": coolify.requests_by_minute(),
             "serverReachable": coolify.server_reachable,
-            "version": VERSION,
+            "version": coolify.config.version,
             "now": coolify.now,
         }
 

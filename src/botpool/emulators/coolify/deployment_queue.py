@@ -158,7 +158,8 @@ class DeploymentQueue:
             if stops_old_first and self._continues(deployment):
                 self._start_container(deployment)
 
-        self._after(self._simulation.randomness.between(self._config.stop_s), remove_old)
+        stops_in_s = self._simulation.randomness.between(self._config.stop_s)
+        self._after(min(stops_in_s, deployment.application.stop_grace_s), remove_old)
 
     def _start_container(self, deployment: Deployment) -> None:
         container = self._containers.start(deployment.application, deployment.environment)

@@ -55,6 +55,7 @@ _ALL = (
     _fault_kind("failedCallLimit", "429 after `limit` failed calls in a minute", limit=30.0),
     _fault_kind("apiDisabled", "403: the API is disabled"),
     _fault_kind("addressNotAllowed", "403: the client's address is not allowed"),
+    _fault_kind("notTeamAdmin", "403: the user of the token is not an admin of the team"),
     _fault_kind("tokenExpired", "401 for the right token"),
     _fault_kind("missingAbility", "403: the token lacks an ability", ability=Ability.DEPLOY),
     _fault_kind(

@@ -11,6 +11,7 @@ from typing import Any
 
 EXITED = "exited:unhealthy"
 _MAX_RESTART_COUNT = 10
+_STOP_GRACE_S = 30.0
 _EPOCH = datetime(2026, 8, 1, tzinfo=UTC)
 
 
@@ -90,6 +91,11 @@ class Application:
         """The newest deployment, while it is queued or in progress."""
         newest = self.deployments[-1] if self.deployments else None
         return newest if newest and newest.status.is_open else None
+
+    @property
+    def stop_grace_s(self) -> float:
+        """Docker kills a container that has not ended so long after SIGTERM."""
+        return float(self.settings.get("stop_grace_period") or _STOP_GRACE_S)
 
     @property
     def max_restart_count(self) -> int:

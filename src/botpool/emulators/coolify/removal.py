@@ -25,7 +25,8 @@ class ApplicationRemoval:
         lies = simulation.faults.trigger("stopLies", application=uuid)
         slow = simulation.faults.trigger("stopSlow", application=uuid)
         config_s = simulation.config.stop_s
-        takes_s = slow.number() if slow else simulation.randomness.between(config_s)
+        takes_s = simulation.randomness.between(config_s)
+        takes_s = slow.number() if slow else min(takes_s, application.stop_grace_s)
 
         def begin() -> None:
             if lies:

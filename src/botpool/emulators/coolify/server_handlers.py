@@ -5,7 +5,6 @@ from typing import Any
 import httpx
 
 from botpool.emulators.coolify import http_messages as http
-from botpool.emulators.coolify.config import VERSION
 from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
 from botpool.emulators.coolify.endpoints import Ability, endpoint
 
@@ -22,7 +21,7 @@ def health(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx
 
 @endpoint("GET /version", Ability.READ)
 def version(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
-    return httpx.Response(200, html=VERSION)
+    return httpx.Response(200, html=coolify.config.version)
 
 
 @endpoint("GET /servers", Ability.READ)

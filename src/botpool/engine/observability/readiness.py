@@ -21,6 +21,7 @@ from botpool.domain.errors import (
     BudgetExhausted,
     DatabaseProblem,
     DatabaseUnavailable,
+    HealthCheckFailed,
     SchemaMismatch,
 )
 from botpool.engine.runtime.clock import loop_time
@@ -156,13 +157,21 @@ class Readiness:
         except BudgetExhausted as error:
             # An exhausted budget says nothing about the backend.
             health = known[1] if known else Health(ok=True, detail=str(error))
+        except HealthCheckFailed as error:
+            health = Health(ok=False, detail=str(error), address=error.address)
         except BotpoolError as error:
             health = Health(ok=False, detail=str(error))
         self._health[name] = (self._monotonic(), health)
         if health != (known[1] if known else Health(ok=True)):
             log = _log.info if health.ok else _log.warning
-            log("backend.health", backend=name, ok=health.ok, detail=health.detail)
+            address = {"address": health.address} if health.address else {}
+            log("backend.health", backend=name, ok=health.ok, detail=health.detail, **address)
         return health
+
+    def known_health(self, name: str) -> Health | None:
+        """Return the health that the last check found, without asking the backend."""
+        known = self._health.get(name)
+        return known[1] if known else None
 
     async def check_backends(self) -> None:
         """Check all backends; a change of health is logged."""
