@@ -1,7 +1,7 @@
 """A failover or a restore loses commits while the containers of the lost time keep running.
 
-Bots of the lost time are unknown to the database afterwards. Their containers must be instructed to exit
-or be stopped, and must not touch the bots of the new epoch, which get other ids.
+Bots of the lost time are unknown to the database afterwards. Their agents must exit or their
+containers be stopped, and they must not touch the bots of the new epoch, which get other ids.
 """
 
 import asyncio
