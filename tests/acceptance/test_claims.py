@@ -184,5 +184,5 @@ class StopsWhileDeploying:
 
 
 def new_replica(database: Database, owner: str) -> Replica:
-    identity = Identity(owner=owner, public_url="http://127.0.0.1:1", secret=b"secret")
+    identity = Identity(owner=owner, public_url="http://127.0.0.1:1", agent_keys=(b"key",))
     return Replica(database, {"process": ScriptedBackend()}, Policy(), identity)

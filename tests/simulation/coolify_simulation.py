@@ -35,7 +35,7 @@ from tests.support.clock import Clock
 from tests.support.emulated_transport import EmulatedTransport
 from tests.support.replicas import MEET, bot_request
 
-SECRET = b"secret"
+AGENT_KEY = b"key"
 TICK_S = 5.0
 _numbers = itertools.count(1)
 
@@ -154,7 +154,7 @@ class CoolifySimulation:
     ) -> AsyncIterator["CoolifySimulation"]:
         """`shares`: the simulation of another installation on the same Coolify."""
         Clock(url).freeze()
-        bots = shares.bots if shares else SimulatedAgents(SECRET, call_s=call_s)
+        bots = shares.bots if shares else SimulatedAgents(AGENT_KEY, call_s=call_s)
         simulation = cls(
             url=url,
             coolify=shares.coolify
@@ -204,7 +204,7 @@ class CoolifySimulation:
         )
         backend = CoolifyBackend(config, budget, transport=transport)
         identity = Identity(
-            owner=f"replica-{next(_numbers)}", public_url=self.installation, secret=SECRET
+            owner=f"replica-{next(_numbers)}", public_url=self.installation, agent_keys=(AGENT_KEY,)
         )
         replica = Replica(database, {"coolify": backend}, self.policy, identity)
         await replica.pools.configure(self.pools)

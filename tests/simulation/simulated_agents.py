@@ -38,8 +38,8 @@ class Agent:
 class SimulatedAgents:
     """A `ContainerRuntime` whose containers are agents."""
 
-    def __init__(self, secret: bytes, *, call_s: float, boot_s: float = 0.0) -> None:
-        self._secret = secret
+    def __init__(self, agent_key: bytes, *, call_s: float, boot_s: float = 0.0) -> None:
+        self._agent_key = agent_key
         self.call_s = call_s
         self._boot_s = boot_s
         self.now = 0.0
@@ -56,7 +56,7 @@ class SimulatedAgents:
 
     def start(self, application_uuid: str, environment: Mapping[str, str]) -> Hashable:
         token = environment.get("BOTPOOL_TOKEN", "")
-        assignment_id = assignment_of(token, self._secret)
+        assignment_id = assignment_of(token, (self._agent_key,))
         if assignment_id is not None:
             self.started[assignment_id] += 1
         agent = Agent(
