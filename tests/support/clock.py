@@ -31,3 +31,8 @@ class Clock:
                 "CREATE OR REPLACE FUNCTION botpool_now() RETURNS timestamptz LANGUAGE sql STABLE "
                 f"AS $$SELECT timestamptz '{at}' + (SELECT moved_by FROM test_clock)$$"
             )
+            # Assignment ids follow the real clock; without it they count from 1.
+            connection.execute(
+                "CREATE OR REPLACE FUNCTION botpool_clock_id() RETURNS bigint "
+                "LANGUAGE sql VOLATILE AS 'SELECT 1::bigint'"
+            )

@@ -44,7 +44,10 @@ def test_weak_secret_is_named_without_showing_it(secret: str, problem: str) -> N
     assert secret not in said
 
 
-@pytest.mark.parametrize("secret", [STRONG, EXAMPLE_SECRET, EXAMPLE_NEWER_SECRET, new_secret()])
+@pytest.mark.parametrize(
+    "secret",
+    [STRONG, EXAMPLE_SECRET, EXAMPLE_NEWER_SECRET, pytest.param(new_secret(), id="new secret")],
+)
 def test_random_secret_is_strong(secret: str) -> None:
     assert weakness_of(secret) is None
 
