@@ -1,9 +1,12 @@
 """A restored, promoted or copied database begins a new epoch, whose ids skip ahead."""
 
+import secrets
+
 import psycopg
 
 from botpool.store.database import Database
 from botpool.store.database_epochs import DatabaseEpoch, get_database_epoch
+from botpool.store.migrator import migrate
 from tests.support.postgres import TestPostgres
 
 
@@ -84,3 +87,41 @@ def next_id(url: str, table: str) -> int:
         row = connection.execute(f"SELECT nextval('{table}_id_seq')").fetchone()
     assert row is not None
     return int(row[0])
+
+
+async def test_dump_loaded_into_another_database_begins_an_epoch(
+    database_url: str, postgres: TestPostgres
+) -> None:
+    await connect(database_url)
+    lost = next_id(database_url, "bots")
+    restored = postgres.create_database()
+    try:
+        postgres.copy_by_dump(database_url, restored)
+        epoch = await connect(restored)
+        assert (epoch.number, epoch.evidence) == (2, None)
+        assert next_id(restored, "bots") > lost + 10**6
+    finally:
+        postgres.drop_database(restored)
+
+
+async def test_role_without_superuser_rights_reads_all_evidence(
+    postgres: TestPostgres,
+) -> None:
+    """As with a managed PostgreSQL: the role owns its database and nothing else."""
+    owner = f"owner_{secrets.token_hex(4)}"
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {owner} LOGIN")
+        connection.execute(f"CREATE DATABASE {owner} OWNER {owner}")
+    url = postgres.url(owner).replace("botpool@", f"{owner}@")
+    try:
+        migrate(url)
+        assert (await connect(url)).number == 1
+        with psycopg.connect(url) as connection:
+            row = connection.execute(
+                "SELECT num_nulls(system_identifier, timeline, database_oid) FROM database_epochs"
+            ).fetchone()
+        assert row == (0,), "a fact could not be read"
+    finally:
+        postgres.drop_database(url)
+        with psycopg.connect(postgres.url(), autocommit=True) as connection:
+            connection.execute(f"DROP ROLE {owner}")

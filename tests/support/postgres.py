@@ -121,6 +121,18 @@ class TestPostgres:
                 sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
             )
 
+    def copy_by_dump(self, source: str, target: str) -> None:
+        """Dump the database at one URL and load the dump into an empty one."""
+        dumped = self._account.run([str(self._programs / "pg_dump"), source])
+        assert dumped.returncode == 0, dumped.stderr
+        script = self.directory / "dump.sql"
+        script.write_text(dumped.stdout)
+        loaded = self._account.run(
+            [str(self._programs / "psql"), "--quiet", "--file", str(script), target]
+        )
+        script.unlink()
+        assert loaded.returncode == 0, loaded.stderr
+
     def stop(self) -> None:
         """An orderly shutdown; connections are closed with an error, as in real life."""
         if self._server:
