@@ -142,10 +142,11 @@ async def test_stopping_an_ended_bot_changes_nothing(api: Api) -> None:
 
 async def test_logs_return_the_container_output(api: Api) -> None:
     bot = await api.running()
+    (run,) = api.stage.backend.runs
     for query in ({}, {"tail": 5}, {"follow": "true"}, {"tail": 0, "follow": "false"}):
         answer = await api.get(f"/v1/bots/{bot['id']}/logs", **query)
         assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-        assert answer.text == "output of 1\n"
+        assert answer.text == f"output of {run}\n"
     waits = (await api.create(platform="teams"))["bot"]
     nothing = await api.get(f"/v1/bots/{waits['id']}/logs")
     assert (nothing.status_code, nothing.text) == (200, "")
@@ -153,6 +154,7 @@ async def test_logs_return_the_container_output(api: Api) -> None:
 
 async def test_logs_report_a_backend_failure(api: Api) -> None:
     bot = await api.running()
+    (run,) = api.stage.backend.runs
     down = BackendUnavailable("no route")
     api.stage.backend.fail("logs", down)
     assert_problem(await api.get(f"/v1/bots/{bot['id']}/logs"), 503, "no route")
@@ -160,7 +162,7 @@ async def test_logs_report_a_backend_failure(api: Api) -> None:
     answer = await api.get(f"/v1/bots/{bot['id']}/logs", follow="true")
     assert answer.status_code == 200
     assert answer.text == (
-        "output of 1\n"
+        f"output of {run}\n"
         "[The backend failed while the output was read: The backend does not answer: no route]\n"
     )
 

@@ -14,13 +14,14 @@ from tests.support.replicas import Stage, bot_request, pool
 async def test_stop_cancels_a_queued_bot(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     first = await stage.run_bot(replica)
+    assignment = stage.slot_of(first.bot.id)["assignment_id"]
     waiting = (await replica.admission.admit(bot_request())).bot.id
     stopped, changed = await replica.bot_stopper.stop(waiting)
     assert (stopped.bot.status, changed) == (BotStatus.CANCELLED, True)
     assert stage.rows("SELECT bot_id FROM bot_pool_queue") == []
     await stage.end(replica, first.bot.id)
     await stage.settle(replica)
-    assert stage.backend.runs == [1], "the cancelled bot was deployed"
+    assert stage.backend.runs == [assignment], "the cancelled bot was deployed"
 
 
 @pytest.mark.parametrize("steps", [0, 1])
