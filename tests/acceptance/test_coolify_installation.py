@@ -237,7 +237,7 @@ async def test_refused_call_names_its_setting_and_fails_the_bot(
         ({"url": "http://127.0.0.1:9"}, "backends.coolify.url"),
         ({"token": "2|wrong-and-secret"}, "backends.coolify.token"),
     ],
-    ids=["wrong path", "nobody answers", "wrong token"],
+    ids=["wrong path", "no answer", "wrong token"],
 )
 async def test_wrong_address_or_token_is_reported_at_start_and_to_requests(
     coolify: Coolify, database_url: str, tmp_path: Path, changes: dict[str, str], setting: str
