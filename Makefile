@@ -6,7 +6,7 @@ RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 TIERS := $(wildcard $(addprefix tests/,unit store engine model backends simulation schedules acceptance chaos faults browser))
 # The tiers that also run on the oldest PostgreSQL that Debian has; --database-only leaves out their tests without a database.
-OLD_POSTGRES_TIERS := $(wildcard $(addprefix tests/,store engine backends simulation acceptance/test_coolify_installation.py faults))
+OLD_POSTGRES_TIERS := $(wildcard $(addprefix tests/,store engine backends simulation acceptance/test_coolify_installation.py))
 BENCH := .venv/.installed-bench
 
 # A virtual environment works only where it was made; a copied or moved checkout needs its own.

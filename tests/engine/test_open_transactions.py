@@ -67,6 +67,9 @@ async def test_replicas_with_different_addresses_are_reported(stage: Stage) -> N
     await first.liveness.record()
     with capture_logs() as logs:
         await second.start()
+        async with asyncio.timeout(60):
+            while not any(each["event"] == "public_url.unreachable" for each in logs):
+                await asyncio.sleep(0.02)
         await second.stop()
     (warning,) = [each for each in logs if each["event"] == "public_url.unreachable"]
     assert "http://10.0.0.5:8700" in warning["problem"]

@@ -31,6 +31,7 @@ from tests.chaos.client_load import (
     wait_for_joined,
 )
 from tests.faults.load_balancer import LoadBalancer
+from tests.faults.network_namespace import NetworkNamespace
 from tests.support.invariants import assert_settled
 from tests.support.postgres import TestPostgres
 from tests.support.server import COMMAND, FINAL, Installation, Server, none_left
@@ -87,17 +88,23 @@ class FaultyInstallation(Installation):
     balancer: LoadBalancer | None = None
     load: LoadClient | None = None
 
-    async def add_replica(self) -> FaultyReplica:
+    async def add_replica(self, namespace: NetworkNamespace | None = None) -> FaultyReplica:
         """Start a replica whose database connections pass through a proxy of its own."""
         assert self.balancer is not None
+        host = namespace.outside if namespace else "127.0.0.1"
         proxy = await self.stack.enter_async_context(
-            TcpProxy.running(lambda: ("127.0.0.1", self.postgres.port))
+            TcpProxy.running(lambda: ("127.0.0.1", self.postgres.port), host=host)
         )
         settings = {
-            "database.url": f"postgresql://botpool@127.0.0.1:{proxy.port}/{self.database_name}",
+            "database.url": f"postgresql://botpool@{host}:{proxy.port}/{self.database_name}",
             "server.public_url": self.balancer.url,
         }
-        server = await self.serve(settings=settings)
+        if namespace is None:
+            server = await self.serve(settings=settings)
+        else:
+            settings["server.host"] = namespace.inside
+            server = self.launch(settings=settings, prefix=namespace.command, host=namespace.inside)
+            await server.wait_until_ready()
         replica = FaultyReplica(server=server, database=proxy)
         self.replicas.append(replica)
         return replica
@@ -195,6 +202,7 @@ async def faulty_installation(
     pool_size: int = 6,
     settings: Mapping[str, str] | None = None,
     database_url: str | None = None,
+    host: str = "127.0.0.1",
 ) -> AsyncIterator[FaultyInstallation]:
     """Run replicas on a new database, or a given one, and stop everything at the end."""
     url = database_url or postgres.create_database()
@@ -217,7 +225,7 @@ async def faulty_installation(
         installed.insert_api_key()
         stack.push_async_callback(installed.clear)
         installed.balancer = await stack.enter_async_context(
-            LoadBalancer.running(installed.servers)
+            LoadBalancer.running(installed.servers, host=host)
         )
         user = httpx.AsyncClient(
             base_url=installed.balancer.url,

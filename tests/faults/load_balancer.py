@@ -17,19 +17,22 @@ _CHECK_TIMEOUT_S = 10.0
 class LoadBalancer:
     """Checks `/readyz` as a load balancer does, and distributes connections in turn."""
 
-    def __init__(self, servers: Sequence[Server]) -> None:
+    def __init__(self, servers: Sequence[Server], host: str) -> None:
         self._servers = servers
+        self._host = host
         self._ready: set[int] = set()
         self._turns = count()
         self.port = 0
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, servers: Sequence[Server]) -> AsyncIterator["LoadBalancer"]:
+    async def running(
+        cls, servers: Sequence[Server], *, host: str = "127.0.0.1"
+    ) -> AsyncIterator["LoadBalancer"]:
         """`servers` may grow while the load balancer runs."""
-        balancer = cls(servers)
+        balancer = cls(servers, host)
         checks = asyncio.create_task(balancer._check_all())
-        async with TcpProxy.running(balancer._next) as proxy:
+        async with TcpProxy.running(balancer._next, host=host) as proxy:
             balancer.port = proxy.port
             yield balancer
         checks.cancel()
@@ -37,13 +40,14 @@ class LoadBalancer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self._host}:{self.port}"
 
     def _next(self) -> Address:
         """Choose a ready replica; without one, any: its response says what is wrong."""
-        ports = [each.port for each in self._servers if each.port in self._ready]
-        ports = ports or [each.port for each in self._servers]
-        return "127.0.0.1", ports[next(self._turns) % len(ports)]
+        servers = [each for each in self._servers if each.port in self._ready]
+        servers = servers or [*self._servers]
+        chosen = servers[next(self._turns) % len(servers)]
+        return chosen.host, chosen.port
 
     async def _check_all(self) -> None:
         async with httpx.AsyncClient(trust_env=False, timeout=_CHECK_TIMEOUT_S) as user:

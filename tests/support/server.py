@@ -53,10 +53,12 @@ class Server:
     process: subprocess.Popen[bytes]
     port: int
     log: Path
+    host: str = "127.0.0.1"
+    """The address at which the test reaches the replica."""
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     async def wait_until_ready(self) -> None:
         async def problems() -> list[str]:
@@ -100,21 +102,26 @@ class Installation:
         return server
 
     def launch(
-        self, port: int | None = None, *, settings: Mapping[str, str] | None = None
+        self,
+        port: int | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+        host: str = "127.0.0.1",
     ) -> Server:
-        """Start another replica without waiting for it."""
+        """Start another replica, perhaps with a prefixed command, without waiting for it."""
         port = port or _free_port()
         log = self.data_dir / f"serve-{port}.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [*self.command, "serve", "--port", str(port)],
+                [*prefix, *self.command, "serve", "--port", str(port)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=self._environment(settings),
                 cwd=self.data_dir,
             )
-        server = Server(process=process, port=port, log=log)
+        server = Server(process=process, port=port, log=log, host=host)
         self.servers.append(server)
         return server
 

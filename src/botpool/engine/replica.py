@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from botpool.backends.protocol import Backend
-from botpool.domain.errors import BotpoolError, DatabaseUnavailable
+from botpool.domain.errors import BotpoolError
 from botpool.domain.policy import Policy
 from botpool.domain.public_url import address_problems
 from botpool.engine.admission.admission import Admission
@@ -91,6 +91,7 @@ class Replica:
         self.identity = identity
         self.database = database
         self.metrics = Metrics()
+        self._has_checked_address = False
         self._backends: Mapping[str, Backend] = {
             name: InstrumentedBackend(backend, self.metrics) for name, backend in backends.items()
         }
@@ -279,8 +280,6 @@ class Replica:
         """Start the loops. `alone`: no other replica runs, so all leases may be returned."""
         if alone:
             await return_leases(self.database, owner=None)
-        with contextlib.suppress(DatabaseUnavailable):
-            await self._check_public_url()
         self.wakeups.start()
         for loop in self._loops:
             loop.start()
@@ -298,17 +297,22 @@ class Replica:
             await self.liveness.end()
         await self.wakeups.stop()
 
-    async def _check_public_url(self) -> None:
-        """Warn if containers could reach only this replica at the address that it hands out."""
-        await self.liveness.record()  # First, so that of two starting replicas one sees the other.
-        others = [each.public_url for each in await self.liveness.others()]
-        for problem in address_problems(self.identity.public_url, others, self._backends):
-            _log.warning("public_url.unreachable", problem=problem)
-
     async def _check_liveness(self) -> None:
         await self.clock_watch.check()
         await self.liveness.check()
         await self.epoch_watch.check()
+        if not self._has_checked_address:
+            await self._check_address()
+            self._has_checked_address = True
+
+    async def _check_address(self) -> None:
+        """Warn if containers could reach only this replica at the address that it hands out.
+
+        This follows the first record of liveness: of two starting replicas one sees the other.
+        """
+        others = [each.public_url for each in await self.liveness.others()]
+        for problem in address_problems(self.identity.public_url, others, self._backends):
+            _log.warning("public_url.unreachable", problem=problem)
 
     def _clock_jumped(self, seconds: float) -> None:
         """Count a jump and let the recovery pass reschedule work that lies far ahead."""
