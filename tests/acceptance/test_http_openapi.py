@@ -53,9 +53,9 @@ values = ["google-meet", "teams", "zoom"]
 [headers]
 Authorization = "Bearer {admin}"
 
-# The run must not revoke its own key.
+# The run must not revoke or rotate its own key.
 [[operations]]
-include-operation-id = "{revoke_key}"
+include-operation-id = ["{revoke_key}", "{rotate_key}"]
 parameters = {{ "path.id" = {spare_key} }}
 
 # Streams that would not end during the run.
@@ -135,6 +135,7 @@ def test_responses_conform_to_the_openapi_document(
                 name: names[name]
                 for name in (
                     "revoke_key",
+                    "rotate_key",
                     "bot_logs",
                     "create_bot",
                     "record_events",

@@ -58,7 +58,10 @@ async def test_key_is_created_shown_once_and_revoked(api: Api) -> None:
     answer = await api.client.post("/v1/keys", json={"name": "team"}, headers=api.admin)
     assert answer.status_code == 201
     created, secret = answer.json()["key"], answer.json()["secret"]
-    assert set(created) == {"id", "name", "scope", "prefix", "createdAt", "revokedAt"}
+    assert set(created) == {
+        "id", "name", "scope", "prefix", "createdAt", "expiresAt", "revokedAt", "lastUsedAt",
+        "overlapEndsAt",
+    }  # fmt: skip
     assert (created["name"], created["scope"], created["revokedAt"]) == ("team", "user", None)
     assert secret.startswith(created["prefix"])
     assert (await api.client.get("/v1/bots", headers=bearer(secret))).status_code == 200

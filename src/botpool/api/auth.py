@@ -78,6 +78,8 @@ async def _key_of(request: Request) -> ApiKey | None:
     key = await replica.sessions.find(session_id)
     if key and request.method not in ("GET", "HEAD") and not _same_origin(request):
         raise HTTPException(403, "A request with the session's cookie must come from this origin.")
+    if key:
+        replica.api_keys.mark_used(key)
     return key
 
 

@@ -13,7 +13,20 @@ routes = APIRouter(prefix="/v1/keys", tags=["admins"])
 @routes.post("", status_code=201, responses=error_responses(400, 401, 403, 413, 415, 422, 503))
 async def create_key(replica: Service, _: Admin, body: schemas.KeyCreate) -> schemas.NewKey:
     """Create an API key. Only this response contains the secret."""
-    key, text = await replica.api_keys.create(body.name, body.scope)
+    lifetime_s = None if body.expires_in_ms is None else body.expires_in_ms / 1000
+    key, text = await replica.api_keys.create(body.name, body.scope, lifetime_s=lifetime_s)
+    return schemas.NewKey(key=schemas.Key.of(key), secret=text)
+
+
+@routes.post("/{id}/rotate", responses=error_responses(400, 401, 403, 404, 413, 415, 422, 503))
+async def rotate_key(
+    replica: Service, _: Admin, key_id: KeyPath, body: schemas.KeyRotation
+) -> schemas.NewKey:
+    """Give an API key a new secret. The former one stays valid until the overlap ends.
+
+    The key keeps its id, its sessions and its idempotency keys, and its lifetime begins anew.
+    """
+    key, text = await replica.api_keys.rotate(key_id, overlap_s=body.overlap_ms / 1000)
     return schemas.NewKey(key=schemas.Key.of(key), secret=text)
 
 

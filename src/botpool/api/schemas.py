@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -210,9 +211,36 @@ class Queue(Model):
     queue: list[QueueEntry]
 
 
+_MAX_LIFETIME_MS = 3_650 * 86_400_000
+"""Ten years."""
+
+
+def _whole(value: object) -> object:
+    """Read `1.0` as 1: JSON does not distinguish them."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 class KeyCreate(Model):
     name: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=PRINTABLE)]
     scope: Literal["user", "operator", "admin"] = "user"
+    expires_in_ms: Annotated[
+        int | None,
+        Field(strict=True, ge=1, le=_MAX_LIFETIME_MS, description="Null: the key never expires."),
+        BeforeValidator(_whole),
+    ] = None
+
+
+class KeyRotation(Model):
+    overlap_ms: Annotated[
+        int,
+        Field(
+            strict=True,
+            ge=0,
+            le=_MAX_LIFETIME_MS,
+            description="How long the former secret stays valid.",
+        ),
+        BeforeValidator(_whole),
+    ] = 86_400_000
 
 
 class Key(Model):
@@ -221,7 +249,13 @@ class Key(Model):
     scope: str
     prefix: Annotated[str, Field(description="The first characters of the key.")]
     created_at: datetime
+    expires_at: Annotated[datetime | None, Field(description="Null: never.")]
     revoked_at: datetime | None
+    last_used_at: Annotated[datetime | None, Field(description="Some minutes old at most.")]
+    overlap_ends_at: Annotated[
+        datetime | None,
+        Field(description="After a rotation: until when the former secret is valid."),
+    ]
 
 
 class NewKey(Model):

@@ -5,7 +5,18 @@ from typing import Any
 
 import typer
 
-from botpool.cli import bots, database, doctor, emulate, keys, pools, server, settings, slots
+from botpool.cli import (
+    bots,
+    database,
+    doctor,
+    emulate,
+    keys,
+    pools,
+    secrets,
+    server,
+    settings,
+    slots,
+)
 from botpool.cli.demo import demo
 from botpool.cli.watch import watch
 
@@ -79,7 +90,11 @@ _GROUPS = {
         "API keys, created in the database: the server need not run.",
         create=keys.create,
         list=keys.list_,
+        rotate=keys.rotate,
         revoke=keys.revoke,
+    ),
+    "secret": _group(
+        "The installation's secret, which signs agents' tokens.", rotate=secrets.rotate
     ),
     "emulate": _group("Emulated backends, to try Botpool and to test it.", coolify=emulate.coolify),
 }

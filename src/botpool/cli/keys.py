@@ -12,16 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from botpool.cli import output
+from botpool.cli.durations import ExpiresOption, OverlapOption
 from botpool.cli.errors import UsageError, print_notice
 from botpool.cli.options import ConfigOption, DataDirOption, JsonOption
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.table import Table
+    from rich.text import Text
 
     from botpool.domain.records import ApiKey
     from botpool.engine.api_keys import ApiKeys
 
 T = TypeVar("T")
+KeyArgument = Annotated[int, typer.Argument(metavar="KEY", min=1, help="The key's id, as listed.")]
 _LONGEST_NAME = 100
 _NAME_SHOWN = 32
 
@@ -32,6 +37,7 @@ def create(
         Literal["user", "operator", "admin"],
         typer.Option(help="user: bots; operator: also slots and pools; admin: also keys."),
     ] = "user",
+    lifetime_s: ExpiresOption = None,
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
@@ -40,15 +46,42 @@ def create(
 
     \b
     botpool key create --name ci
+    botpool key create --name contractor --expires 90d
     export BOTPOOL_API_KEY=$(botpool key create --name ops --scope operator)
     """
     if not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
         raise UsageError(f"--name: must have 1 to {_LONGEST_NAME} printable characters")
-    key, text = _with_keys(config, data_dir, lambda keys: keys.create(name, scope))
+    key, text = _with_keys(
+        config, data_dir, lambda keys: keys.create(name, scope, lifetime_s=lifetime_s)
+    )
     if as_json:
         _write({"key": _as_json(key), "secret": text})
     else:
         print_notice(f"created key {key.id} ({scope}); it cannot be shown again")
+        typer.echo(text)
+
+
+def rotate(
+    key: KeyArgument,
+    overlap_s: OverlapOption = "1d",  # type: ignore[assignment] # typer parses the default, too
+    config: ConfigOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a key a new text and print it; the former text works until the overlap ends.
+
+    The key keeps its id, its dashboard sessions and its idempotency keys.
+
+    \b
+    botpool key rotate 3
+    botpool key rotate 3 --overlap 0s      # the former text leaked
+    """
+    rotated, text = _with_keys(config, data_dir, lambda keys: keys.rotate(key, overlap_s=overlap_s))
+    if as_json:
+        _write({"key": _as_json(rotated), "secret": text})
+    else:
+        ends_at = rotated.overlap_ends_at
+        print_notice(f"rotated key {rotated.id}; the former text is valid until {ends_at:%F %TZ}")
         typer.echo(text)
 
 
@@ -70,7 +103,7 @@ def list_(
 
 
 def revoke(
-    key: Annotated[int, typer.Argument(metavar="KEY", min=1, help="The key's id, as listed.")],
+    key: KeyArgument,
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
@@ -97,19 +130,32 @@ def _table(listed: "Sequence[ApiKey]") -> "Table":
     from botpool.cli.formatting import list_table, shortened
     from botpool.cli.times import ago
 
-    table = list_table("ID", "NAME", "SCOPE", "BEGINS WITH", "CREATED", "STATE", right="ID")
+    table = list_table("ID", "NAME", "SCOPE", "BEGINS WITH", "LAST USED", "STATE", right="ID")
     now = datetime.now(UTC)
     for key in listed:
-        revoked = key.revoked_at and f"revoked {ago(key.revoked_at, now)}"
         table.add_row(
             str(key.id),
             Text(shortened(key.name, _NAME_SHOWN)),
             key.scope,
             key.prefix,
-            ago(key.created_at, now),
-            Text(revoked, style="dim") if revoked else Text("valid", style="green"),
+            ago(key.last_used_at, now),
+            _state(key, now),
         )
     return table
+
+
+def _state(key: "ApiKey", now: "datetime") -> "Text":
+    from rich.text import Text
+
+    from botpool.cli.times import ago, until
+
+    if key.revoked_at:
+        return Text(f"revoked {ago(key.revoked_at, now)}", style="dim")
+    if key.expires_at is None:
+        return Text("valid", style="green")
+    if key.expires_at <= now:
+        return Text(f"expired {ago(key.expires_at, now)}", style="dim")
+    return Text(f"expires {until(key.expires_at, now)}", style="green")
 
 
 def _write(response: Mapping[str, object]) -> None:

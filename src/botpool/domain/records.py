@@ -221,6 +221,7 @@ class ApiKey:
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    overlap_ends_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

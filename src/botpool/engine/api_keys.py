@@ -11,7 +11,9 @@ from botpool.store.api_keys import (
     find_api_key_by_id,
     insert_api_key,
     list_api_keys,
+    record_api_key_uses,
     revoke_api_key,
+    rotate_api_key,
 )
 from botpool.store.database import Database
 
@@ -23,24 +25,30 @@ _CACHE_SIZE = 1000
 
 
 class ApiKeys:
-    """Creates, finds and revokes API keys.
+    """Creates, finds, rotates and revokes API keys.
 
-    Valid keys are cached for ten seconds, so a revoked key stops working within that time.
+    Valid keys are cached for ten seconds, so a revoked or expired key stops working within that
+    time. The use of keys is recorded about once a minute, not with each request.
     """
 
     def __init__(self, database: Database, *, monotonic: Callable[[], float] = loop_time) -> None:
         self._database = database
         self._monotonic = monotonic
         self._cache: dict[bytes, tuple[float, ApiKey]] = {}
+        self._used: set[int] = set()
 
-    async def create(self, name: str, scope: str) -> tuple[ApiKey, str]:
+    async def create(
+        self, name: str, scope: str, *, lifetime_s: float | None = None
+    ) -> tuple[ApiKey, str]:
         """Create a key and return its record and its text, which is not stored."""
         text = new_api_key()
-        key = await self.adopt(text, name, scope)
+        key = await self.adopt(text, name, scope, lifetime_s=lifetime_s)
         assert key is not None, "256 random bits do not collide"
         return key, text
 
-    async def adopt(self, text: str, name: str, scope: str) -> ApiKey | None:
+    async def adopt(
+        self, text: str, name: str, scope: str, *, lifetime_s: float | None = None
+    ) -> ApiKey | None:
         """Store a given text as a key; None if the key exists."""
         return await insert_api_key(
             self._database,
@@ -48,12 +56,32 @@ class ApiKeys:
             scope=scope,
             prefix=shown_prefix(text),
             key_hash=hash_api_key(text),
+            lifetime_s=lifetime_s,
         )
+
+    async def rotate(self, key_id: int, *, overlap_s: float) -> tuple[ApiKey, str]:
+        """Give a key a new text and return it; the former text works until the overlap ends.
+
+        The key keeps its id, and with it its sessions and idempotency keys.
+        """
+        text = new_api_key()
+        key = await rotate_api_key(
+            self._database,
+            key_id=key_id,
+            prefix=shown_prefix(text),
+            key_hash=hash_api_key(text),
+            overlap_s=overlap_s,
+        )
+        if key is None:
+            raise NotFound("valid API key", key_id)
+        self._cache.clear()
+        return key, text
 
     async def find(self, text: str) -> ApiKey | None:
         """Find a key by its text; None if the key is unknown, revoked or expired."""
         key_hash = hash_api_key(text)
         if (cached := self._cache.get(key_hash)) and self._monotonic() - cached[0] < _CACHE_S:
+            self._used.add(cached[1].id)
             return cached[1]
         key = await find_api_key(self._database, key_hash=key_hash)
         if key is None:
@@ -62,7 +90,18 @@ class ApiKeys:
         if len(self._cache) >= _CACHE_SIZE:
             self._cache.clear()
         self._cache[key_hash] = (self._monotonic(), key)
+        self._used.add(key.id)
         return key
+
+    def mark_used(self, key: ApiKey) -> None:
+        """Remember the use of a key, until `record_uses` stores it."""
+        self._used.add(key.id)
+
+    async def record_uses(self) -> None:
+        """Store which keys were used since the last call."""
+        if self._used:
+            used, self._used = self._used, set()
+            await record_api_key_uses(self._database, key_ids=sorted(used))
 
     async def find_by_id(self, key_id: int) -> ApiKey | None:
         """Find a key again while it reads a stream. Not cached, because streams are few."""

@@ -64,6 +64,7 @@ from botpool.store.slot_leases import return_leases
 
 _log = structlog.get_logger()
 _HEALTH_INTERVAL_S = 60.0
+_KEY_USES_INTERVAL_S = 60.0
 _SAMPLE_INTERVAL_S = 15.0
 
 
@@ -264,6 +265,7 @@ class Replica:
                 interval_s=liveness.interval_s,
                 wake=liveness.wake,
             ),
+            Loop("key_uses", self.api_keys.record_uses, interval_s=_KEY_USES_INTERVAL_S),
             Loop("pool_samples", self.pool_samples.record, interval_s=_SAMPLE_INTERVAL_S),
             Loop("vacuum", self.vacuum.vacuum_if_due, interval_s=VACUUM_INTERVAL_S),
             Loop("observation", observe, interval_s=policy.observe_interval_s),

@@ -517,13 +517,19 @@ CREATE TABLE api_keys (
     prefix     text NOT NULL,
     key_hash   bytea NOT NULL UNIQUE,
     created_at timestamptz NOT NULL DEFAULT botpool_now(),
+    lifetime   interval,
     expires_at timestamptz,
     revoked_at timestamptz,
-    last_used_at timestamptz
+    last_used_at timestamptz,
+    former_key_hash bytea UNIQUE,
+    overlap_ends_at timestamptz
 );
 COMMENT ON TABLE api_keys IS 'API keys. Only a hash and the first characters are stored.';
 COMMENT ON COLUMN api_keys.prefix IS 'The first characters, by which a key is recognised.';
 COMMENT ON COLUMN api_keys.scope IS 'The rights of the key.';
+COMMENT ON COLUMN api_keys.lifetime IS 'The time to the expiry, which begins anew with a rotation.';
+COMMENT ON COLUMN api_keys.former_key_hash IS
+    'Hash of the key before its rotation, which stays valid until overlap_ends_at.';
 COMMENT ON COLUMN api_keys.last_used_at IS 'Written every few minutes, not with each request.';
 
 CREATE TABLE dashboard_sessions (

@@ -1,5 +1,9 @@
--- Find an API key by its hash, unless it is revoked or expired.
-SELECT k.id, k.name, k.scope, k.prefix, k.created_at, k.expires_at, k.revoked_at, k.last_used_at
+-- Find an API key by its hash, or by its former hash until the overlap ends, unless it is revoked
+-- or expired.
+SELECT k.id, k.name, k.scope, k.prefix, k.created_at, k.expires_at, k.revoked_at,
+       k.last_used_at, k.overlap_ends_at
 FROM api_keys k
-WHERE k.key_hash = %(key_hash)s AND k.revoked_at IS NULL
+WHERE (k.key_hash = %(key_hash)s
+       OR (k.former_key_hash = %(key_hash)s AND k.overlap_ends_at > botpool_now()))
+  AND k.revoked_at IS NULL
   AND (k.expires_at IS NULL OR k.expires_at > botpool_now())

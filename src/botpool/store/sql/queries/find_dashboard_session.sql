@@ -1,5 +1,6 @@
 -- Find the API key of a session, unless the session has ended or the key is revoked or expired.
-SELECT k.id, k.name, k.scope, k.prefix, k.created_at, k.expires_at, k.revoked_at, k.last_used_at
+SELECT k.id, k.name, k.scope, k.prefix, k.created_at, k.expires_at, k.revoked_at,
+       k.last_used_at, k.overlap_ends_at
 FROM dashboard_sessions s
 JOIN api_keys k ON k.id = s.api_key_id
 WHERE s.id_hash = %(id_hash)s
