@@ -138,7 +138,12 @@ class Installation:
         database.notify = lambda: self._notify_others(target)
         await target.run(self._configure(replica))
         self.replicas.append(target)
-        await target.run(replica.start())
+        starting = target.run(replica.start())
+        try:
+            await starting
+        except asyncio.CancelledError:
+            if not (target.crashed and starting.done()):
+                raise  # Otherwise the replica was killed during its start.
 
     async def kill(self, target: SimulatedReplica) -> None:
         """Kill a replica at once; another one starts some time later."""
