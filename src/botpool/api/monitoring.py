@@ -35,7 +35,7 @@ async def healthz() -> dict[str, str]:
 
 
 async def readyz(request: Request, replica: Service) -> Response:
-    """Check that the replica can serve. Only database or schema failures give 503.
+    """Check that the replica can serve. Failures of the database and late loops give 503.
 
     Backend failures are reported with 200. Otherwise every replica would leave its load balancer at
     once, and agents could send no heartbeats. Without an operator's key, descriptions of failures
