@@ -72,6 +72,7 @@ async def test_agent_of_the_lost_time_cannot_end_a_new_bot(stage: Stage, backups
 async def test_backend_starts_new_bots_after_stops_of_the_lost_time(
     stage: Stage, backups: Backups
 ) -> None:
+    await stage.replica(pool(2))
     backup = await backups.take()
     replica = await stage.replica(pool(2))
     for _ in range(3):

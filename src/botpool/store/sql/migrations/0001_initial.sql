@@ -688,7 +688,7 @@ BEGIN
     IF evidence IS NOT NULL THEN
         PERFORM botpool_begin_epoch(evidence, unknown_assignment_id);
     ELSIF (SELECT s.last_value FROM assignments_id_seq s) < botpool_clock_id() - lag_limit THEN
-        PERFORM setval('assignments_id_seq', botpool_clock_id() + (random() * 1000000)::bigint);
+        PERFORM setval('assignments_id_seq', botpool_clock_id());
     END IF;
 END $$;
 COMMENT ON FUNCTION botpool_follow_epoch IS
