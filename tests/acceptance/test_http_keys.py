@@ -1,10 +1,13 @@
 """API keys over time: expiry, last use and rotation."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from botpool.cli.serve_replica import first_key
+from botpool.store.data_dir import DataDir
 from tests.support.http_server import LINK, Api, api_over, assert_problem, bearer
 from tests.support.replicas import Stage, pool
 
@@ -124,3 +127,14 @@ async def test_last_use_is_recorded_later_and_not_with_each_request(api: Api) ->
     await api.client.get("/v1/bots", headers=bearer(secret))
     await api.replica.api_keys.record_uses()
     assert await last_used() > first
+
+
+async def test_start_does_not_revive_the_rotated_first_key(api: Api, tmp_path: Path) -> None:
+    data_dir = DataDir.open(tmp_path / "data")
+    text = await first_key(data_dir, api.replica)
+    key = await api.replica.api_keys.find(text)
+    assert key is not None
+    for _ in range(2):  # the second rotation forgets the text of the first start
+        await rotate(api, key.id, 0)
+    assert await first_key(data_dir, api.replica) == text
+    assert not await is_valid(api, text)

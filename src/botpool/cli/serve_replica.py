@@ -29,21 +29,25 @@ async def serve(
         if console is None:
             await server.serve(before_stop=replica.changes.close)
             return
-        key = await _first_key(installed.data_dir, replica)
+        key = await first_key(installed.data_dir, replica)
         await server.serve(
             on_ready=lambda: _print_welcome(console, public_url, key, installed.data_dir),
             before_stop=lambda: _stop_bots(replica, console),
         )
 
 
-async def _first_key(data_dir: DataDir, replica: Replica) -> str:
-    """The key of the first start, stored in the data directory."""
-    if data_dir.key.exists():
-        key = data_dir.key.read_text().strip()
-    else:
-        key = new_api_key()
-        write_private(data_dir.key, key + "\n")
-    await replica.api_keys.adopt(key, "first key", "admin")
+async def first_key(data_dir: DataDir, replica: Replica) -> str:
+    """The key of the first start, stored in the data directory.
+
+    A text from an earlier start becomes a key only in a database without keys: after a rotation,
+    the file still holds the former text, which must stay invalid.
+    """
+    is_new = not data_dir.key.exists()
+    if is_new:
+        write_private(data_dir.key, new_api_key() + "\n")
+    key = data_dir.key.read_text().strip()
+    if is_new or not await replica.api_keys.list_all():
+        await replica.api_keys.adopt(key, "first key", "admin")
     return key
 
 
