@@ -163,7 +163,6 @@ async def test_revoked_key_gives_401(shared: Api) -> None:
 
 
 async def test_forged_agent_tokens_give_401(api: Api) -> None:
-    secret = api.replica.identity.agent_keys[0]
     token = api.agent(RUNNING)["Authorization"].removeprefix("Bearer ")
     prefix, number, signature = token.split(".")
     stolen = agent_token(AssignmentId(1), b"another installation's secret")
@@ -187,7 +186,20 @@ async def test_forged_agent_tokens_give_401(api: Api) -> None:
         rights: dict[str, Any] = {"Authorization": b"Bearer " + forged.encode()}
         for method, path in agent_calls():
             assert_problem(await request(api, method, path, rights), 401, "BOTPOOL_TOKEN")
-    # Correctly signed, but for an unknown assignment.
+
+
+async def test_signed_token_of_an_unknown_assignment_changes_nothing(api: Api) -> None:
+    """A restored database does not know the assignments of the lost time; their agents exit."""
+    secret = api.replica.identity.agent_keys[0]
     rights = bearer(agent_token(AssignmentId(2**63 - 1), secret))
-    for method, path in agent_calls():
-        assert_problem(await request(api, method, path, rights), 404)
+    before = (await request(api, "GET", f"/v1/bots/{RUNNING}", api.user)).json()
+    responses = {
+        path.rpartition("/")[2].partition("?")[0]: await request(api, method, path, rights)
+        for method, path in agent_calls()
+    }
+    assert_problem(responses.pop("slot"), 404)
+    assert responses.pop("heartbeat").json() == {"shouldLeave": True, "shouldExit": True}
+    assert responses.pop("status").json()["applied"] is False
+    assert responses.pop("events").status_code == 200
+    assert not responses, "another call of agents"
+    assert (await request(api, "GET", f"/v1/bots/{RUNNING}", api.user)).json() == before

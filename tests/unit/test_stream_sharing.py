@@ -31,19 +31,19 @@ def change(number: int) -> Change:
 
 async def test_streams_share_serialized_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
-    write = stream._event
+    write = stream._encode_event
 
     def counted(*arguments: object) -> bytes:
         written.append(arguments)
         return write(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stream, "_event", counted)
+    monkeypatch.setattr(stream, "_encode_event", counted)
     batch = Batch(since=1, until=9, changes=tuple(map(change, range(1, 4))))
     sent = []
     for _ in range(STREAMS):
         subscription = Subscription(9, lambda _: None)
         subscription.put(batch, horizon=9)
-        events = stream._events(subscription, still_valid)
+        events = stream._stream_events(subscription, still_valid)
         await anext(events)
         sent.append(await anext(events))
         await events.aclose()  # type: ignore[attr-defined]
