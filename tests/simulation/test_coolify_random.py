@@ -47,6 +47,10 @@ def random_faults(rng: random.Random) -> dict[str, Any]:
         "phantomUuid": often,
         "hangQueued": often,
         "hangInProgress": often,
+        "exceedsBuildLimit": sometimes,
+        "duplicateVariable": sometimes,
+        "oldStatus": {"seconds": rng.choice((20, 60)), **sometimes},
+        "crashLoop": {"seconds": rng.choice((5, 30)), "times": 1},
         "pullFails": often,
         "pullSlow": {"seconds": 400, **often},
         "registryDown": True,
@@ -90,6 +94,7 @@ async def run_simulation(url: str, seed: int) -> None:
         before = snapshot(simulation.coolify, foreign)
         admitted = []
         faults_at = {rng.uniform(0, 40): random_faults(rng) for _ in range(rng.randint(1, 2))}
+        crashes = any("crashLoop" in faults for faults in faults_at.values())
         while simulation.now < FAULTS_UNTIL_S:
             if simulation.now < 70 and rng.random() < 0.15:
                 pool_name = rng.choice(pools).pool_name
@@ -111,7 +116,7 @@ async def run_simulation(url: str, seed: int) -> None:
         await simulation.run_until(lambda: not simulation.bots.running, within_s=1000, tick_s=15)
         await simulation.run_until(simulation.all_ended, within_s=1000, tick_s=15)
         await simulation.run_until(simulation.has_no_leftovers, within_s=1000, tick_s=15)
-        assert_consistent_end(simulation)
+        assert_consistent_end(simulation, restarts=crashes)
         assert snapshot(simulation.coolify, foreign) == before
 
 

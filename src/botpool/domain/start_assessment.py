@@ -15,7 +15,6 @@ from botpool.domain.observation import (
     ENDED_STATES,
     FAILED_DEPLOYMENT,
     ContainerState,
-    DeploymentState,
     Observation,
 )
 
@@ -68,7 +67,7 @@ def assess_start(
     if observed.deployment in FAILED_DEPLOYMENT and observed.state is not ContainerState.RUNNING:
         return _failed_start(f"the deployment was {observed.deployment}")
     match observed.state:
-        case ContainerState.RUNNING if observed.deployment is not DeploymentState.QUEUED:
+        case ContainerState.RUNNING if observed.deployment not in ACTIVE_DEPLOYMENT:
             reason = observed.detail or reasons.OBSERVED_RUNNING
             return StartAssessment(verdict=StartVerdict.RUNNING, reason=reason)
         case ContainerState.ERROR:

@@ -124,7 +124,7 @@ def test_no_processes_and_token_options() -> None:
 
 
 def test_concurrent_deployments_need_builds_and_workers() -> None:
-    at_once = []
+    in_progress, at_once = [], []
     for options in (
         (),
         ("--concurrent-builds", "6"),
@@ -139,7 +139,10 @@ def test_concurrent_deployments_need_builds_and_workers() -> None:
                 assert client.post("/api/v1/applications/dockerimage", json=body).is_success
             client.post("/_emulator/time", json={"advance": 60})
             deployments = client.get("/_emulator/state").json()["openDeployments"]
-            at_once.append([each["status"] for each in deployments].count("in_progress"))
+            in_progress.append([each["status"] for each in deployments].count("in_progress"))
+            client.post("/_emulator/time", json={"advance": 370})
+            at_once.append(client.get("/_emulator/state").json()["runningContainers"])
+    assert in_progress == [2, 6, 6], "Coolify does not count its workers"
     assert at_once == [2, 4, 6]
 
 

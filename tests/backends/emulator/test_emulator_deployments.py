@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -29,7 +30,7 @@ async def test_status_stays_exited_until_after_deployment_finished(
 ) -> None:
     uuid = await lagging_coolify.create()
     deployment = await lagging_coolify.start(uuid)
-    assert await lagging_coolify.deployment(deployment) == "queued"
+    assert await lagging_coolify.deployment(deployment) == "in_progress", "before a worker has it"
     observed = []
     while (await lagging_coolify.status(uuid)) == EXITED:
         observed.append(
@@ -37,7 +38,6 @@ async def test_status_stays_exited_until_after_deployment_finished(
         )
         lagging_coolify.wait(1)
     assert [*dict.fromkeys(observed)] == [
-        ("queued", False),
         ("in_progress", False),
         ("in_progress", True),
         ("finished", True),
@@ -136,7 +136,57 @@ async def test_faults_start_without_uuid_and_phantom_uuid(coolify: CoolifyClient
     assert "deployment_uuid" not in response.json()
     phantom = await coolify.start(uuid)
     assert (await coolify.call("GET", f"/deployments/{phantom}")).status_code == 404
-    assert await coolify.deployment(await coolify.start(uuid)) == "queued"
+    assert await coolify.deployment(await coolify.start(uuid)) == "in_progress"
+
+
+async def test_burst_exceeds_the_limit_of_builds(coolify: CoolifyClient) -> None:
+    await coolify.faults(exceedsBuildLimit=1)
+    started = [await coolify.start(await coolify.create(f"bot-{n}")) for n in range(4)]
+    statuses = [await coolify.deployment(each) for each in started]
+    assert statuses == ["in_progress", "in_progress", "in_progress", "queued"]
+
+
+async def test_cancel_takes_effect_at_the_next_command(coolify: CoolifyClient) -> None:
+    """The row changes at once. The command that replaces the container still ends."""
+    coolify.emulated.deployments.images.add(IMAGE)
+    early, late = await coolify.create("early"), await coolify.create("late")
+    deployments = {each: await coolify.start(each) for each in (early, late)}
+    for uuid, until_s in ((early, 10.0), (late, 29.5)):
+        coolify.wait(until_s - coolify.clock.now())
+        response = await coolify.call("POST", f"/deployments/{deployments[uuid]}/cancel")
+        assert response.status_code == 200
+        assert await coolify.deployment(deployments[uuid]) == "cancelled-by-user"
+        assert not coolify.is_running(uuid)
+    coolify.wait(60)
+    assert (coolify.is_running(early), coolify.is_running(late)) == (False, True)
+
+
+async def test_worker_of_a_cancelled_deployment_is_busy_until_its_pull_ends() -> None:
+    config = EmulatorConfig(concurrent_builds=9, workers=1, status_lag_s=(0, 0))
+    async with emulated(config) as coolify:
+        deployment = await coolify.start(await coolify.create("cancelled"))
+        coolify.wait(10)
+        await coolify.call("POST", f"/deployments/{deployment}/cancel")
+        waiting = await coolify.create("waiting", docker_registry_image_tag="2")
+        coolify.emulated.deployments.images.add("team/bot:2")
+        await coolify.start(waiting)
+        coolify.wait(300)
+        assert not coolify.is_running(waiting)
+        coolify.wait(200)
+        assert coolify.is_running(waiting)
+
+
+async def test_old_status_replaces_a_newer_one_until_the_next_refresh() -> None:
+    async with emulated(replace(NO_LAG, status_lag_s=(20, 20))) as coolify:
+        uuid = await coolify.running()
+        await coolify.faults(oldStatus={"seconds": 90, "times": 1})
+        await coolify.stop(uuid)
+        statuses = []
+        for _ in range(250):
+            coolify.wait(1)
+            statuses.append(coolify.emulated.applications[uuid].status)
+        changes = [new for old, new in pairwise(statuses) if old != new]
+        assert changes == [EXITED, "running:unknown", EXITED]
 
 
 async def test_stop_waits_while_deployments_use_all_workers() -> None:

@@ -49,7 +49,8 @@ _CHECK_REQUESTS = 4
 _DEFAULT_BUILDS = 2
 """Coolify's own default, until a check has read the server's."""
 _EXTRA_DEPLOYMENTS = 2
-PROMPT_BUILDS = 20
+_PROMPT_BUILDS = 20
+"""With these builds, 50 warm bots start in about half a minute (see the page coolify-timeline)."""
 """Deployments beyond the concurrent builds, so that Coolify starts the next one itself."""
 
 
@@ -259,7 +260,7 @@ class CoolifyBackend:
 
 def _capacity(version: str, builds: int, deployments: int | None) -> str:
     text = f"Coolify {version}, concurrent_builds {builds}: {deployments} deployments at a time"
-    if builds < PROMPT_BUILDS:
-        text += f". Set concurrent_builds of the server to {PROMPT_BUILDS} or more"
-        text += " to start 50 warm bots at once within about 30 s"
+    if builds < _PROMPT_BUILDS:
+        text += f". To start 50 warm bots within about half a minute, set it to {_PROMPT_BUILDS}"
+        text += " and allow 1000 requests a minute"
     return text

@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 VERSION = "4.3.11"
+Duration = float | tuple[float, float]
+"""Emulated seconds, or the bounds of a uniform distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmulatorConfig:
-    """Durations are emulated seconds; a pair holds the bounds of a uniform distribution."""
+    """Identity, limits and timing."""
 
     version: str = VERSION
     token: str = "1|emulated"  # noqa: S105 - only the emulator accepts this token
@@ -26,9 +28,9 @@ class EmulatorConfig:
 
     first_start_s: float = 420.0
     """From the call to the container, including the pull of the image."""
-    start_s: float = 30.0
-    """From the call to the container, with the image on the server's disk."""
-    pick_up_s: float = 1.0
+    start_s: Duration = 29.0
+    """From a worker's first command to the container, with the image on the server's disk."""
+    pick_up_s: Duration = 1.0
     """Until a free worker takes a job."""
     finish_s: float = 2.0
     """From the container to the deployment status `finished`."""
@@ -43,3 +45,9 @@ class EmulatorConfig:
     queue_limit: int = 25
     workers: int = 4
     requests_per_minute: int = 200
+
+    @property
+    def pull_s(self) -> float:
+        """How long the first pull of an image takes."""
+        later_s = max(self.start_s) if isinstance(self.start_s, tuple) else self.start_s
+        return max(self.first_start_s - later_s - 1.0, 0.0)

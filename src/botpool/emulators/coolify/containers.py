@@ -128,7 +128,16 @@ class Containers:
         if fault := self._simulation.faults.active("statusLag"):
             bounds = fault.number("minSeconds"), fault.number("maxSeconds")
         lag_s = self._simulation.randomness.between(bounds)
-        self._simulation.scheduler.after(lag_s, lambda: self.refresh_status(application))
+        after = self._simulation.scheduler.after
+        after(lag_s, lambda: self.refresh_status(application))
+        if old := self._simulation.faults.trigger("oldStatus", application=application.uuid):
+            snapshot = application.status
+
+            def push_old() -> None:
+                application.status = snapshot
+                after(max(bounds), lambda: self.refresh_status(application))
+
+            after(lag_s + old.number(), push_old)
 
     def refresh_status(self, application: Application) -> None:
         application.status = self._observed_status(application)

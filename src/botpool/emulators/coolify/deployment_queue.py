@@ -1,7 +1,9 @@
 """The deployment queue: wait for a build slot, pull the image, replace the container, finish.
 
-A start is always a full deployment with a pull. A stop or a delete of the application does not end
-a deployment in progress; only a cancel or a restart of Coolify does.
+A start is always a full deployment with a pull. A deployment is `in_progress` as soon as the limit
+of concurrent builds admits it, although a worker takes it later. A stop or a delete of the
+application does not end a deployment in progress; only a cancel or a restart of Coolify does. A
+cancel changes the status at once, while the job continues to its next command.
 """
 
 from collections import Counter
@@ -13,6 +15,9 @@ from botpool.emulators.coolify.environment_variables import EnvironmentTooLarge,
 from botpool.emulators.coolify.records import Application, Deployment, DeploymentStatus
 from botpool.emulators.coolify.simulation import Simulation
 from botpool.emulators.coolify.worker_pool import WorkerPool
+
+_COMMAND_S = 1.0
+"""The duration of the command that replaces the container."""
 
 
 class NotQueued(Enum):
@@ -90,22 +95,26 @@ class DeploymentQueue:
             self._end(deployment, DeploymentStatus.FAILED)
 
     def _dispatch(self) -> None:
+        """Admit deployments to the workers. Requests at the same moment can exceed the limit."""
         in_progress = sum(d.dispatched for d in self._open.values())
         for deployment in self._open.values():
-            if in_progress >= self._config.concurrent_builds:
-                return
-            if not deployment.dispatched and not deployment.hung:
+            if deployment.dispatched or deployment.hung:
+                continue
+            has_room = in_progress < self._config.concurrent_builds
+            uuid = deployment.application.uuid
+            if has_room or self._faults.trigger("exceedsBuildLimit", application=uuid):
                 deployment.dispatched = True
                 in_progress += 1
+                self._set_status(deployment, DeploymentStatus.IN_PROGRESS)
                 self._workers.submit(partial(self._begin, deployment))
 
     def _begin(self, deployment: Deployment) -> None:
-        if deployment.status is not DeploymentStatus.QUEUED:
+        if deployment.status is not DeploymentStatus.IN_PROGRESS:
             self._workers.release()
             return
+        deployment.has_worker = True
         application = deployment.application
         uuid, image = application.uuid, application.image_and_tag
-        self._set_status(deployment, DeploymentStatus.IN_PROGRESS)
         # A variable that is written after this moment reaches the next deployment.
         try:
             deployment.environment = self._variables.container_environment(application)
@@ -113,6 +122,7 @@ class DeploymentQueue:
             self._after(self._config.failure_s, lambda: self._fail(deployment))
             return
         if self._faults.trigger("hangInProgress", application=uuid):
+            deployment.hung = True
             return
         impossible = (
             application.deleted
@@ -126,7 +136,7 @@ class DeploymentQueue:
         pull_s = 0.0
         if image not in self.images:
             slow = self._faults.trigger("pullSlow", application=uuid, image=image)
-            usual_s = max(self._config.first_start_s - self._config.start_s, 0.0)
+            usual_s = self._config.pull_s
             pull_s = slow.number() if slow else usual_s
             self.pulls[image] += 1
         self._after(pull_s, lambda: self._finish_pull(deployment, image))
@@ -135,11 +145,19 @@ class DeploymentQueue:
         if not self._continues(deployment):
             return
         self.images.add(image)
-        rest_s = self._config.start_s - self._config.pick_up_s
-        self._after(rest_s, lambda: self._replace_container(deployment))
+        start_s = self._simulation.randomness.between(self._config.start_s)
+        rest_s = max(start_s - _COMMAND_S, 0.0)
+        self._after(rest_s, lambda: self._begin_last_command(deployment))
+
+    def _begin_last_command(self, deployment: Deployment) -> None:
+        """Run the command that replaces the container; a cancel no longer prevents it."""
+        if not self._continues(deployment):
+            return
+        deployment.unstoppable = True
+        self._after(_COMMAND_S, lambda: self._replace_container(deployment))
 
     def _replace_container(self, deployment: Deployment) -> None:
-        if not self._continues(deployment):
+        if deployment.status is DeploymentStatus.FAILED:
             return
         if not self._simulation.server_reachable:
             self._fail(deployment)
@@ -155,7 +173,7 @@ class DeploymentQueue:
 
         def remove_old() -> None:
             self._containers.remove(old)
-            if stops_old_first and self._continues(deployment):
+            if stops_old_first and deployment.status is not DeploymentStatus.FAILED:
                 self._start_container(deployment)
 
         stops_in_s = self._simulation.randomness.between(self._config.stop_s)
@@ -169,26 +187,38 @@ class DeploymentQueue:
         self._after(self._config.finish_s, lambda: self._finish(deployment))
 
     def _continues(self, deployment: Deployment) -> bool:
-        return deployment.status is DeploymentStatus.IN_PROGRESS or deployment.unstoppable
+        """Whether the job runs its next command; else it ends and frees its worker."""
+        if deployment.status is DeploymentStatus.IN_PROGRESS or deployment.unstoppable:
+            return True
+        self._release_worker(deployment)
+        return False
 
     def _finish(self, deployment: Deployment) -> None:
         if deployment.status is DeploymentStatus.IN_PROGRESS:
             self._end(deployment, DeploymentStatus.FINISHED)
         else:
+            self._release_worker(deployment)
             self._containers.publish(deployment.application)
 
     def _fail(self, deployment: Deployment) -> None:
         if deployment.status is DeploymentStatus.IN_PROGRESS:
             self._end(deployment, DeploymentStatus.FAILED)
+        else:
+            self._release_worker(deployment)
 
     def _end(self, deployment: Deployment, status: DeploymentStatus) -> None:
-        has_worker = deployment.status is DeploymentStatus.IN_PROGRESS
         self._set_status(deployment, status)
         del self._open[deployment.uuid]
-        if has_worker:
-            self._workers.release()
+        # The job of a cancelled deployment keeps its worker until its next command.
+        if status is not DeploymentStatus.CANCELLED or deployment.hung:
+            self._release_worker(deployment)
         self._containers.publish(deployment.application)
         self._dispatch()
+
+    def _release_worker(self, deployment: Deployment) -> None:
+        if deployment.has_worker:
+            deployment.has_worker = False
+            self._workers.release()
 
     def _set_status(self, deployment: Deployment, status: DeploymentStatus) -> None:
         deployment.status = status

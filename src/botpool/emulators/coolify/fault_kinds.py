@@ -72,6 +72,9 @@ _ALL = (
     ),
     _fault_kind("hangQueued", "the deployment stays queued", TARGETED),
     _fault_kind("hangInProgress", "the deployment stays in progress", TARGETED),
+    _fault_kind(
+        "exceedsBuildLimit", "the deployment begins beyond the concurrent builds", TARGETED
+    ),
     _fault_kind("pullFails", "the deployment fails at the pull", TARGETED, image=""),
     _fault_kind("pullSlow", "the first pull takes `seconds`", TARGETED, image="", seconds=1200.0),
     _fault_kind("registryDown", "every pull fails, including those of cached images"),
@@ -93,6 +96,12 @@ _ALL = (
     _fault_kind("deleteNeverFinishes", "200, but the application stays", TARGETED),
     # Reported statuses.
     _fault_kind("statusLag", "bounds of the status lag", minSeconds=0.0, maxSeconds=60.0),
+    _fault_kind(
+        "oldStatus",
+        "a status arrives `seconds` late and replaces a newer one until the next refresh",
+        TARGETED,
+        seconds=90.0,
+    ),
     _fault_kind("reportStatus", "the API reports `status`", TARGETED, status="degraded:unhealthy"),
     _fault_kind("healthCheckFails", "the health check never succeeds", TARGETED),
     _fault_kind("deploymentsAsObject", "GET /deployments returns an object with numeric keys"),

@@ -115,8 +115,9 @@ class Deployment:
     application: Application
     status: DeploymentStatus = DeploymentStatus.QUEUED
     hung: bool = False
-    """Stays in the queue for ever."""
+    """Stays in the queue or in progress until it is cancelled."""
     dispatched: bool = False
+    has_worker: bool = False
     unstoppable: bool = False
     """The deployment starts its container although it was cancelled."""
     environment: dict[str, str] = field(default_factory=dict)

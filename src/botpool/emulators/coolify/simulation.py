@@ -6,7 +6,7 @@ import random
 import string
 from collections.abc import Callable
 
-from botpool.emulators.coolify.config import EmulatorConfig
+from botpool.emulators.coolify.config import Duration, EmulatorConfig
 from botpool.emulators.coolify.container_runtime import ContainerRuntime
 from botpool.emulators.coolify.faults import Faults
 
@@ -49,8 +49,9 @@ class Randomness:
         first = self._random.choice(string.ascii_lowercase)
         return first + "".join(self._random.choices(_UUID_ALPHABET, k=_UUID_LENGTH - 1))
 
-    def between(self, bounds: tuple[float, float]) -> float:
-        return self._random.uniform(*bounds)
+    def between(self, bounds: Duration) -> float:
+        """Return a duration; a fixed one draws nothing."""
+        return self._random.uniform(*bounds) if isinstance(bounds, tuple) else bounds
 
     def happens(self, probability: float) -> bool:
         return probability >= 1 or self._random.random() < probability

@@ -17,7 +17,7 @@ class WorkerPool:
 
     def submit(self, job: Job) -> None:
         """Queue a job; workers take jobs in order, `pick_up_s` later at the earliest."""
-        delay_s = self._simulation.config.pick_up_s
+        delay_s = self._simulation.randomness.between(self._simulation.config.pick_up_s)
         self._simulation.scheduler.after(delay_s, lambda: self._enqueue(job))
 
     def release(self) -> None:
