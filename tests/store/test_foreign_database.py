@@ -42,7 +42,7 @@ def test_database_of_another_system_is_refused_and_unchanged(
         before = contents(url)
         monkeypatch.setenv("DATABASE_URL", url)
         monkeypatch.setenv("BOTPOOL_INSTALLATION__ID", "test")
-        monkeypatch.setenv("BOTPOOL_INSTALLATION__SECRET", "s" * 32)
+        monkeypatch.setenv("BOTPOOL_INSTALLATION__SECRET", "9c41e07d2ab85f36c1e0d4972f6ba853")
         for _ in range(2):
             assert main(["migrate"]) == 1
             (line,) = capsys.readouterr().err.splitlines()

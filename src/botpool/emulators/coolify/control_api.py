@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-import pydantic_core
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from botpool.emulators.coolify import http_messages as http
 from botpool.emulators.coolify.clock import EmulatedClock
@@ -15,6 +14,7 @@ from botpool.emulators.coolify.faults import InvalidFault
 
 PREFIX = "/_emulator"
 _MAX_TIME_VALUE = 366 * 86_400
+_JSON = TypeAdapter(object)
 
 
 class _Body(BaseModel):
@@ -108,7 +108,7 @@ class ControlApi:
         }
 
     def _set_faults(self, request: httpx.Request) -> httpx.Response:
-        self._coolify.set_faults(pydantic_core.from_json(request.content))
+        self._coolify.set_faults(_JSON.validate_json(request.content))
         return http.data(self._coolify.faults.as_json())
 
     def _create_application(self, request: httpx.Request) -> httpx.Response:

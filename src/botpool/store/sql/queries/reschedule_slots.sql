@@ -13,12 +13,12 @@ WITH future AS MATERIALIZED (
               s.phase_at, s.last_assigned_at, s.last_released_at, s.last_used_at, s.start_allowed_at,
               s.start_issued_at, s.deployment_ended_at, s.stop_issued_at, s.delete_issued_at
           ) > botpool_now() + make_interval(secs => %(tolerance_s)s)
-       OR s.lease_until > botpool_now() + make_interval(secs => %(lease_s)s + %(tolerance_s)s)
+       OR s.lease_until > botpool_now() + make_interval(secs => %(lease_s)s::float8 + %(tolerance_s)s)
        OR (s.status <> 'busy'
            AND s.next_step_at > botpool_now() + make_interval(secs => CASE
-               WHEN s.status = 'deploying' THEN %(deadline_s)s ELSE %(delay_s)s END))
+               WHEN s.status = 'deploying' THEN %(deadline_s)s::float8 ELSE %(delay_s)s END))
        OR (s.status = 'busy'
-           AND b.leave_by > botpool_now() + make_interval(secs => %(leave_grace_s)s + %(tolerance_s)s))
+           AND b.leave_by > botpool_now() + make_interval(secs => %(leave_grace_s)s::float8 + %(tolerance_s)s))
     ORDER BY s.id
     FOR UPDATE OF s SKIP LOCKED
 )
