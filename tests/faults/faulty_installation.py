@@ -63,15 +63,19 @@ class FaultyReplica:
         async with httpx.AsyncClient(trust_env=False, timeout=WAIT_S) as user:
             return await user.get(f"{self.server.url}/readyz")
 
-    async def wait_until_not_ready(self) -> str:
-        """Wait until `/readyz` answers 503, and return the problem that it names."""
+    async def wait_until_not_ready(self, *, naming: str = "") -> str:
+        """Wait until `/readyz` answers 503 with this text, and return the problem that it names.
+
+        Another problem may come first: sessions that end before the server refuses writes.
+        """
         problem = ""
 
         async def ready() -> list[str]:
             nonlocal problem
             response = await self.readiness()
             problem = response.json()["problem"] or ""
-            return [response.text] if response.status_code == 200 else []
+            is_named = response.status_code == 503 and naming in problem
+            return [] if is_named else [response.text]
 
         await none_left("replicas that should not be ready", ready, within_s=WAIT_S)
         return problem

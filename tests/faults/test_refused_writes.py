@@ -69,7 +69,7 @@ async def test_read_only_database_ends_no_bot(
             "ALTER DATABASE {} RESET default_transaction_read_only",
         ):
             for replica in installed.replicas:
-                assert "accepts no writes" in await replica.wait_until_not_ready()
+                await replica.wait_until_not_ready(naming="accepts no writes")
             await assert_refused(installed, "database-read-only")
             await asyncio.sleep(FAULT_S)
         await installed.send(1)
@@ -121,7 +121,7 @@ async def test_full_disk_ends_no_bot(
         ballast = small_disk / "ballast"
         fill(ballast)
         for replica in installed.replicas:
-            assert "disk is full" in await replica.wait_until_not_ready()
+            await replica.wait_until_not_ready(naming="disk is full")
         for _ in range(3):
             response = await post_directly(installed, installed.replicas[0])
             assert response.status_code in (201, 503), response.text
