@@ -296,3 +296,17 @@ def test_demo_on_coolify_pulls_once_and_keeps_its_request_budget() -> None:
     assert requests is not None and 0 < int(requests[1]) <= 200
     seven_minutes = re.search(r"First start in a slot +(\d+\.\d) s to running", ran.out)
     assert seven_minutes is not None and float(seven_minutes[1]) >= 7.0
+
+
+@pytest.mark.timeout(RUN_LIMIT_S)
+@pytest.mark.parametrize("options", [(), ("--coolify",)], ids=["processes", "coolify"])
+def test_demo_runs_on_postgresql_15_by_url(
+    debian_postgres: TestPostgres, options: tuple[str, ...]
+) -> None:
+    url = debian_postgres.create_database()
+    try:
+        run_demo(*options, "--database", url)
+        again = run("demo", *options, "--database", url)
+        assert (again.code, "needs an empty database" in again.error_line()) == (2, True)
+    finally:
+        debian_postgres.drop_database(url)

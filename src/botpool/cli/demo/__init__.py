@@ -13,6 +13,14 @@ def demo(
     coolify: Annotated[
         bool, typer.Option("--coolify", help="Run the bots on an emulated Coolify.")
     ] = False,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Use this empty PostgreSQL database. Default: an embedded PostgreSQL",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Watch a pool at work: more bots than slots, a queue, a crash.
 
@@ -24,7 +32,8 @@ def demo(
 
     \b
     botpool demo --coolify
+    botpool demo --database postgresql://botpool@localhost/demo
     """
     from botpool.cli.demo.run import run
 
-    raise typer.Exit(run(on_coolify=coolify))
+    raise typer.Exit(run(on_coolify=coolify, database_url=database))

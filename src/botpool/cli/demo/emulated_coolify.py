@@ -52,7 +52,7 @@ class EmulatedCoolify:
     def settings(self, port: int) -> str:
         """The settings of the demo's Botpool, with times shortened like the emulator's."""
         config = EmulatorConfig(token=_TOKEN)
-        common = coolify_settings(self.url, config, SCALE, port=port, max_size=SLOTS)
+        common = coolify_settings(f"{self.url}/api/v1", config, SCALE, port=port, max_size=SLOTS)
         # `common` ends in the section [deploy].
         return f"{common}grace_s = {180 / SCALE}\n\n[agent]\nheartbeat_interval_ms = 500\n"
 

@@ -1,6 +1,8 @@
 """The installation of the demo: `botpool up` in a temporary directory."""
 
+import json
 import re
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,9 +13,11 @@ from botpool.backends.process.container_directory import ContainerDirectory
 from botpool.cli.demo.child_process import child_process
 from botpool.cli.demo.emulated_coolify import EmulatedCoolify, emulated_coolify, free_port
 from botpool.cli.demo.scenario import FIRST_START_S, LATER_START_S, PLATFORM, SLOTS
+from botpool.cli.errors import UsageError
 from botpool.domain.ids import ContainerId
 from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
+from botpool.store.migrator import migrate
 
 _READY = re.compile(r"^(?P<url>http://\S+)/$", re.MULTILINE)
 
@@ -24,6 +28,16 @@ max_size = {SLOTS}
 [backends.process]
 first_start_s = {FIRST_START_S}
 start_s = {LATER_START_S}
+"""
+
+
+_DATABASE_SETTINGS = """
+[database]
+url = {url}
+
+[installation]
+id = "demo-{name}"
+secret = "{secret}"
 """
 
 
@@ -58,7 +72,7 @@ class DemoInstallation:
 
 
 @contextmanager
-def demo_installation(*, on_coolify: bool) -> Iterator[DemoInstallation]:
+def demo_installation(*, on_coolify: bool, database_url: str | None) -> Iterator[DemoInstallation]:
     """Run an empty Botpool for the block, then stop it and remove its directory."""
     with tempfile.TemporaryDirectory(prefix="botpool-demo-", ignore_cleanup_errors=True) as path:
         root = Path(path)
@@ -69,6 +83,8 @@ def demo_installation(*, on_coolify: bool) -> Iterator[DemoInstallation]:
                 coolify = stack.enter_context(emulated_coolify(root))
                 port = free_port()
                 settings = coolify.settings(port)
+            if database_url is not None:
+                settings += _prepare_database(database_url)
             (root / "botpool.toml").write_text(settings)
             arguments = ["up", "--port", str(port), "--config", str(root / "botpool.toml")]
             arguments += ["--data-dir", str(data_dir.root)]
@@ -87,3 +103,11 @@ def demo_installation(*, on_coolify: bool) -> Iterator[DemoInstallation]:
         installation.leftovers.extend(installation.running_processes())
         if EmbeddedPostgres(data_dir).attach() is not None:
             installation.leftovers.append("PostgreSQL still runs")
+
+
+def _prepare_database(url: str) -> str:
+    """Create the schema in an empty database, and return the settings for it."""
+    if not migrate(url):
+        raise UsageError("--database: the demo needs an empty database; this one has a schema")
+    name, secret = secrets.token_hex(4), secrets.token_hex(32)
+    return _DATABASE_SETTINGS.format(url=json.dumps(url), name=name, secret=secret)

@@ -19,14 +19,16 @@ from botpool.cli.progress import bar
 from botpool.client import Client
 
 
-def run(*, on_coolify: bool = False) -> int:
+def run(*, on_coolify: bool = False, database_url: str | None = None) -> int:
     """Run the demo. The exit code is 0 if the checks find no problem."""
     out = console()
     began = time.monotonic()
     with _interrupted_by_signals(), ExitStack() as stack:
         started = "the Coolify emulator, PostgreSQL" if on_coolify else "PostgreSQL"
         with bar(out, f"Starting {started} and the server"):
-            installation = stack.enter_context(demo_installation(on_coolify=on_coolify))
+            installation = stack.enter_context(
+                demo_installation(on_coolify=on_coolify, database_url=database_url)
+            )
         try:
             snapshot = _run_bots(out, installation)
             still_running = installation.running_bots()
