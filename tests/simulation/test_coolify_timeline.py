@@ -62,7 +62,10 @@ async def start_times_of_fifty_warm_bots(
         return sorted(simulation.seconds_to_running()[-WARM:])
 
 
-@pytest.mark.parametrize(("builds", "requests_per_minute"), [(2, 200), (20, 1000)])
+@pytest.mark.parametrize(
+    ("builds", "requests_per_minute"),
+    [(2, 200), (20, 200), (4, 1000), (8, 1000), (12, 1000), (20, 1000)],
+)
 async def test_start_times_of_fifty_warm_bots_match_the_documentation(
     database_url: str, builds: int, requests_per_minute: int
 ) -> None:
