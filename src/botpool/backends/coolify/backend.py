@@ -49,9 +49,9 @@ _CHECK_REQUESTS = 4
 _DEFAULT_BUILDS = 2
 """Coolify's own default, until a check has read the server's."""
 _EXTRA_DEPLOYMENTS = 2
+"""Deployments beyond the concurrent builds, so that Coolify starts the next one itself."""
 _PROMPT_BUILDS = 20
 """With these builds, 50 warm bots start in about half a minute (see the page coolify-timeline)."""
-"""Deployments beyond the concurrent builds, so that Coolify starts the next one itself."""
 
 
 class CoolifyBackend:
