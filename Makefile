@@ -36,7 +36,8 @@ test: $(DEV) ## Install what the tests need and run all of them
 
 test-long: $(DEV) ## Run the tests that take long: soak, chaos, many seeds
 	@scripts/install-test-packages
-	@$(BIN)/python -m pytest -m long --durations=15 $(ARGS) $(TIERS)
+	@$(BIN)/python -m pytest -m "long and not alone" --durations=15 -n 3 --dist worksteal $(ARGS) $(TIERS)
+	@$(BIN)/python -m pytest -m "long and alone" --durations=15 $(ARGS) $(TIERS)
 
 simulate: $(DEV) ## Run schedules by seed: make simulate SEEDS=0-999; one seed is printed step by step
 	@$(BIN)/python -m tests.schedules.simulate $(or $(SEEDS),0-199)
