@@ -1,5 +1,6 @@
 """The API for agents, as an agent in any language uses it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -25,9 +26,11 @@ async def identify(api: Api, bot: dict[str, Any], headers: dict[str, str] | None
     return answer.json()
 
 
-async def heartbeat(api: Api, bot_id: int, headers: dict[str, str] | None = None) -> Any:
+async def heartbeat(
+    api: Api, bot_id: int, headers: dict[str, str] | None = None, body: Any = None
+) -> Any:
     path = f"/v1/agent/bots/{bot_id}/heartbeat"
-    answer = await api.client.post(path, headers=headers or api.agent(bot_id))
+    answer = await api.client.post(path, headers=headers or api.agent(bot_id), json=body)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -99,6 +102,59 @@ async def test_heartbeat_is_recorded(api: Api) -> None:
     assert first.endswith("Z")
     await heartbeat(api, bot["id"])
     assert (await api.bot(bot["id"]))["lastHeartbeatAt"] > first
+
+
+async def test_heartbeat_keeps_its_progress_and_the_time_of_the_last_change(api: Api) -> None:
+    bot = await api.running()
+
+    def progress() -> tuple[Any, Any]:
+        (row,) = api.stage.rows("SELECT progress, progress_at FROM bot_heartbeats")
+        return row["progress"], row["progress_at"]
+
+    await heartbeat(api, bot["id"])
+    assert progress() == (None, None)
+    await heartbeat(api, bot["id"], body={"progress": {"bytes": 1}})
+    first = progress()
+    assert first[0] == {"bytes": 1}
+    for body in ({"progress": {"bytes": 1}}, {}, None, {"phase": "finishing"}):
+        api.stage.clock.move(10)
+        await heartbeat(api, bot["id"], body=body)
+        assert progress() == first, "the figures did not change"
+    await heartbeat(api, bot["id"], body={"progress": {"bytes": 2}})
+    second = progress()
+    assert second[0] == {"bytes": 2}
+    assert second[1] > first[1]
+
+
+async def test_heartbeats_of_one_agent_at_the_same_time_are_all_answered(api: Api) -> None:
+    bot = await api.running()
+    bodies = [{"progress": {"bytes": number}} for number in range(20)]
+    answers = await asyncio.gather(*(heartbeat(api, bot["id"], body=body) for body in bodies))
+    assert answers == [{"shouldLeave": False, "shouldExit": False}] * 20
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"phase": "singing"}, "phase"),
+        ({"progress": [1]}, "progress"),
+        ({"progress": {"note": "x" * 5000}}, "progress"),
+        ({"lastMediaAt": "yesterday"}, "lastMediaAt"),
+        ({"lastMediaAt": "2026-01-01T00:00:00"}, "lastMediaAt"),
+        ({"acknowledged": [0]}, "acknowledged"),
+        ({"acknowledged": list(range(1, 200))}, "acknowledged"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+async def test_wrong_heartbeat_body_is_refused_and_records_nothing(
+    api: Api, body: Any, field: str
+) -> None:
+    bot = await api.running()
+    path = f"/v1/agent/bots/{bot['id']}/heartbeat"
+    answer = await api.client.post(path, json=body, headers=api.agent(bot["id"]))
+    assert answer.status_code == 422, answer.text
+    assert field in answer.json()["detail"]
+    assert api.stage.rows("SELECT * FROM bot_heartbeats") == []
 
 
 async def test_backward_status_reports_are_not_applied(api: Api) -> None:

@@ -192,6 +192,17 @@ HOT: list[tuple[str, Mapping[str, Any], int]] = [
     ("end_bots", ENDED, 10 * BATCH),
     ("free_slots", FREED, 10 * BATCH),
     (*call(assignments.record_heartbeats.statement(assignment_ids=LAST, bot_ids=LAST)), 10 * BATCH),
+    (
+        *call(
+            assignments.record_heartbeat_reports.statement(
+                assignment_ids=LAST,
+                bot_ids=LAST,
+                progress=["{}"] * BATCH,
+                last_media_at=[None] * BATCH,
+            )
+        ),
+        10 * BATCH,
+    ),
     ("lease_slots", LEASED, 10 * BATCH),
     # All due steps belong to another backend.
     ("lease_slots", LEASED | {"backends": ["elsewhere"]}, 10),

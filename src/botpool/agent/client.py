@@ -14,7 +14,7 @@ from .backoff import Backoff, until_answered
 from .bot import Bot, Identity
 from .environment import read_environment
 from .errors import Released
-from .heartbeat import keep_heartbeat
+from .heartbeat import HeartbeatBody, keep_heartbeat
 from .instructions import Instructions, LeaveCallback
 from .outbox import Outbox
 from .sigterm import wait_for_sigterm
@@ -61,6 +61,7 @@ class Agent:
         self._token = token
         self._backoff = backoff or Backoff()
         self._instructions = Instructions()
+        self._heartbeat = HeartbeatBody()
         self._identity: Identity | None = None
         self._outbox: Outbox | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -120,6 +121,18 @@ class Agent:
             raise ValueError(f"a reason goes with FAILED, not with {known}")
         self._report(known, reason)
 
+    def finishing(self) -> None:
+        """Tell that the bot has left the call and saves its recording.
+
+        A report of CALL_ENDED says the same. Botpool then grants the pool's `finish_timeout_s`,
+        which starts again whenever `progress` changes.
+        """
+        self._heartbeat.finishing()
+
+    def progress(self, **figures: Any) -> None:
+        """Set the progress that the next heartbeats carry, such as `bytesUploaded=1024`."""
+        self._heartbeat.progress(figures)
+
     async def event(self, kind: str, data: Mapping[str, Any] | None = None) -> None:
         """Add an event to the bot's history; delivered like a status, at least once."""
         self._pending_reports.put_event(kind, data or {})
@@ -152,7 +165,7 @@ class Agent:
             raise Released(bot_id)
         self._outbox = Outbox(self._transport, bot_id, self._backoff)
         heartbeat = keep_heartbeat(
-            self._transport, bot_id, identity.heartbeat_interval_s, self._apply
+            self._transport, bot_id, identity.heartbeat_interval_s, self._heartbeat, self._apply
         )
         self._tasks = [asyncio.create_task(heartbeat), asyncio.create_task(self._outbox.run())]
         return self

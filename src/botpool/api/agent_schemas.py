@@ -2,14 +2,18 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints
 
 from botpool.api.opaque_json import storable_up_to
 from botpool.api.patterns import EVENT_KIND, NO_NUL
 from botpool.api.schemas import Bot, Model
 from botpool.domain import records
+from botpool.domain.heartbeat import AgentPhase, HeartbeatReport
 
 _MAX_EVENT_DATA = 8 * 1024
+_MAX_PROGRESS = 4 * 1024
+_MAX_ACKNOWLEDGED = 100
+_INT64 = 2**63 - 1
 
 
 class AgentBot(Bot):
@@ -28,6 +32,40 @@ class AgentSlot(Model):
     bot_data: Annotated[dict[str, Any], Field(description="Absent after the release.")] = {}  # noqa: RUF012 - pydantic copies it
     released: Annotated[bool, Field(description="True if the assignment has ended: exit.")]
     heartbeat_interval_ms: int
+
+
+class HeartbeatBody(Model):
+    """What an agent may tell with a heartbeat. An absent field changes nothing."""
+
+    phase: Annotated[
+        AgentPhase | None,
+        Field(
+            description="`finishing`: the bot has left the call and saves its recording. Also "
+            "acknowledges a request to leave."
+        ),
+    ] = None
+    last_media_at: Annotated[
+        AwareDatetime | None, Field(description="When the bot last recorded audio or video.")
+    ] = None
+    progress: Annotated[
+        Annotated[dict[str, Any], storable_up_to(_MAX_PROGRESS)] | None,
+        Field(
+            description="Figures of the bot's choice, up to 4 KiB, such as bytes uploaded. A "
+            "change restarts `finish_timeout_s`."
+        ),
+    ] = None
+    acknowledged: Annotated[
+        list[Annotated[int, Field(ge=1, le=_INT64)]],
+        Field(max_length=_MAX_ACKNOWLEDGED, description="The ids of received commands."),
+    ] = []  # noqa: RUF012 - pydantic copies it
+
+    def report(self) -> HeartbeatReport:
+        return HeartbeatReport(
+            phase=self.phase,
+            last_media_at=self.last_media_at,
+            progress=self.progress,
+            acknowledged=self.acknowledged,
+        )
 
 
 class Heartbeat(Model):

@@ -52,15 +52,24 @@ async def identify(
     )
 
 
-@routes.post("/bots/{id}/heartbeat", response_model=agent_schemas.Heartbeat, responses=_ERRORS)
-async def heartbeat(replica: Service, assignment: AgentAssignment, bot_id: BotPath) -> Response:
-    """Send a heartbeat. The response says whether to leave the meeting and whether to exit."""
-    instructions = await replica.agents.heartbeat(assignment, bot_id)
-    body = agent_schemas.Heartbeat(
+@routes.post("/bots/{id}/heartbeat", response_model=agent_schemas.Heartbeat, responses=_BODY_ERRORS)
+async def heartbeat(
+    replica: Service,
+    assignment: AgentAssignment,
+    bot_id: BotPath,
+    body: agent_schemas.HeartbeatBody | None = None,
+) -> Response:
+    """Send a heartbeat. The response says whether to leave the meeting and whether to exit.
+
+    The body is optional, and so is each of its fields.
+    """
+    report = body.report() if body is not None else None
+    instructions = await replica.agents.heartbeat(assignment, bot_id, report)
+    response = agent_schemas.Heartbeat(
         should_leave=instructions.should_leave, should_exit=instructions.should_exit
     )
     # Agents call this most often; FastAPI would validate the body a second time.
-    return Response(body.model_dump_json(by_alias=True), media_type="application/json")
+    return Response(response.model_dump_json(by_alias=True), media_type="application/json")
 
 
 @routes.post("/bots/{id}/status", response_model_exclude_unset=True, responses=_BODY_ERRORS)

@@ -40,3 +40,14 @@ def record_heartbeats(
     *, assignment_ids: Sequence[AssignmentId], bot_ids: Sequence[BotId]
 ) -> list[Heartbeat]:
     """Record the heartbeats of agents whose assignments have not ended."""
+
+
+@query
+def record_heartbeat_reports(
+    *,
+    assignment_ids: Sequence[AssignmentId],
+    bot_ids: Sequence[BotId],
+    progress: Sequence[str | None],
+    last_media_at: Sequence[datetime | None],
+) -> list[Heartbeat]:
+    """Record heartbeats that carry figures; `progress` is JSON."""

@@ -53,6 +53,24 @@ async def test_error_response_to_heartbeat_does_not_end_the_meeting(
         assert not agent.released
 
 
+async def test_heartbeat_carries_a_body_only_if_the_bot_has_something_to_tell(
+    plane: ControlPlane, make_agent: MakeAgent, until: Until
+) -> None:
+    plane.heartbeat_interval_ms = 60_000
+    async with make_agent() as agent:
+        await until(lambda: plane.of("heartbeat"))
+        assert plane.of("heartbeat")[0].body is None
+        agent.progress(bytesUploaded=1024)
+        agent.finishing()
+        await until(lambda: len(plane.of("heartbeat")) == 2)
+        agent.finishing()
+        await asyncio.sleep(0.1)
+    bodies = [call.body for call in plane.of("heartbeat")]
+    assert bodies == [None, {"phase": "finishing", "progress": {"bytesUploaded": 1024}}]
+    with pytest.raises(ValueError, match="JSON"):
+        agent.progress(share=float("nan"))
+
+
 async def test_leave_request_reaches_the_bot(
     plane: ControlPlane, make_agent: MakeAgent, until: Until
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from botpool.domain import reasons
 from botpool.domain.bot_ending import ending_after_exit, is_applicable, reported_ending
 from botpool.domain.errors import NotFound
+from botpool.domain.heartbeat import HeartbeatReport
 from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.records import AgentView
 from botpool.domain.states import FINAL, BotStatus, SlotStatus, statuses_before
@@ -71,9 +72,11 @@ class Agents(Service):
             view = await self._find(assignment_id)
         return view, view.slot_status not in _ASSIGNED
 
-    async def heartbeat(self, assignment_id: AssignmentId, bot_id: BotId) -> AgentInstructions:
+    async def heartbeat(
+        self, assignment_id: AssignmentId, bot_id: BotId, report: HeartbeatReport | None = None
+    ) -> AgentInstructions:
         """Record a heartbeat and return the agent's instructions."""
-        heartbeat = await self.heartbeats.record(assignment_id, bot_id)
+        heartbeat = await self.heartbeats.record(assignment_id, bot_id, report)
         if heartbeat is None:
             return await self._instruct_lost_agent(assignment_id, bot_id)
         if heartbeat.slot_status is SlotStatus.DEPLOYING:

@@ -1,19 +1,22 @@
 """Recording of heartbeats, batched: many agents share one statement.
 
 A heartbeat is committed before its response, and the response comes from the same statement.
+Heartbeats that carry figures have a statement of their own, so that plain ones stay cheap.
 While heartbeats cannot be written, `works` is False: that time is no silence of the agents.
 """
 
 import contextlib
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from botpool.domain.errors import DatabaseUnavailable
+from botpool.domain.heartbeat import HeartbeatReport
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.engine.runtime.batching import Batcher
 from botpool.engine.runtime.clock import loop_time
-from botpool.store.assignments import Heartbeat, record_heartbeats
+from botpool.store.assignments import Heartbeat, record_heartbeat_reports, record_heartbeats
 from botpool.store.database import Database
 
 _MAX_BATCH = 1000
@@ -23,6 +26,7 @@ _SLOW_S = 2.0
 """Heartbeats that take longer to write count as not written yet."""
 
 _Key: TypeAlias = tuple[AssignmentId, BotId]
+_Report: TypeAlias = tuple[_Key, HeartbeatReport]
 
 
 class Heartbeats:
@@ -36,13 +40,25 @@ class Heartbeats:
         self._on_written = on_written
         self._failed = False
         self._writing_since: float | None = None
-        self._batcher: Batcher[_Key, Heartbeat | None] = Batcher(
+        self._plain: Batcher[_Key, Heartbeat | None] = Batcher(
             "heartbeats", self._record, max_batch=_MAX_BATCH, min_interval_s=_MIN_INTERVAL_S
         )
+        self._reports: Batcher[_Report, Heartbeat | None] = Batcher(
+            "heartbeats with figures",
+            self._record_reports,
+            max_batch=_MAX_BATCH,
+            min_interval_s=_MIN_INTERVAL_S,
+            distinct_by=lambda item: item[0],
+        )
 
-    async def record(self, assignment_id: AssignmentId, bot_id: BotId) -> Heartbeat | None:
+    async def record(
+        self, assignment_id: AssignmentId, bot_id: BotId, report: HeartbeatReport | None = None
+    ) -> Heartbeat | None:
         """Record a heartbeat; None if the assignment is not one of this bot."""
-        return await self._batcher.submit((assignment_id, bot_id))
+        key = (assignment_id, bot_id)
+        if report is None or not report.has_figures:
+            return await self._plain.submit(key)
+        return await self._reports.submit((key, report))
 
     @property
     def works(self) -> bool:
@@ -57,9 +73,32 @@ class Heartbeats:
                 await self._record([])
 
     async def _record(self, keys: Sequence[_Key]) -> list[Heartbeat | None]:
+        statement = record_heartbeats(
+            self._database,
+            assignment_ids=[assignment_id for assignment_id, _ in keys],
+            bot_ids=[bot_id for _, bot_id in keys],
+        )
+        return await self._written(statement, keys)
+
+    async def _record_reports(self, items: Sequence[_Report]) -> list[Heartbeat | None]:
+        keys = [key for key, _ in items]
+        reports = [report for _, report in items]
+        statement = record_heartbeat_reports(
+            self._database,
+            assignment_ids=[assignment_id for assignment_id, _ in keys],
+            bot_ids=[bot_id for _, bot_id in keys],
+            progress=[_to_json(report) for report in reports],
+            last_media_at=[report.last_media_at for report in reports],
+        )
+        return await self._written(statement, keys)
+
+    async def _written(
+        self, statement: Awaitable[list[Heartbeat]], keys: Sequence[_Key]
+    ) -> list[Heartbeat | None]:
+        """Run a statement that records heartbeats, and return its rows in the order of the keys."""
         self._writing_since = loop_time()
         try:
-            heartbeats = await self._write(keys)
+            heartbeats = await statement
         except BaseException:
             self._failed = True
             raise
@@ -70,9 +109,6 @@ class Heartbeats:
         by_key = {(each.assignment_id, each.bot_id): each for each in heartbeats}
         return [by_key.get(key) for key in keys]
 
-    async def _write(self, keys: Sequence[_Key]) -> list[Heartbeat]:
-        return await record_heartbeats(
-            self._database,
-            assignment_ids=[assignment_id for assignment_id, _ in keys],
-            bot_ids=[bot_id for _, bot_id in keys],
-        )
+
+def _to_json(report: HeartbeatReport) -> str | None:
+    return None if report.progress is None else json.dumps(report.progress)

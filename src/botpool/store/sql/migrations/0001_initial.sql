@@ -421,7 +421,10 @@ COMMENT ON FUNCTION botpool_newest_assignment IS
 CREATE TABLE bot_heartbeats (
     bot_id        bigint PRIMARY KEY,
     assignment_id bigint NOT NULL,
-    last_at       timestamptz NOT NULL
+    last_at       timestamptz NOT NULL,
+    progress      jsonb,
+    progress_at   timestamptz,
+    last_media_at timestamptz
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
@@ -429,6 +432,10 @@ CREATE TABLE bot_heartbeats (
 );
 COMMENT ON TABLE bot_heartbeats IS
     'The last heartbeat of each bot. A separate table, so that heartbeats lock no row of a claim or lease.';
+COMMENT ON COLUMN bot_heartbeats.progress IS 'The figures that the agent last sent, such as bytes uploaded.';
+COMMENT ON COLUMN bot_heartbeats.progress_at IS 'When these figures last changed.';
+COMMENT ON COLUMN bot_heartbeats.last_media_at IS
+    'When the bot last recorded audio or video, by its own clock.';
 
 CREATE TABLE liveness (
     replica       text PRIMARY KEY,
