@@ -13,6 +13,7 @@ from typing import Any
 from bench.closed_loop import per_second
 from bench.null_backend import NullBackend
 from botpool.domain.bot_ending import BotEnding
+from botpool.domain.callers import DEFAULT_TENANT, DEFAULT_TENANT_ID, Caller
 from botpool.domain.ids import PoolName
 from botpool.domain.observation import ContainerState, Observation
 from botpool.domain.policy import Policy
@@ -28,6 +29,9 @@ from botpool.store.releases import EndedBot
 
 POOL = PoolName("google-meet")
 BOT_REQUEST = BotRequest(
+    caller=Caller(
+        key_id=1, key_name="bench", scope="user", tenant_id=DEFAULT_TENANT_ID, tenant=DEFAULT_TENANT
+    ),
     pool_name=POOL,
     meeting_url="https://meet.google.com/abc-defg-hij",
     bot_display_name="Botpool",

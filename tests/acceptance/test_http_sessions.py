@@ -59,8 +59,8 @@ async def test_key_is_created_shown_once_and_revoked(api: Api) -> None:
     assert answer.status_code == 201
     created, secret = answer.json()["key"], answer.json()["secret"]
     assert set(created) == {
-        "id", "name", "scope", "prefix", "createdAt", "expiresAt", "revokedAt", "lastUsedAt",
-        "overlapEndsAt",
+        "id", "name", "scope", "tenant", "prefix", "createdAt", "expiresAt", "revokedAt",
+        "lastUsedAt", "overlapEndsAt",
     }  # fmt: skip
     assert (created["name"], created["scope"], created["revokedAt"]) == ("team", "user", None)
     assert secret.startswith(created["prefix"])
@@ -79,7 +79,7 @@ async def test_key_is_created_shown_once_and_revoked(api: Api) -> None:
 
 async def test_session_cookie_has_secure_attributes(api: Api) -> None:
     answer = await api.client.post("/v1/session", headers=api.user)
-    assert answer.json() == {"name": "user key", "scope": "user"}
+    assert answer.json() == {"name": "user key", "scope": "user", "tenant": "default"}
     value, *attributes = answer.headers["set-cookie"].split("; ")
     assert value.startswith(f"{COOKIE}=")
     assert api.api_keys["user"] not in value

@@ -77,6 +77,8 @@ def bot(number: int, status: str, **changes: Any) -> dict[str, Any]:
         "startedAt": None,
         "lastHeartbeatAt": None,
         "endedAt": None,
+        "tenant": "default",
+        "createdBy": {"keyId": 1, "keyName": "calendar"},
         **changes,
     }
 

@@ -49,8 +49,11 @@ def assignment_of(stage: Stage, bot_id: BotId) -> AssignmentId:
 async def test_waiting_admissions_share_a_statement(stage: Stage, statements: StatementLog) -> None:
     replica = await stage.replica(pool(12))
     await idle(stage, replica, 12)
+    caller = (await replica.api_keys.create("test", "user"))[0].caller
     statements.clear()
-    answers = await asyncio.gather(*(replica.admission.admit(bot_request()) for _ in range(12)))
+    answers = await asyncio.gather(
+        *(replica.admission.admit(bot_request(caller=caller)) for _ in range(12))
+    )
     carried = statements.batch_sizes("admit_to_idle_slots")
     assert sum(carried) == 12
     assert len(carried) <= 4, "each was sent alone"
@@ -79,7 +82,10 @@ async def test_failed_log_line_does_not_repeat_admissions(
 async def test_bots_beyond_idle_slots_queue_in_order_of_arrival(stage: Stage) -> None:
     replica = await stage.replica(pool(3))
     await idle(stage, replica, 3)
-    answers = await asyncio.gather(*(replica.admission.admit(bot_request()) for _ in range(10)))
+    caller = (await replica.api_keys.create("test", "user"))[0].caller
+    answers = await asyncio.gather(
+        *(replica.admission.admit(bot_request(caller=caller)) for _ in range(10))
+    )
     waiting = [answer for answer in answers if answer.bot.status is BotStatus.QUEUED]
     assert len(waiting) == 7
     assert [answer.position for answer in waiting] == list(range(1, 8))

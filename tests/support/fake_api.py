@@ -76,6 +76,8 @@ def bot_json(bot_id: int = 7, **fields: object) -> Json:
         "startedAt": None,
         "lastHeartbeatAt": None,
         "endedAt": None,
+        "tenant": "default",
+        "createdBy": {"keyId": 3, "keyName": "calendar"},
         **fields,
     }
 

@@ -56,6 +56,8 @@ BOT_FIELDS = [
     "startedAt",
     "lastHeartbeatAt",
     "endedAt",
+    "tenant",
+    "createdBy",
 ]
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 LINK = "https://meet.google.com/abc-defg-hij"
@@ -69,6 +71,7 @@ PROGRAM = ("sleep", "3600")
 READY_S = 120.0
 STOP_S = 60.0
 TABLES = (
+    "tenants",
     "pools",
     "bots",
     "bot_pool_slots",

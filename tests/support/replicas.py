@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
+from botpool.domain.callers import DEFAULT_TENANT, DEFAULT_TENANT_ID, Caller
 from botpool.domain.ids import AssignmentId, BotId, PoolName
 from botpool.domain.policy import Policy
 from botpool.domain.records import AdmittedBot, BotRequest, IdempotencyKey, PoolSpec
@@ -25,12 +26,16 @@ from tests.support.scripted_backend import ScriptedBackend
 
 MEET = PoolName("google-meet")
 TEAMS = PoolName("teams")
+CALLER = Caller(
+    key_id=1, key_name="test", scope="user", tenant_id=DEFAULT_TENANT_ID, tenant=DEFAULT_TENANT
+)
 _owners = itertools.count(1)
 
 
 def bot_request(pool_name: PoolName = MEET, **changes: Any) -> BotRequest:
     return replace(
         BotRequest(
+            caller=CALLER,
             pool_name=pool_name,
             meeting_url="https://meet.google.com/abc-defg-hij",
             bot_display_name="Botpool",
@@ -132,4 +137,4 @@ class Stage:
 
 
 def key(text: str = "k", body: bytes = b"body") -> IdempotencyKey:
-    return IdempotencyKey(api_key_id=1, key=text, body_hash=body)
+    return IdempotencyKey(key=text, body_hash=body)

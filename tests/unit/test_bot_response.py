@@ -8,7 +8,7 @@ import pytest
 from botpool.api import schemas
 from botpool.api.bot_response import bot_response
 from botpool.domain.ids import BotId, ContainerId, PoolName
-from botpool.domain.records import AdmittedBot, Bot
+from botpool.domain.records import AdmittedBot, Bot, CreatedBy
 from botpool.domain.states import BotStatus, FailureCode
 
 AT = datetime(2026, 1, 5, 10, 0, 0, 120_000, tzinfo=UTC)
@@ -31,6 +31,8 @@ FAILED = Bot(
     started_at=AT,
     last_heartbeat_at=AT,
     ended_at=AT,
+    tenant="default",
+    created_by=CreatedBy(key_id=3, key_name="calendar"),
 )
 QUEUED = replace(FAILED, status=BotStatus.QUEUED, failure_code=None, ended_at=None)
 

@@ -12,11 +12,11 @@ from fastapi.openapi.models import APIKey, HTTPBearer
 from fastapi.openapi.models import SecurityBase as Described
 from fastapi.security.base import SecurityBase
 
+from botpool.domain.callers import Caller
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import AssignmentId
 from botpool.domain.records import ApiKey
 from botpool.domain.tokens import assignment_of
-from botpool.engine.api_keys import SCOPES
 from botpool.engine.replica import Replica
 
 COOKIE = "botpool_session"
@@ -48,14 +48,14 @@ def session_id_of(request: Request) -> str | None:
     return None if _sent_key(request) is not None else request.cookies.get(COOKIE)
 
 
-def validity_check(request: Request, key: ApiKey) -> Callable[[], Awaitable[bool]]:
+def validity_check(request: Request, caller: Caller) -> Callable[[], Awaitable[bool]]:
     """Return a check for long responses: is the key or session of the request still valid?"""
     replica, session_id = replica_of(request), session_id_of(request)
 
     async def is_valid() -> bool:
         if session_id is not None:
             return await replica.sessions.find(session_id) is not None
-        return await replica.api_keys.find_by_id(key.id) is not None
+        return await replica.api_keys.find_by_id(caller.key_id) is not None
 
     return is_valid
 
@@ -89,7 +89,7 @@ async def sends_operator_key(request: Request) -> bool:
         key = await _key_of(request)
     except DatabaseUnavailable:
         return False
-    return key is not None and SCOPES.index(key.scope) >= SCOPES.index("operator")
+    return key is not None and key.caller.has_scope("operator")
 
 
 def _sent_key(request: Request) -> str | None:
@@ -101,13 +101,8 @@ def _bearer(request: Request) -> str | None:
     return text if text and scheme.lower() == "bearer" else None
 
 
-def has_scope(key: ApiKey, needed: str) -> bool:
-    """Whether the key has at least this scope."""
-    return SCOPES.index(key.scope) >= SCOPES.index(needed)
-
-
 class RequireScope(SecurityBase):
-    """A dependency that requires a key with at least this scope."""
+    """A dependency that requires a key with at least this scope and returns the caller."""
 
     model = KEY_SCHEMES["key"]
     scheme_name = "key"
@@ -115,7 +110,7 @@ class RequireScope(SecurityBase):
     def __init__(self, needed: str) -> None:
         self._needed = needed
 
-    async def __call__(self, request: Request) -> ApiKey:
+    async def __call__(self, request: Request) -> Caller:
         key = await _key_of(request)
         if key is None:
             raise HTTPException(
@@ -124,16 +119,17 @@ class RequireScope(SecurityBase):
                 "Create one with 'botpool key create'.",
                 {"WWW-Authenticate": "Bearer"},
             )
-        if not has_scope(key, self._needed):
+        caller = key.caller
+        if not caller.has_scope(self._needed):
             raise HTTPException(
                 403, f"This needs a key with scope '{self._needed}'; yours has '{key.scope}'."
             )
-        return key
+        return caller
 
 
-User = Annotated[ApiKey, Depends(RequireScope("user"))]
-Operator = Annotated[ApiKey, Depends(RequireScope("operator"))]
-Admin = Annotated[ApiKey, Depends(RequireScope("admin"))]
+User = Annotated[Caller, Depends(RequireScope("user"))]
+Operator = Annotated[Caller, Depends(RequireScope("operator"))]
+Admin = Annotated[Caller, Depends(RequireScope("admin"))]
 
 
 class AgentToken(SecurityBase):

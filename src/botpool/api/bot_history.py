@@ -24,7 +24,7 @@ routes = APIRouter(
 async def bot_logs(
     request: Request,
     replica: Service,
-    key: User,
+    caller: User,
     bot_id: BotPath,
     tail: Annotated[
         int | None,
@@ -38,7 +38,7 @@ async def bot_logs(
     The output ends when the key is revoked or expires, and when the session ends.
     """
     lines = await replica.queries.bot_logs(bot_id, tail=tail, follow=follow)
-    parts = await log_stream(lines, validity_check(request, key))
+    parts = await log_stream(lines, validity_check(request, caller))
     return StreamingResponse(parts, media_type="text/plain; charset=utf-8")
 
 

@@ -15,17 +15,18 @@ from pydantic import BaseModel, Field, StringConstraints
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from botpool.api import schemas
-from botpool.api.auth import RequireScope, has_scope, replica_of
+from botpool.api.auth import RequireScope, replica_of
 from botpool.api.bot_response import bot_response
 from botpool.api.correlation import HEADER, MAX_LENGTH
 from botpool.api.json_body import described_headers, read_json, validate_body, validate_headers
 from botpool.api.patterns import VISIBLE
 from botpool.api.problems import error_responses
 from botpool.backends.protocol import Health
+from botpool.domain.callers import Caller
 from botpool.domain.errors import UnknownPool
 from botpool.domain.ids import PoolName
 from botpool.domain.meeting_links import pool_name_of
-from botpool.domain.records import ApiKey, BotRequest, IdempotencyKey
+from botpool.domain.records import BotRequest, IdempotencyKey
 
 _require_user = RequireScope("user")
 
@@ -58,17 +59,15 @@ def router(bot_create: type[schemas.BotCreate], backends: Mapping[str, str]) -> 
     async def create_bot(request: Request) -> Response:
         """Send a bot into a meeting. The response does not wait for the backend."""
         sent = await read_json(request)
-        key = await _require_user(request)
+        caller = await _require_user(request)
         body = validate_body(bot_create, sent)
         headers = validate_headers(BotHeaders, request)
         idempotency = None
         if headers.idempotency_key is not None:
-            idempotency = IdempotencyKey(
-                api_key_id=key.id, key=headers.idempotency_key, body_hash=_hash_body(body)
-            )
-        bot_request = _to_bot_request(body, headers.correlation_id, pool_names)
+            idempotency = IdempotencyKey(key=headers.idempotency_key, body_hash=_hash_body(body))
+        bot_request = _to_bot_request(body, caller, headers.correlation_id, pool_names)
         backend = backends[bot_request.pool_name]
-        warning = _warning(replica_of(request).readiness.known_health(backend), backend, key)
+        warning = _warning(replica_of(request).readiness.known_health(backend), backend, caller)
         return await _admit(request, bot_request, idempotency, warning)
 
     # The first route serves the requests. The second, which no request reaches, describes them in
@@ -115,18 +114,22 @@ async def _admit(
     return bot_response(admitted, status=status, headers=headers, warning=warning)
 
 
-def _warning(health: Health | None, backend: str, key: ApiKey) -> str | None:
+def _warning(health: Health | None, backend: str, caller: Caller) -> str | None:
     """Describe the failure of the pool's backend; only operators see its address."""
     if health is None or health.ok:
         return None
-    address = f" ({health.address})" if health.address and has_scope(key, "operator") else ""
+    address = f" ({health.address})" if health.address and caller.has_scope("operator") else ""
     return f"The backend {backend} of this pool fails: {health.detail}{address}"
 
 
 def _to_bot_request(
-    body: schemas.BotCreate, correlation_id: str | None, pool_names: tuple[str, ...]
+    body: schemas.BotCreate,
+    caller: Caller,
+    correlation_id: str | None,
+    pool_names: tuple[str, ...],
 ) -> BotRequest:
     return BotRequest(
+        caller=caller,
         pool_name=_choose_pool(body, pool_names),
         meeting_url=body.meeting_url,
         bot_display_name=body.bot_display_name,

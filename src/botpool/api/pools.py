@@ -46,20 +46,20 @@ async def pool_activity(
 
 @routes.post("/pools/{platform}/drain", status_code=202, responses=_ERRORS)
 async def drain_pool(
-    replica: Service, key: Operator, platform: PoolPath, correlation_id: CorrelationHeader = None
+    replica: Service, caller: Operator, platform: PoolPath, correlation_id: CorrelationHeader = None
 ) -> schemas.PoolResponse:
     """Cordon all slots of the pool and refuse new bots with 503. Running bots continue."""
-    reason = f"drained by {key.name}"
+    reason = f"drained by {caller.key_name}"
     await replica.pools.drain(platform, drained=True, reason=reason, correlation_id=correlation_id)
     return await _pool_response(replica, platform)
 
 
 @routes.post("/pools/{platform}/undrain", status_code=202, responses=_ERRORS)
 async def undrain_pool(
-    replica: Service, key: Operator, platform: PoolPath, correlation_id: CorrelationHeader = None
+    replica: Service, caller: Operator, platform: PoolPath, correlation_id: CorrelationHeader = None
 ) -> schemas.PoolResponse:
     """Uncordon all slots of a drained pool and admit bots again."""
-    reason = f"undrained by {key.name}"
+    reason = f"undrained by {caller.key_name}"
     await replica.pools.drain(platform, drained=False, reason=reason, correlation_id=correlation_id)
     return await _pool_response(replica, platform)
 

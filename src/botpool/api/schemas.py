@@ -104,6 +104,13 @@ def bot_create_model(
     )
 
 
+class CreatedBy(Model):
+    """The API key that created a bot."""
+
+    key_id: int
+    key_name: str
+
+
 class Bot(Model):
     """A bot. Times are null until the event happens."""
 
@@ -125,6 +132,8 @@ class Bot(Model):
     started_at: Annotated[datetime | None, Field(description="When the container ran.")]
     last_heartbeat_at: datetime | None
     ended_at: datetime | None
+    tenant: Annotated[str, Field(description="The tenant that owns the bot.")]
+    created_by: CreatedBy | None
 
 
 _BOT_NAMES = tuple(field.alias for field in Bot.model_fields.values())
@@ -133,7 +142,10 @@ _BOT_VALUES = attrgetter(*Bot.model_fields)
 
 def bot_fields(record: object) -> dict[str | None, Any]:
     """The fields of a bot by their JSON names, without validation."""
-    return dict(zip(_BOT_NAMES, _BOT_VALUES(record), strict=True))
+    values = dict(zip(_BOT_NAMES, _BOT_VALUES(record), strict=True))
+    if (key := values["createdBy"]) is not None:
+        values["createdBy"] = {"keyId": key.key_id, "keyName": key.key_name}
+    return values
 
 
 class BotResponse(Model):
@@ -247,6 +259,7 @@ class Key(Model):
     id: int
     name: str
     scope: str
+    tenant: Annotated[str, Field(description="The owner of the bots that the key creates.")]
     prefix: Annotated[str, Field(description="The first characters of the key.")]
     created_at: datetime
     expires_at: Annotated[datetime | None, Field(description="Null: never.")]
@@ -270,3 +283,4 @@ class Keys(Model):
 class Session(Model):
     name: str
     scope: str
+    tenant: str

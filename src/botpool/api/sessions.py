@@ -7,7 +7,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from botpool.api import schemas
 from botpool.api.auth import COOKIE, Service, User, session_id_of
 from botpool.api.problems import error_responses
-from botpool.domain.records import ApiKey
+from botpool.domain.callers import Caller
 from botpool.engine.dashboard_sessions import SESSION_S
 
 Replace = Annotated[
@@ -19,7 +19,7 @@ routes = APIRouter(prefix="/v1", tags=["users"])
 
 @routes.post("/session", responses=error_responses(401, 403, 409, 422, 503))
 async def open_session(
-    replica: Service, key: User, request: Request, response: Response, replace: Replace = True
+    replica: Service, caller: User, request: Request, response: Response, replace: Replace = True
 ) -> schemas.Session:
     """Sign in to the dashboard: exchange an API key for a session cookie.
 
@@ -29,27 +29,32 @@ async def open_session(
     if session_id_of(request) is None:
         if (former := request.cookies.get(COOKIE)) is not None:
             if not replace and (current := await replica.sessions.find(former)) is not None:
-                return _kept(current, key)
+                return _kept(current.caller, caller)
             await replica.sessions.end(former)
         response.set_cookie(
             COOKIE,
-            await replica.sessions.begin(key),
+            await replica.sessions.begin(caller.key_id),
             max_age=SESSION_S,
             httponly=True,
             samesite="strict",
             secure=request.url.scheme == "https",
         )
-    return schemas.Session(name=key.name, scope=key.scope)
+    return _session(caller)
 
 
-def _kept(current: ApiKey, sent: ApiKey) -> schemas.Session:
+def _kept(current: Caller, sent: Caller) -> schemas.Session:
     """Keep the current session, unless it belongs to another key than the sent one."""
-    if current.id != sent.id:
-        signed_in = f"'{current.name}' ({current.scope})"
+    if current.key_id != sent.key_id:
+        signed_in = f"'{current.key_name}' ({current.scope})"
         raise HTTPException(
-            409, f"This browser is signed in as {signed_in}, not as '{sent.name}' ({sent.scope})."
+            409,
+            f"This browser is signed in as {signed_in}, not as '{sent.key_name}' ({sent.scope}).",
         )
-    return schemas.Session(name=current.name, scope=current.scope)
+    return _session(current)
+
+
+def _session(caller: Caller) -> schemas.Session:
+    return schemas.Session(name=caller.key_name, scope=caller.scope, tenant=caller.tenant)
 
 
 @routes.delete("/session", status_code=204, responses=error_responses(503))

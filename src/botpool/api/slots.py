@@ -63,20 +63,20 @@ async def slot_assignments(replica: Service, _: Operator, slot_id: SlotPath) -> 
 
 @routes.post("/slots/{id}/cordon", status_code=202, responses=_ERRORS)
 async def cordon_slot(
-    replica: Service, key: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
+    replica: Service, caller: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
 ) -> schemas.SlotResponse:
     """Cordon a slot: it finishes its bot and takes no other."""
-    reason = f"cordoned by {key.name}"
+    reason = f"cordoned by {caller.key_name}"
     await replica.pools.cordon(slot_id, cordoned=True, reason=reason, correlation_id=correlation_id)
     return await _slot_response(replica, slot_id)
 
 
 @routes.post("/slots/{id}/uncordon", status_code=202, responses=_ERRORS)
 async def uncordon_slot(
-    replica: Service, key: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
+    replica: Service, caller: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
 ) -> schemas.SlotResponse:
     """Uncordon a slot: it takes bots again."""
-    reason = f"uncordoned by {key.name}"
+    reason = f"uncordoned by {caller.key_name}"
     await replica.pools.cordon(
         slot_id, cordoned=False, reason=reason, correlation_id=correlation_id
     )
@@ -84,19 +84,21 @@ async def uncordon_slot(
 
 
 @routes.post("/slots/{id}/release", status_code=202, responses=_ERRORS)
-async def release_slot(replica: Service, key: Operator, slot_id: SlotPath) -> schemas.SlotResponse:
+async def release_slot(
+    replica: Service, caller: Operator, slot_id: SlotPath
+) -> schemas.SlotResponse:
     """Release a slot: its bot fails with the code `operator`, and its container is stopped."""
-    await replica.slot_commands.release(slot_id, reason=f"released by {key.name}")
+    await replica.slot_commands.release(slot_id, reason=f"released by {caller.key_name}")
     return await _slot_response(replica, slot_id)
 
 
 @routes.post("/slots/{id}/recover", status_code=202, responses=_ERRORS)
 async def recover_slot(
-    replica: Service, key: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
+    replica: Service, caller: Operator, slot_id: SlotPath, correlation_id: CorrelationHeader = None
 ) -> schemas.SlotResponse:
     """Reset a slot now. A deploying bot is retried; a running bot fails."""
     await replica.slot_commands.recover(
-        slot_id, reason=f"recovered by {key.name}", correlation_id=correlation_id
+        slot_id, reason=f"recovered by {caller.key_name}", correlation_id=correlation_id
     )
     return await _slot_response(replica, slot_id)
 
@@ -104,14 +106,14 @@ async def recover_slot(
 @routes.delete("/slots/{id}", status_code=202, responses={**_ERRORS, **error_responses(409)})
 async def delete_slot(
     replica: Service,
-    key: Operator,
+    caller: Operator,
     slot_id: SlotPath,
     correlation_id: CorrelationHeader = None,
     force: bool = False,
 ) -> schemas.SlotResponse:
     """Delete a slot and its container. A slot with a bot needs `force`; the bot then fails."""
     slot = await _slot_response(replica, slot_id)
-    reason = f"deleted by {key.name}"
+    reason = f"deleted by {caller.key_name}"
     if force:
         await replica.slot_commands.delete(slot_id, reason=reason, correlation_id=correlation_id)
         return slot

@@ -54,7 +54,7 @@ routes = APIRouter(prefix="/v1", tags=["operators"])
 async def stream_events(
     request: Request,
     replica: Service,
-    key: Operator,
+    caller: Operator,
     last_event_id: Annotated[
         str | None,
         Header(
@@ -71,7 +71,7 @@ async def stream_events(
     stream then ends. `reset` and `denied` carry a `reason`. Comments keep the connection alive.
     """
     subscription = await replica.changes.subscribe(last_event_id or None)
-    return _EventStream(subscription, validity_check(request, key))
+    return _EventStream(subscription, validity_check(request, caller))
 
 
 class _EventStream(StreamingResponse):

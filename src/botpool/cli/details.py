@@ -27,6 +27,8 @@ def bot(shown: Bot, now: datetime) -> Table:
     table.add_row("container", cell(shown.container_id))
     table.add_row("attempts", str(shown.attempts))
     table.add_row("correlation", cell(shown.correlation_id))
+    table.add_row("tenant", cell(shown.tenant))
+    table.add_row("created by", cell(shown.created_by and shown.created_by.key_name))
     table.add_row("created", time_and_age(shown.created_at, now))
     table.add_row("queued", time_and_age(shown.queued_at, now))
     table.add_row("assigned", time_and_age(shown.assigned_at, now))

@@ -11,6 +11,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedBy:
+    """The API key that created a bot."""
+
+    key_id: int
+    key_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bot:
     """A bot as it was at the time of the response."""
 
@@ -32,6 +40,8 @@ class Bot:
     started_at: datetime | None
     last_heartbeat_at: datetime | None
     ended_at: datetime | None
+    tenant: str
+    created_by: CreatedBy | None
     queue_position: int | None = None
     """From 1, while the bot is QUEUED; None in lists of bots."""
     estimated_wait_ms: int | None = None
@@ -171,7 +181,7 @@ class RecoveryResult:
 
 
 _NAMES = {"from_state": "from", "to_state": "to"}
-_NESTED: Mapping[str, type] = {"backend_health": BackendHealth}
+_NESTED: Mapping[str, type] = {"backend_health": BackendHealth, "created_by": CreatedBy}
 
 
 def read(kind: type[T], body: Mapping[str, Any], **more: Any) -> T:
@@ -191,7 +201,7 @@ def read(kind: type[T], body: Mapping[str, Any], **more: Any) -> T:
 
 def _value(field_name: str, value: Any) -> Any:
     if field_name in _NESTED:
-        return read(_NESTED[field_name], value)
+        return None if value is None else read(_NESTED[field_name], value)
     if value is not None and (field_name == "at" or field_name.endswith("_at")):
         return datetime.fromisoformat(value)
     return value

@@ -5,6 +5,8 @@ from typing import NewType
 BotId = NewType("BotId", int)
 """The id of a bot. Ids follow the order of arrival."""
 
+TenantId = NewType("TenantId", int)
+
 SlotId = NewType("SlotId", int)
 AssignmentId = NewType("AssignmentId", int)
 """The id of an assignment. A later assignment has a larger id, also after a restore."""

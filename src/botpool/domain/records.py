@@ -5,7 +5,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypedDict
 
-from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId, PoolName, SlotId
+from botpool.domain.callers import Caller
+from botpool.domain.ids import (
+    AssignmentId,
+    BotId,
+    ContainerId,
+    DeploymentId,
+    PoolName,
+    SlotId,
+    TenantId,
+)
 from botpool.domain.observation import DeploymentState
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
 
@@ -14,6 +23,7 @@ from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
 class BotRequest:
     """A validated request for a bot."""
 
+    caller: Caller
     pool_name: PoolName
     meeting_url: str = field(repr=False)
     bot_display_name: str
@@ -27,7 +37,6 @@ class BotRequest:
 class IdempotencyKey:
     """The key by which an API key's repeated request finds the bot of the first one."""
 
-    api_key_id: int
     key: str
     body_hash: bytes
 
@@ -47,6 +56,14 @@ class AdmissionRequest:
         request that does not queue rolls its transaction back if no slot is free.
         """
         return self.key is None and self.bot.queue_timeout_ms > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedBy:
+    """The API key that created a bot."""
+
+    key_id: int
+    key_name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +88,8 @@ class Bot:
     started_at: datetime | None
     last_heartbeat_at: datetime | None
     ended_at: datetime | None
+    tenant: str
+    created_by: CreatedBy | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,12 +235,26 @@ class ApiKey:
     id: int
     name: str
     scope: str
+    tenant_id: TenantId
+    tenant: str
+    """The tenant's name."""
     prefix: str
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
     overlap_ends_at: datetime | None
+
+    @property
+    def caller(self) -> Caller:
+        """The caller of a request that was sent with this key."""
+        return Caller(
+            key_id=self.id,
+            key_name=self.name,
+            scope=self.scope,
+            tenant_id=self.tenant_id,
+            tenant=self.tenant,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 
+from botpool.domain.callers import DEFAULT_TENANT_ID
 from botpool.domain.errors import NotFound
+from botpool.domain.ids import TenantId
 from botpool.domain.records import ApiKey
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
 from botpool.engine.runtime.clock import loop_time
@@ -16,9 +18,6 @@ from botpool.store.api_keys import (
     rotate_api_key,
 )
 from botpool.store.database import Database
-
-SCOPES = ("user", "operator", "admin")
-"""Each scope includes the scopes before it."""
 
 _CACHE_S = 10.0
 _CACHE_SIZE = 1000
@@ -38,22 +37,34 @@ class ApiKeys:
         self._used: set[int] = set()
 
     async def create(
-        self, name: str, scope: str, *, lifetime_s: float | None = None
+        self,
+        name: str,
+        scope: str,
+        *,
+        tenant_id: TenantId = DEFAULT_TENANT_ID,
+        lifetime_s: float | None = None,
     ) -> tuple[ApiKey, str]:
         """Create a key and return its record and its text, which is not stored."""
         text = new_api_key()
-        key = await self.adopt(text, name, scope, lifetime_s=lifetime_s)
+        key = await self.adopt(text, name, scope, tenant_id=tenant_id, lifetime_s=lifetime_s)
         assert key is not None, "256 random bits do not collide"
         return key, text
 
     async def adopt(
-        self, text: str, name: str, scope: str, *, lifetime_s: float | None = None
+        self,
+        text: str,
+        name: str,
+        scope: str,
+        *,
+        tenant_id: TenantId = DEFAULT_TENANT_ID,
+        lifetime_s: float | None = None,
     ) -> ApiKey | None:
         """Store a given text as a key; None if the key exists."""
         return await insert_api_key(
             self._database,
             name=name,
             scope=scope,
+            tenant_id=tenant_id,
             prefix=shown_prefix(text),
             key_hash=hash_api_key(text),
             lifetime_s=lifetime_s,

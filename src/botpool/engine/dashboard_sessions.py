@@ -19,13 +19,13 @@ class DashboardSessions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def begin(self, key: ApiKey) -> str:
+    async def begin(self, key_id: int) -> str:
         """Begin a session with the rights of a key and return its id, which is not stored."""
         session_id = new_session_id()
         await insert_dashboard_session(
             self._database,
             id_hash=hash_session_id(session_id),
-            key_id=key.id,
+            key_id=key_id,
             duration_s=SESSION_S,
         )
         return session_id

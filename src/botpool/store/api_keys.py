@@ -1,12 +1,19 @@
 """Statements about API keys."""
 
+from botpool.domain.ids import TenantId
 from botpool.domain.records import ApiKey
 from botpool.store.query import query
 
 
 @query
 def insert_api_key(
-    *, name: str, scope: str, prefix: str, key_hash: bytes, lifetime_s: float | None
+    *,
+    name: str,
+    scope: str,
+    tenant_id: TenantId,
+    prefix: str,
+    key_hash: bytes,
+    lifetime_s: float | None,
 ) -> ApiKey | None:
     """Store a new API key, by its hash; no row if the key exists."""
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TypedDict, Unpack
 
 from botpool.domain import reasons
-from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName
+from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, TenantId
 from botpool.domain.records import AdmissionRequest, BotChange, QueueEntry, SlotChange
 from botpool.domain.states import BotStatus
 from botpool.store.query import query
@@ -87,7 +87,8 @@ class NewBots(TypedDict):
     priorities: Sequence[int]
     queue_timeouts_ms: Sequence[int]
     correlation_ids: Sequence[str]
-    api_key_ids: Sequence[int | None]
+    tenant_ids: Sequence[TenantId]
+    api_key_ids: Sequence[int]
     idempotency_keys: Sequence[str | None]
     body_hashes: Sequence[bytes | None]
 
@@ -104,7 +105,8 @@ def new_bots(requests: Sequence[AdmissionRequest]) -> NewBots:
         "priorities": [bot.priority for bot in bots],
         "queue_timeouts_ms": [bot.queue_timeout_ms for bot in bots],
         "correlation_ids": [bot.correlation_id for bot in bots],
-        "api_key_ids": [key.api_key_id if key else None for key in keys],
+        "tenant_ids": [bot.caller.tenant_id for bot in bots],
+        "api_key_ids": [bot.caller.key_id for bot in bots],
         "idempotency_keys": [key.key if key else None for key in keys],
         "body_hashes": [key.body_hash if key else None for key in keys],
     }

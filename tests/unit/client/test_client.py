@@ -20,7 +20,8 @@ BOT: dict[str, Any] = {
     "botDisplayName": "Scribe", "status": "DEPLOYING", "priority": 100, "slotName": None,
     "containerId": None, "attempts": 1, "failureReason": None, "failureCode": None,
     "createdAt": AT, "queuedAt": None, "assignedAt": None, "startedAt": None,
-    "lastHeartbeatAt": None, "endedAt": None, "aFieldOfLater": {},
+    "lastHeartbeatAt": None, "endedAt": None, "tenant": "default", "createdBy": None,
+    "aFieldOfLater": {},
 }  # fmt: skip
 Answers = Callable[[httpx.Request], httpx.Response]
 

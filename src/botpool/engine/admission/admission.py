@@ -117,14 +117,13 @@ class Admission:
             claimed = await _submit(claims, self._claim, request, batch=key is None)
             if claimed is not None:
                 return AdmittedBot(bot=new_bot(request, claimed))
-        if key is not None and (earlier := await self._replay(key)) is not None:
+        if key is not None and (earlier := await self._replay(request)) is not None:
             return earlier
         settled = await _submit(queueings, self._enqueue, request, batch=request.can_batch)
         if settled is not None:
             return await self._report_queued(request, settled)
         # Another request took the key after `_replay` read it. A new statement finds its bot.
-        assert key is not None
-        return await self._replay(key) or await self._admit(request)
+        return await self._replay(request) or await self._admit(request)
 
     def _batcher(
         self,
@@ -236,11 +235,13 @@ class Admission:
             **new_bots(requests),
         )
 
-    async def _replay(self, key: IdempotencyKey) -> AdmittedBot | None:
+    async def _replay(self, request: AdmissionRequest) -> AdmittedBot | None:
         """Return the bot of an earlier request with this key; None if there is none."""
+        key = request.key
+        assert key is not None
         found = await find_idempotent_bot(
             self._database,
-            api_key_id=key.api_key_id,
+            api_key_id=request.bot.caller.key_id,
             idempotency_key=key.key,
             idempotency_days=self._policy.idempotency_days,
         )

@@ -1,6 +1,6 @@
 """Bots as admission creates them: the request plus the columns that the statement decided."""
 
-from botpool.domain.records import AdmissionRequest, Bot
+from botpool.domain.records import AdmissionRequest, Bot, CreatedBy
 from botpool.store.queue import ClaimedSlot, SettledBot
 
 
@@ -26,4 +26,6 @@ def new_bot(request: AdmissionRequest, created: ClaimedSlot | SettledBot) -> Bot
         started_at=None,
         last_heartbeat_at=None,
         ended_at=None,
+        tenant=bot.caller.tenant,
+        created_by=CreatedBy(key_id=bot.caller.key_id, key_name=bot.caller.key_name),
     )

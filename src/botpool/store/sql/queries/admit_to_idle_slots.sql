@@ -5,14 +5,15 @@
 WITH request AS MATERIALIZED (
     SELECT
         w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
-        w.correlation_id, w.api_key_id, w.idempotency_key, w.body_hash
+        w.correlation_id, w.tenant_id, w.api_key_id, w.idempotency_key, w.body_hash
     FROM unnest(
         %(meeting_urls)s::text[], %(bot_display_names)s::text[], %(bot_data)s::json[],
         %(priorities)s::integer[], %(queue_timeouts_ms)s::integer[], %(correlation_ids)s::text[],
-        %(api_key_ids)s::bigint[], %(idempotency_keys)s::text[], %(body_hashes)s::bytea[]
+        %(tenant_ids)s::bigint[], %(api_key_ids)s::bigint[], %(idempotency_keys)s::text[],
+        %(body_hashes)s::bytea[]
     ) WITH ORDINALITY AS w (
         meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms, correlation_id,
-        api_key_id, idempotency_key, body_hash, n)
+        tenant_id, api_key_id, idempotency_key, body_hash, n)
 ), ids AS MATERIALIZED (
     SELECT
         f.slot_id, f.slot_name, f.container_id, row_number() OVER () AS n,
@@ -46,20 +47,21 @@ WITH request AS MATERIALIZED (
 ), admitted AS MATERIALIZED (
     SELECT
         w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
-        w.correlation_id, ids.slot_id, ids.slot_name, ids.container_id, ids.bot_id,
-        ids.assignment_id
+        w.correlation_id, w.tenant_id, w.api_key_id, ids.slot_id, ids.slot_name, ids.container_id,
+        ids.bot_id, ids.assignment_id
     FROM request w
     JOIN ids ON ids.n = w.n
     WHERE w.idempotency_key IS NULL
        OR ids.bot_id IN (SELECT c.bot_id FROM keyed c)
 ), bot AS (
     INSERT INTO bots (
-        id, pool_name, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
-        correlation_id, attempts, assignment_id, slot_name, container_id, created_at, assigned_at)
+        id, tenant_id, created_by, pool_name, status, meeting_url, bot_display_name, bot_data,
+        priority, queue_timeout_ms, correlation_id, attempts, assignment_id, slot_name,
+        container_id, created_at, assigned_at)
     SELECT
-        a.bot_id, %(pool_name)s, 'DEPLOYING', a.meeting_url, a.bot_display_name, a.bot_data,
-        a.priority, a.queue_timeout_ms, a.correlation_id, 1, a.assignment_id, a.slot_name,
-        a.container_id, botpool_now(), botpool_now()
+        a.bot_id, a.tenant_id, a.api_key_id, %(pool_name)s, 'DEPLOYING', a.meeting_url,
+        a.bot_display_name, a.bot_data, a.priority, a.queue_timeout_ms, a.correlation_id, 1,
+        a.assignment_id, a.slot_name, a.container_id, botpool_now(), botpool_now()
     FROM admitted a
 ), assignment AS (
     INSERT INTO assignments (
@@ -75,6 +77,7 @@ WITH request AS MATERIALIZED (
         phase_at = botpool_now(),
         assigned_bot_id = a.bot_id,
         assignment_id = a.assignment_id,
+        tenant_id = a.tenant_id,
         last_assigned_at = botpool_now(),
         last_used_at = botpool_now(),
         error_message = NULL,

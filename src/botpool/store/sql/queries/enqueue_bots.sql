@@ -6,16 +6,17 @@
 WITH request AS MATERIALIZED (
     SELECT
         w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
-        w.correlation_id, w.api_key_id, w.idempotency_key, w.body_hash,
+        w.correlation_id, w.tenant_id, w.api_key_id, w.idempotency_key, w.body_hash,
         nextval('bots_id_seq') AS bot_id
     FROM pools p
     CROSS JOIN unnest(
         %(meeting_urls)s::text[], %(bot_display_names)s::text[], %(bot_data)s::json[],
         %(priorities)s::integer[], %(queue_timeouts_ms)s::integer[], %(correlation_ids)s::text[],
-        %(api_key_ids)s::bigint[], %(idempotency_keys)s::text[], %(body_hashes)s::bytea[]
+        %(tenant_ids)s::bigint[], %(api_key_ids)s::bigint[], %(idempotency_keys)s::text[],
+        %(body_hashes)s::bytea[]
     ) WITH ORDINALITY AS w (
         meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms, correlation_id,
-        api_key_id, idempotency_key, body_hash, n)
+        tenant_id, api_key_id, idempotency_key, body_hash, n)
     WHERE p.pool_name = %(pool_name)s
       AND p.drained_at IS NULL
       AND (
@@ -37,23 +38,24 @@ WITH request AS MATERIALIZED (
     WHERE k.created_at < botpool_now() - make_interval(days => %(idempotency_days)s)
     RETURNING k.bot_id
 ), admitted AS MATERIALIZED (
-    SELECT w.n, w.bot_id, w.priority, w.queue_timeout_ms, w.correlation_id
+    SELECT w.n, w.bot_id, w.tenant_id, w.priority, w.queue_timeout_ms, w.correlation_id
     FROM request w
     WHERE w.idempotency_key IS NULL
        OR EXISTS (SELECT FROM claimed_key c WHERE c.bot_id = w.bot_id)
 ), bot AS (
     INSERT INTO bots (
-        id, pool_name, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
-        correlation_id, created_at)
+        id, tenant_id, created_by, pool_name, status, meeting_url, bot_display_name, bot_data,
+        priority, queue_timeout_ms, correlation_id, created_at)
     SELECT
-        w.bot_id, %(pool_name)s, 'PENDING', w.meeting_url, w.bot_display_name, w.bot_data,
-        w.priority, w.queue_timeout_ms, w.correlation_id, botpool_now()
+        w.bot_id, w.tenant_id, w.api_key_id, %(pool_name)s, 'PENDING', w.meeting_url,
+        w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms, w.correlation_id,
+        botpool_now()
     FROM request w
     JOIN admitted a ON a.n = w.n
 ), waiting AS (
-    INSERT INTO bot_pool_queue (bot_id, pool_name, priority, queued_at, timeout_at)
+    INSERT INTO bot_pool_queue (bot_id, pool_name, tenant_id, priority, queued_at, timeout_at)
     SELECT
-        a.bot_id, %(pool_name)s, a.priority, botpool_now(),
+        a.bot_id, %(pool_name)s, a.tenant_id, a.priority, botpool_now(),
         -- A bot that does not queue is matched or rolled back at once; any future time serves.
         botpool_now() + make_interval(secs => greatest(a.queue_timeout_ms, 1000) / 1000.0)
     FROM admitted a

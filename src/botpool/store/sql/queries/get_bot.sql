@@ -3,6 +3,7 @@ SELECT
     b.id, b.correlation_id, b.pool_name, b.meeting_url, b.bot_display_name, b.status, b.priority,
     b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code, b.created_at,
     b.queued_at, b.assigned_at, b.started_at, h.last_at AS last_heartbeat_at, b.ended_at,
+    t.name AS tenant, k.id AS key_id, k.name AS key_name,
     CASE WHEN q.bot_id IS NOT NULL THEN (
         SELECT count(*)
         FROM bot_pool_queue ahead
@@ -11,5 +12,7 @@ SELECT
     ) END AS position
 FROM bots b
 LEFT JOIN bot_heartbeats h ON h.bot_id = b.id
+LEFT JOIN tenants t ON t.id = b.tenant_id
+LEFT JOIN api_keys k ON k.id = b.created_by
 LEFT JOIN bot_pool_queue q ON q.bot_id = b.id
 WHERE b.id = %(bot_id)s

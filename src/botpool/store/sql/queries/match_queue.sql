@@ -37,7 +37,7 @@ WITH heads AS MATERIALIZED (
     ) AS f
 ), pair AS MATERIALIZED (
     SELECT
-        heads.bot_id, b.status AS bot_status, b.correlation_id, b.attempts + 1 AS attempt,
+        heads.bot_id, b.tenant_id, b.status AS bot_status, b.correlation_id, b.attempts + 1 AS attempt,
         free.id AS slot_id, free.slot_name, free.container_id,
         CASE WHEN free.last_used_at IS NULL THEN %(new_slot_reason)s::text ELSE %(freed_slot_reason)s::text END
             AS reason,
@@ -57,6 +57,7 @@ WITH heads AS MATERIALIZED (
         phase_at = botpool_now(),
         assigned_bot_id = pair.bot_id,
         assignment_id = pair.assignment_id,
+        tenant_id = pair.tenant_id,
         last_assigned_at = botpool_now(),
         last_used_at = botpool_now(),
         error_message = NULL,

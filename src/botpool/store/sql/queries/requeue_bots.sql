@@ -19,11 +19,11 @@ WITH bot AS (
           FROM bot_pool_slots s
           WHERE s.assigned_bot_id = b.id AND s.assigned_bot_id = ANY (%(bot_ids)s::bigint[]))
     RETURNING
-        b.id, b.pool_name, b.priority, b.queue_timeout_ms, b.correlation_id, b.attempts, f.reason
+        b.id, b.pool_name, b.tenant_id, b.priority, b.queue_timeout_ms, b.correlation_id, b.attempts, f.reason
 ), waiting AS (
-    INSERT INTO bot_pool_queue (bot_id, pool_name, priority, queued_at, timeout_at)
+    INSERT INTO bot_pool_queue (bot_id, pool_name, tenant_id, priority, queued_at, timeout_at)
     SELECT
-        bot.id, bot.pool_name, bot.priority, botpool_now(),
+        bot.id, bot.pool_name, bot.tenant_id, bot.priority, botpool_now(),
         botpool_now() + make_interval(secs => greatest(bot.queue_timeout_ms, 60000) / 1000.0)
     FROM bot
 ), written AS (

@@ -8,5 +8,6 @@ SET former_key_hash = key_hash,
 WHERE id = %(key_id)s
   AND revoked_at IS NULL
   AND (expires_at IS NULL OR expires_at > botpool_now())
-RETURNING id, name, scope, prefix, created_at, expires_at, revoked_at, last_used_at,
-          overlap_ends_at
+RETURNING
+    id, name, scope, tenant_id, (SELECT t.name FROM tenants t WHERE t.id = tenant_id) AS tenant,
+    prefix, created_at, expires_at, revoked_at, last_used_at, overlap_ends_at
