@@ -5,9 +5,8 @@ from typing import Any
 import httpx
 
 from botpool.domain.observation import ContainerState
-from botpool.store.history import list_slot_history
 from tests.support.clock import Clock
-from tests.support.http_server import LINK, Api, api_over, assert_problem
+from tests.support.http_server import LINK, Api, api_over, assert_problem, pages_of
 from tests.support.replicas import TEAMS, Stage, pool
 
 
@@ -131,12 +130,14 @@ async def test_slot_history_is_ordered_newest_first(stage: Stage) -> None:
         await run_to_its_end(api, stage, 2)
         (slot,) = stage.slots()
         found = (await get(api, f"/v1/slots/{slot['id']}/history"))["events"]
-        newest = await list_slot_history(api.replica.database, slot_id=slot["id"], limit=7)
+        path = f"/v1/slots/{slot['id']}/history"
+        paged = await pages_of(api, path, "events", limit=3)
     written = stage.rows("SELECT * FROM history WHERE slot_id IS NOT NULL ORDER BY id DESC")
     assert {row["bot_id"] for row in written} == {None, 1, 2}
     expected = [(row["kind"], row["from_state"], row["to_state"]) for row in written]
     assert [(event["kind"], event["from"], event["to"]) for event in found] == expected
-    assert [(row.kind, row.from_state, row.to_state) for row in newest] == expected[:7]
+    assert [len(page) for page in paged[:-1]] == [3] * (len(paged) - 1)
+    assert [event for page in paged for event in page] == found
 
 
 async def found_by(api: Api, search: str) -> list[int]:

@@ -100,7 +100,7 @@ def test_queue_shows_deadlines_and_cancels_bots(pages: BrowserPages, server: Fak
     dialog.get_by_role("button", name="Cancel").click()
     expect_toast(page, "Bot 2: cancelled")
     expect(rows).to_have_count(1)
-    with page.expect_request("**/v1/queue?platform=teams"):
+    with page.expect_request("**/v1/queue?platform=teams&limit=200"):
         page.get_by_label("Pool").select_option("teams")
     expect(page).to_have_url(f"{server.url}/#/queue?platform=teams")
 

@@ -119,7 +119,10 @@ class Actors:
 
     async def run_operator_command(self) -> None:
         await asyncio.sleep(self.rng.uniform(2.0, 20.0))
-        slots = await self._retry(lambda r: r.queries.slots(pool_name=None, status=None))
+        page = await self._retry(
+            lambda r: r.queries.slots(pool_name=None, status=None, after=None, limit=100)
+        )
+        slots = page.items
         pool_name = self.installation.pools[0].pool_name
         command = self.rng.choice(("release", "recover", "cordon", "delete", "drain", "pass"))
         slot = SlotId(self.rng.choice(slots).id) if slots else None

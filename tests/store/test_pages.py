@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from botpool.domain.ids import BotId
+from botpool.domain.pages import BotPosition
 from botpool.domain.states import BotStatus
 from botpool.engine.admission.estimates import Estimates
 from botpool.engine.queries import Queries
@@ -53,6 +53,8 @@ FILL = f"""
     FROM generate_series(1, 20000) AS n;
     INSERT INTO history (kind, slot_id, reason)
     SELECT 'slot.status', n % 5 + 1, 'test' FROM generate_series(1, 5000) AS n;
+    INSERT INTO history (kind, bot_id, reason)
+    SELECT 'agent.chat', 7, 'test' FROM generate_series(1, 20000) AS n;
     INSERT INTO assignments (id, bot_id, slot_id, slot_name, pool_name, attempt, warm, assigned_at)
     SELECT n, n, (n - 1) % 5 + 2, 's', 'zoom', 1, true, now() FROM generate_series(1, 20000) AS n;
 """
@@ -117,18 +119,32 @@ def test_page_of_bots_reads_few_rows(
     assert rows_read(plan) <= rows
 
 
+HISTORY: dict[str, int] = {"limit": 100, "max_bytes": 1_000_000}
+NEWEST = {"before": 2**62, "last_assignment": 2**62}
+OLDER = {"before": 10_000, "last_assignment": 19_500}
+FIRST_QUEUED: dict[str, Any] = {"after_pool": "", "after_priority": 0, "after_bot": 0}
+QUEUED_AT_10_000 = {"after_pool": "google-meet", "after_priority": 100, "after_bot": 10_000}
+
+
 @pytest.mark.parametrize(
     ("name", "parameters", "rows"),
     [
         ("find_bot_bounds", {}, 2),
-        ("list_queue", {"pool_name": None, "limit": 1000}, 1010),
-        ("list_queue", {"pool_name": "zoom", "limit": 1000}, 1 + len(POOLS)),
-        ("list_bot_history", {"bot_id": 19_007}, 40),
+        ("list_queue", FIRST_QUEUED | {"pool_name": None, "limit": 501}, 510),
+        ("list_queue", FIRST_QUEUED | {"pool_name": "zoom", "limit": 501}, 1 + len(POOLS)),
+        # The bots before the page are counted.
+        ("list_queue", QUEUED_AT_10_000 | {"pool_name": None, "limit": 51}, 10_000 + 51 + 10),
+        ("list_bot_history", {"bot_id": 19_007, "after": 0} | HISTORY, 40),
+        ("list_bot_history", {"bot_id": 7, "after": 15_000} | HISTORY, HISTORY["limit"] + 2),
+        ("list_newest_bot_history", {"bot_id": 7, "before": 2**62} | HISTORY, HISTORY["limit"] + 2),
+        ("list_bot_transitions", {"bot_id": 19_007}, 40),
         # Rows of its assignments, rows without a bot, and the merge of both.
-        ("list_slot_history", {"slot_id": 3, "limit": 500}, 1_600),
-        ("list_slot_history", {"slot_id": UNUSED_SLOT, "limit": 500}, 0),
-        ("list_slot_assignments", {"slot_id": 3, "limit": 200}, 400),
-        ("list_slot_assignments", {"slot_id": UNUSED_SLOT, "limit": 200}, 0),
+        ("list_slot_history", {"slot_id": 3} | NEWEST | HISTORY, 4 * HISTORY["limit"]),
+        ("list_slot_history", {"slot_id": 3} | OLDER | HISTORY, 4 * HISTORY["limit"]),
+        ("list_slot_history", {"slot_id": UNUSED_SLOT} | NEWEST | HISTORY, 0),
+        ("list_slot_assignments", {"slot_id": 3, "before": 2**62, "limit": 200}, 400),
+        ("list_slot_assignments", {"slot_id": 3, "before": 10_000, "limit": 200}, 400),
+        ("list_slot_assignments", {"slot_id": UNUSED_SLOT, "before": 2**62, "limit": 200}, 0),
         ("find_oldest_change", {}, 2),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -154,7 +170,7 @@ async def all_pages(
 ) -> list[list[int]]:
     """Return the ids of the bots of every page."""
     pages: list[list[int]] = []
-    before: BotId | None = None
+    before: BotPosition | None = None
     while not pages or before is not None:
         page = await queries.bots(
             status=BotStatus(status) if status else None,
@@ -163,8 +179,8 @@ async def all_pages(
             before=before,
             limit=limit,
         )
-        pages.append([bot.id for bot in page.bots])
-        before = page.before
+        pages.append([bot.id for bot in page.items])
+        before = page.next
     return pages
 
 

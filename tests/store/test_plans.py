@@ -182,6 +182,25 @@ def call(statement: Statement[Any]) -> tuple[str, Mapping[str, Any]]:
     return statement.name, statement.parameters
 
 
+LAST_ID = 2**63 - 1
+
+
+def list_slots(*, after_pool: str, after_number: int) -> Statement[Any]:
+    return slots.list_slots.statement(
+        pool_name=None, status=None, after_pool=after_pool, after_number=after_number, limit=BATCH
+    )
+
+
+def list_queue(*, after_pool: str, after_priority: int, after_bot: int) -> Statement[Any]:
+    return queue.list_queue.statement(
+        pool_name=None,
+        after_pool=after_pool,
+        after_priority=after_priority,
+        after_bot=after_bot,
+        limit=BATCH,
+    )
+
+
 HOT: list[tuple[str, Mapping[str, Any], int]] = [
     (
         *call(
@@ -254,8 +273,47 @@ HOT: list[tuple[str, Mapping[str, Any], int]] = [
     # No bot is old enough; binary search finds the first one.
     ("prune_bots", {"limit": BATCH, "days": 1}, 10),
     (
-        *call(history.list_slot_history.statement(slot_id=SlotId(BUSY // 2), limit=BATCH)),
+        *call(
+            history.list_slot_history.statement(
+                slot_id=SlotId(BUSY // 2),
+                before=LAST_ID,
+                last_assignment=AssignmentId(LAST_ID),
+                limit=BATCH,
+                max_bytes=1_000_000,
+            )
+        ),
         10 * BATCH,
+    ),
+    (
+        *call(
+            history.list_bot_history.statement(
+                bot_id=BotId(BUSY // 2), after=0, limit=BATCH, max_bytes=1_000_000
+            )
+        ),
+        BATCH,
+    ),
+    (
+        *call(
+            history.list_newest_bot_history.statement(
+                bot_id=BotId(BUSY // 2), before=LAST_ID, limit=BATCH, max_bytes=1_000_000
+            )
+        ),
+        BATCH,
+    ),
+    (*call(history.list_bot_transitions.statement(bot_id=BotId(BUSY // 2))), BATCH),
+    (*call(list_slots(after_pool="", after_number=0)), 5 * BATCH),
+    (*call(list_slots(after_pool=MEET, after_number=SLOTS - BATCH)), 5 * BATCH),
+    (*call(slots.get_slots.statement(slot_ids=[SlotId(7)])), 10),
+    # The second page counts the bots before it, which gives its positions.
+    (*call(list_queue(after_pool="", after_priority=0, after_bot=0)), 3 * BATCH),
+    (*call(list_queue(after_pool=TEAMS, after_priority=100, after_bot=BUSY + 500)), 700),
+    (
+        *call(
+            assignments.list_slot_assignments.statement(
+                slot_id=SlotId(BUSY // 2), before=AssignmentId(LAST_ID), limit=BATCH
+            )
+        ),
+        2 * BATCH,
     ),
 ]
 """Statements of the hot path, their parameters, and how many rows they may read."""

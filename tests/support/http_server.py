@@ -128,6 +128,19 @@ def assert_problem(answer: httpx.Response, status: int, *words: str) -> dict[str
     return problem
 
 
+async def pages_of(api: "Api", path: str, part: str, **query: Any) -> list[list[Any]]:
+    """Return all pages of a list, as an operator sees them."""
+    pages: list[list[Any]] = []
+    cursor: dict[str, str] = {}
+    while True:
+        answer = await api.client.get(path, params=query | cursor, headers=api.operator)
+        assert answer.status_code == 200, answer.text
+        pages.append(answer.json()[part])
+        if answer.json()["nextCursor"] is None:
+            return pages
+        cursor = {"cursor": answer.json()["nextCursor"]}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
     """The application of one replica, and headers for each kind of caller."""

@@ -1,6 +1,6 @@
 """Routes for the past of a bot: events, timeline and container output."""
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -8,8 +8,10 @@ from fastapi.responses import StreamingResponse
 from botpool.api import schemas
 from botpool.api.auth import Service, User, validity_check
 from botpool.api.log_stream import log_stream
+from botpool.api.paging import Limit, PageCursor, decode_cursor, encode_cursor
 from botpool.api.parameters import BotPath, DecimalDigits
 from botpool.api.problems import error_responses
+from botpool.domain.pages import EventPosition, NewestEventPosition, Page
 
 routes = APIRouter(
     prefix="/v1/bots/{id}", tags=["users"], responses=error_responses(401, 403, 404, 422, 503)
@@ -43,10 +45,31 @@ async def bot_logs(
 
 
 @routes.get("/events")
-async def bot_events(replica: Service, _: User, bot_id: BotPath) -> schemas.Events:
-    """Get the bot's history, oldest first."""
-    rows = await replica.queries.bot_history(bot_id)
-    return schemas.Events(events=[schemas.Event.of(row) for row in rows])
+async def bot_events(
+    replica: Service,
+    _: User,
+    bot_id: BotPath,
+    order: Annotated[
+        Literal["oldest", "newest"], Query(description="Which events come first.")
+    ] = "oldest",
+    limit: Limit = 100,
+    cursor: PageCursor = None,
+) -> schemas.Events:
+    """Get the bot's history. `nextCursor` leads to the next page.
+
+    A page has at most 1 MiB of data, so it can be short and still have a `nextCursor`.
+    """
+    if order == "oldest":
+        page: Page[Any, Any] = await replica.queries.bot_history(
+            bot_id, after=decode_cursor(EventPosition, cursor), limit=limit
+        )
+    else:
+        page = await replica.queries.newest_bot_history(
+            bot_id, before=decode_cursor(NewestEventPosition, cursor), limit=limit
+        )
+    return schemas.Events(
+        events=[schemas.Event.of(row) for row in page.items], next_cursor=encode_cursor(page.next)
+    )
 
 
 @routes.get("/timeline")

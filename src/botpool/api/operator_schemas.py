@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from botpool.api.schemas import Event, Model, PoolNameField
+from botpool.api.schemas import Event, Model, NextCursor, PoolNameField
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
 
 
@@ -32,6 +32,7 @@ class Slot(Model):
 
 class Slots(Model):
     slots: list[Slot]
+    next_cursor: NextCursor = None
 
 
 class Assignment(Model):
@@ -50,6 +51,7 @@ class Assignment(Model):
 
 class Assignments(Model):
     assignments: list[Assignment]
+    next_cursor: NextCursor = None
 
 
 class SlotEvent(Event):
@@ -58,6 +60,7 @@ class SlotEvent(Event):
 
 class SlotHistory(Model):
     events: list[SlotEvent]
+    next_cursor: NextCursor = None
 
 
 class SlotResponse(Model):

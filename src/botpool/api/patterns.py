@@ -6,7 +6,7 @@ NO_NUL = r"^[^\x00]*$"
 VISIBLE = r"^[\x21-\x7e]+$"
 LINK = r"^[hH][tT][tT][pP][sS]?://[^\x00-\x20\x7f-\xa0]+$"
 EVENT_KIND = r"^[a-zA-Z0-9._-]+$"
-CURSOR = r"^[0-9]{1,18}$"
+CURSOR = r"^[A-Za-z0-9_-]{1,200}$"
 
 DESCRIPTIONS = {
     PLATFORM: "should be lower-case letters, digits and hyphens, at most 40",
@@ -15,5 +15,5 @@ DESCRIPTIONS = {
     VISIBLE: "should be visible ASCII characters without spaces",
     LINK: "should be an http or https address without spaces or control characters",
     EVENT_KIND: "should be letters, digits, dots, hyphens and underscores",
-    CURSOR: "should be the nextCursor of an earlier response",
+    CURSOR: "should be the nextCursor of an earlier page of this list",
 }

@@ -161,9 +161,12 @@ class BotResponse(Model):
     ] = None
 
 
+NextCursor = Annotated[str | None, Field(description="Null on the last page.")]
+
+
 class BotPage(Model):
     bots: list[Bot]
-    next_cursor: str | None = None
+    next_cursor: NextCursor = None
 
 
 class Event(Model):
@@ -195,6 +198,7 @@ class Notice(Model):
 
 class Events(Model):
     events: list[Event]
+    next_cursor: NextCursor = None
 
 
 class TimelineBar(Model):
@@ -221,6 +225,7 @@ class QueueEntry(Model):
 
 class Queue(Model):
     queue: list[QueueEntry]
+    next_cursor: NextCursor = None
 
 
 _MAX_LIFETIME_MS = 3_650 * 86_400_000

@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from botpool.api import operator_schemas as schemas
 from botpool.api.auth import Operator, Service
+from botpool.api.paging import Limit, PageCursor, decode_cursor, encode_cursor
 from botpool.api.parameters import (
     BotQuery,
     ContainerQuery,
@@ -14,6 +15,7 @@ from botpool.api.parameters import (
 from botpool.api.problems import error_responses
 from botpool.domain.errors import SlotInUse
 from botpool.domain.ids import SlotId
+from botpool.domain.pages import AssignmentPosition, SlotEventPosition, SlotPosition
 from botpool.domain.states import SlotStatus
 from botpool.engine.replica import Replica
 
@@ -30,15 +32,23 @@ async def list_slots(
     status: SlotStatus | None = None,
     container_id: ContainerQuery = None,
     bot_id: BotQuery = None,
+    limit: Limit = 100,
+    cursor: PageCursor = None,
 ) -> schemas.Slots:
-    """List slots, ordered by pool and number; or the slot that has a container or a bot now."""
-    slots = await replica.queries.slots(
-        pool_name=platform,
-        status=status,
-        container_id=container_id,
-        bot_id=bot_id,
+    """List slots, ordered by pool and number; or the slot that has a container or a bot now.
+
+    `nextCursor` leads to the next page.
+    """
+    after = decode_cursor(SlotPosition, cursor)
+    if container_id is not None or bot_id is not None:
+        found = await replica.queries.slots_with(
+            container_id=container_id, bot_id=bot_id, pool_name=platform, status=status
+        )
+        return schemas.Slots(slots=[schemas.Slot.of(slot) for slot in found])
+    page = await replica.queries.slots(pool_name=platform, status=status, after=after, limit=limit)
+    return schemas.Slots(
+        slots=[schemas.Slot.of(slot) for slot in page.items], next_cursor=encode_cursor(page.next)
     )
-    return schemas.Slots(slots=[schemas.Slot.of(slot) for slot in slots])
 
 
 @routes.get("/slots/{id}", responses=_ERRORS)
@@ -48,17 +58,42 @@ async def get_slot(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.
 
 
 @routes.get("/slots/{id}/history", responses=_ERRORS)
-async def slot_history(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.SlotHistory:
-    """Get the slot's history, newest first, even after the slot was deleted."""
-    rows = await replica.queries.slot_history(slot_id)
-    return schemas.SlotHistory(events=[schemas.SlotEvent.of(row) for row in rows])
+async def slot_history(
+    replica: Service,
+    _: Operator,
+    slot_id: SlotPath,
+    limit: Limit = 100,
+    cursor: PageCursor = None,
+) -> schemas.SlotHistory:
+    """Get the slot's history, newest first, even after the slot was deleted.
+
+    A page has at most 1 MiB of data, so it can be short and still have a `nextCursor`.
+    """
+    page = await replica.queries.slot_history(
+        slot_id, before=decode_cursor(SlotEventPosition, cursor), limit=limit
+    )
+    return schemas.SlotHistory(
+        events=[schemas.SlotEvent.of(row) for row in page.items],
+        next_cursor=encode_cursor(page.next),
+    )
 
 
 @routes.get("/slots/{id}/assignments", responses=_ERRORS)
-async def slot_assignments(replica: Service, _: Operator, slot_id: SlotPath) -> schemas.Assignments:
-    """Get the last 200 assignments of the slot, newest first."""
-    found = await replica.queries.slot_assignments(slot_id)
-    return schemas.Assignments(assignments=[schemas.Assignment.of(each) for each in found])
+async def slot_assignments(
+    replica: Service,
+    _: Operator,
+    slot_id: SlotPath,
+    limit: Limit = 100,
+    cursor: PageCursor = None,
+) -> schemas.Assignments:
+    """Get the assignments of the slot, newest first."""
+    page = await replica.queries.slot_assignments(
+        slot_id, before=decode_cursor(AssignmentPosition, cursor), limit=limit
+    )
+    return schemas.Assignments(
+        assignments=[schemas.Assignment.of(each) for each in page.items],
+        next_cursor=encode_cursor(page.next),
+    )
 
 
 @routes.post("/slots/{id}/cordon", status_code=202, responses=_ERRORS)

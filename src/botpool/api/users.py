@@ -1,15 +1,17 @@
 """Routes for users: read and stop bots, and read the queue. `create_bot` creates them."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
 from botpool.api import schemas
 from botpool.api.auth import Service, User
 from botpool.api.bot_response import bot_response
-from botpool.api.parameters import BotPath, ContainerQuery, DecimalDigits, PlatformQuery
-from botpool.api.patterns import CURSOR, NO_NUL
+from botpool.api.paging import Limit, PageCursor, decode_cursor, encode_cursor
+from botpool.api.parameters import BotPath, ContainerQuery, PlatformQuery
+from botpool.api.patterns import NO_NUL
 from botpool.api.problems import error_responses
+from botpool.domain.pages import AssignmentPosition, BotPosition, Page, QueuePosition
 from botpool.domain.states import BotStatus
 
 _ERRORS = error_responses(401, 403, 404, 422, 503)
@@ -34,11 +36,6 @@ SlotNameQuery = Annotated[
         description="Only bots of the slot that has this name now.",
     ),
 ]
-Limit = Annotated[int, Query(ge=1, le=500, description="Bots per page."), DecimalDigits]
-PageCursor = Annotated[
-    str | None, Query(pattern=CURSOR, description="`nextCursor` of the previous page.")
-]
-
 routes = APIRouter(prefix="/v1", tags=["users"])
 
 
@@ -62,18 +59,26 @@ async def list_bots(
     A search reads 100,000 bots per request, so a page can be short or empty and still have a
     `nextCursor`.
     """
-    page = await replica.queries.bots(
-        status=status,
-        pool_name=platform,
-        search=search,
-        container_id=container_id,
-        slot_name=slot_name,
-        before=int(cursor) if cursor else None,
-        limit=limit,
-    )
+    if container_id is not None or slot_name is not None:
+        page: Page[Any, Any] = await replica.queries.bots_in(
+            container_id=container_id,
+            slot_name=slot_name,
+            status=status,
+            pool_name=platform,
+            search=search,
+            before=decode_cursor(AssignmentPosition, cursor),
+            limit=limit,
+        )
+    else:
+        page = await replica.queries.bots(
+            status=status,
+            pool_name=platform,
+            search=search,
+            before=decode_cursor(BotPosition, cursor),
+            limit=limit,
+        )
     return schemas.BotPage(
-        bots=[schemas.Bot.of(bot) for bot in page.bots],
-        next_cursor=None if page.before is None else str(page.before),
+        bots=[schemas.Bot.of(bot) for bot in page.items], next_cursor=encode_cursor(page.next)
     )
 
 
@@ -99,9 +104,20 @@ async def stop_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
 
 
 @routes.get("/queue", responses=error_responses(401, 403, 422, 503))
-async def queue(replica: Service, _: User, platform: PlatformQuery = None) -> schemas.Queue:
-    """List the first 1,000 queued bots in the order of service."""
-    entries = await replica.queries.queue(platform)
+async def queue(
+    replica: Service,
+    _: User,
+    platform: PlatformQuery = None,
+    limit: Limit = 100,
+    cursor: PageCursor = None,
+) -> schemas.Queue:
+    """List queued bots in the order of service. `nextCursor` leads to the next page."""
+    page = await replica.queries.queue(
+        platform, after=decode_cursor(QueuePosition, cursor), limit=limit
+    )
     return schemas.Queue(
-        queue=[schemas.QueueEntry.of(each, estimated_wait_ms=wait_ms) for each, wait_ms in entries]
+        queue=[
+            schemas.QueueEntry.of(each, estimated_wait_ms=wait_ms) for each, wait_ms in page.items
+        ],
+        next_cursor=encode_cursor(page.next),
     )

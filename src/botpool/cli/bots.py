@@ -9,7 +9,7 @@ import typer
 
 from botpool.cli import output
 from botpool.cli.errors import UsageError
-from botpool.cli.options import JsonOption
+from botpool.cli.options import CursorOption, JsonOption, LimitOption
 from botpool.cli.server_command import with_client, with_client_and_json
 from botpool.domain.states import BotStatus
 
@@ -154,10 +154,8 @@ def list_(
         str | None,
         typer.Option(metavar="NAME", help="Only bots that ran in this slot, the last first."),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=500, metavar="N", help="At most N bots.")] = 50,
-    cursor: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Continue after the page that printed TEXT.")
-    ] = None,
+    limit: LimitOption = 50,
+    cursor: CursorOption = None,
 ) -> "RenderableType":
     """List bots, newest first.
 
@@ -167,8 +165,6 @@ def list_(
     botpool bot list --container qk0w8gcs4wgk0s4o
     botpool bot list --json | jq '.bots[].id'
     """
-    from rich.console import Group
-
     from botpool.cli import tables
 
     page = client.bots_page(
@@ -181,9 +177,9 @@ def list_(
         cursor=cursor,
     )
     more = page.next_cursor
-    if page.bots:
-        table = tables.bots(page.bots, client.response.server_time)
-        return Group(table, f"Older bots: --cursor {more}") if more else table
+    if page.items:
+        table = tables.bots(page.items, client.response.server_time)
+        return output.with_next_page(table, more)
     if more:
         return f"No match so far. Continue with --cursor {more}"
     if status or platform or search or container or slot or cursor:
@@ -219,7 +215,9 @@ def stop(client: "Client", bot: BotArgument) -> "RenderableType":
 
 
 @with_client_and_json
-def events(client: "Client", bot: BotArgument) -> "RenderableType":
+def events(
+    client: "Client", bot: BotArgument, limit: LimitOption = 500, cursor: CursorOption = None
+) -> "RenderableType":
     """Show a bot's history, oldest first.
 
     \b
@@ -227,8 +225,8 @@ def events(client: "Client", bot: BotArgument) -> "RenderableType":
     """
     from botpool.cli import tables
 
-    found = client.events(bot)
-    return tables.bot_history(found)
+    page = client.events_page(bot, limit=limit, cursor=cursor)
+    return output.with_next_page(tables.bot_history(page.items), page.next_cursor)
 
 
 @with_client

@@ -31,3 +31,9 @@ KeyOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the API's JSON and nothing else.")]
+LimitOption = Annotated[
+    int, typer.Option(min=1, max=500, metavar="N", help="At most N records, as one page.")
+]
+CursorOption = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="Continue after the page that printed TEXT.")
+]

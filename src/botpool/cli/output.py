@@ -35,6 +35,13 @@ def show(*parts: "RenderableType") -> None:
         out.print(part)
 
 
+def with_next_page(table: "RenderableType", cursor: str | None) -> "RenderableType":
+    """The table, followed by the option that continues the list."""
+    from rich.console import Group
+
+    return Group(table, f"Next page: --cursor {cursor}") if cursor else table
+
+
 def write_json(content: bytes) -> None:
     """Write JSON unchanged, independent of the terminal's encoding."""
     sys.stdout.flush()

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from botpool.cli import output
+from botpool.cli.options import CursorOption, LimitOption
 from botpool.cli.server_command import with_client_and_json
 
 if TYPE_CHECKING:
@@ -78,6 +80,8 @@ def undrain(client: "Client", platform: PoolArgument) -> str:
 def queue(
     client: "Client",
     platform: Annotated[str | None, typer.Option(help="Only the queue of this pool.")] = None,
+    limit: LimitOption = 500,
+    cursor: CursorOption = None,
 ) -> "RenderableType":
     """List the bots that wait for a slot, in the order in which they get one.
 
@@ -86,8 +90,11 @@ def queue(
     """
     from botpool.cli import tables
 
-    found = client.queue(platform=platform)
-    return tables.queue(found, client.response.server_time) if found else "The queue is empty."
+    page = client.queue_page(platform=platform, limit=limit, cursor=cursor)
+    if not page.items:
+        return "No more bots wait." if cursor else "The queue is empty."
+    table = tables.queue(page.items, client.response.server_time)
+    return output.with_next_page(table, page.next_cursor)
 
 
 @with_client_and_json

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from botpool.cli import output
+from botpool.cli.options import CursorOption, LimitOption
 from botpool.cli.server_command import with_client_and_json
 from botpool.domain.states import SlotStatus
 
@@ -32,6 +34,8 @@ def list_(
     bot: Annotated[
         int | None, typer.Option(metavar="BOT", min=1, help="Only the slot that has this bot.")
     ] = None,
+    limit: LimitOption = 500,
+    cursor: CursorOption = None,
 ) -> "RenderableType":
     """List slots, by pool and number.
 
@@ -42,10 +46,18 @@ def list_(
     """
     from botpool.cli import tables
 
-    found = client.slots(platform=platform, status=status, container_id=container, bot_id=bot)
-    if found:
-        return tables.slots(found, client.response.server_time)
-    if platform or status or container or bot:
+    page = client.slots_page(
+        platform=platform,
+        status=status,
+        container_id=container,
+        bot_id=bot,
+        limit=limit,
+        cursor=cursor,
+    )
+    if page.items:
+        table = tables.slots(page.items, client.response.server_time)
+        return output.with_next_page(table, page.next_cursor)
+    if platform or status or container or bot or cursor:
         return "No slot matches."
     return "No slots. Botpool creates slots when bots need them."
 
@@ -63,7 +75,7 @@ def show(client: "Client", slot: SlotArgument) -> "RenderableType":
     from botpool.cli import details, tables
 
     slot_id = _id_of(client, slot)
-    history = client.slot_history(slot_id)[:_HISTORY_SHOWN]
+    history = client.slot_history_page(slot_id, limit=_HISTORY_SHOWN).items
     # The slot is the last call, so that --json prints the slot.
     found = client.slot(slot_id)
     table = tables.slot_history(history[::-1])

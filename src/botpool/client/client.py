@@ -16,9 +16,9 @@ from botpool.client import errors
 from botpool.client.connection import TIMEOUT_S, Connection, Response
 from botpool.client.records import (
     Bot,
-    BotPage,
     Change,
     Event,
+    Page,
     Pool,
     QueueEntry,
     RecoveryResult,
@@ -167,20 +167,16 @@ class Client:
 
         `container_id` and `slot_name` select the bots that ran there, the current one first.
         """
-        cursor = None
-        while True:
-            page = self.bots_page(
+        return _all_of(
+            partial(
+                self.bots_page,
                 status=status,
                 platform=platform,
                 search=search,
                 container_id=container_id,
                 slot_name=slot_name,
-                limit=_PAGE,
-                cursor=cursor,
             )
-            yield from page.bots
-            if (cursor := page.next_cursor) is None:
-                return
+        )
 
     def bots_page(
         self,
@@ -192,7 +188,7 @@ class Client:
         slot_name: str | None = None,
         limit: int = _PAGE,
         cursor: str | None = None,
-    ) -> BotPage:
+    ) -> Page[Bot]:
         """One page of the matching bots, newest first."""
         chosen = {
             "status": status,
@@ -201,12 +197,23 @@ class Client:
             "containerId": container_id,
             "slotName": slot_name,
         }
-        listed = self._list(Bot, "/v1/bots", "bots", **chosen, limit=limit, cursor=cursor)
-        return BotPage(bots=listed, next_cursor=self.response.body.get("nextCursor"))
+        return self._page(Bot, "/v1/bots", "bots", **chosen, limit=limit, cursor=cursor)
 
-    def events(self, bot_id: int) -> list[Event]:
+    def events(self, bot_id: int) -> Iterator[Event]:
         """A bot's history, oldest first."""
-        return self._list(Event, f"/v1/bots/{bot_id}/events", "events")
+        return _all_of(partial(self.events_page, bot_id))
+
+    def events_page(
+        self,
+        bot_id: int,
+        *,
+        order: str | None = None,
+        limit: int = _PAGE,
+        cursor: str | None = None,
+    ) -> Page[Event]:
+        """One page of a bot's history; `order` is `oldest` (first) or `newest`."""
+        path = f"/v1/bots/{bot_id}/events"
+        return self._page(Event, path, "events", order=order, limit=limit, cursor=cursor)
 
     def logs(
         self, bot_id: int, *, tail: int | None = None, follow: bool = False
@@ -219,9 +226,16 @@ class Client:
         with self._connection.stream(path, params=params, read_timeout_s=timeout_s) as response:
             yield from response.iter_bytes()
 
-    def queue(self, *, platform: str | None = None) -> list[QueueEntry]:
+    def queue(self, *, platform: str | None = None) -> Iterator[QueueEntry]:
         """The bots that wait for a slot, in the order in which they get one."""
-        return self._list(QueueEntry, "/v1/queue", "queue", platform=platform)
+        return _all_of(partial(self.queue_page, platform=platform))
+
+    def queue_page(
+        self, *, platform: str | None = None, limit: int = _PAGE, cursor: str | None = None
+    ) -> Page[QueueEntry]:
+        """One page of the bots that wait for a slot."""
+        chosen = {"platform": platform, "limit": limit, "cursor": cursor}
+        return self._page(QueueEntry, "/v1/queue", "queue", **chosen)
 
     # Slots, pools and changes: these calls need a key with scope `operator`.
 
@@ -232,22 +246,50 @@ class Client:
         status: str | None = None,
         container_id: str | None = None,
         bot_id: int | None = None,
-    ) -> list[Slot]:
+    ) -> Iterator[Slot]:
         """Slots by pool and number; or the slot that has a container or a bot now."""
+        return _all_of(
+            partial(
+                self.slots_page,
+                platform=platform,
+                status=status,
+                container_id=container_id,
+                bot_id=bot_id,
+            )
+        )
+
+    def slots_page(
+        self,
+        *,
+        platform: str | None = None,
+        status: str | None = None,
+        container_id: str | None = None,
+        bot_id: int | None = None,
+        limit: int = _PAGE,
+        cursor: str | None = None,
+    ) -> Page[Slot]:
+        """One page of the matching slots, by pool and number."""
         chosen = {
             "platform": platform,
             "status": status,
             "containerId": container_id,
             "botId": bot_id,
         }
-        return self._list(Slot, "/v1/slots", "slots", **chosen)
+        return self._page(Slot, "/v1/slots", "slots", **chosen, limit=limit, cursor=cursor)
 
     def slot(self, slot_id: int) -> Slot:
         return self._slot("GET", slot_id)
 
-    def slot_history(self, slot_id: int) -> list[SlotEvent]:
+    def slot_history(self, slot_id: int) -> Iterator[SlotEvent]:
         """A slot's transitions, newest first."""
-        return self._list(SlotEvent, f"/v1/slots/{slot_id}/history", "events")
+        return _all_of(partial(self.slot_history_page, slot_id))
+
+    def slot_history_page(
+        self, slot_id: int, *, limit: int = _PAGE, cursor: str | None = None
+    ) -> Page[SlotEvent]:
+        """One page of a slot's transitions, newest first."""
+        path = f"/v1/slots/{slot_id}/history"
+        return self._page(SlotEvent, path, "events", limit=limit, cursor=cursor)
 
     def cordon_slot(self, slot_id: int) -> Slot:
         """Let a slot finish its bot and take no other."""
@@ -328,6 +370,10 @@ class Client:
         response = self._request("GET", path, params=_without_none(**params))
         return response.parse_records(kind, part)
 
+    def _page(self, kind: type[T], path: str, part: str, **params: Any) -> Page[T]:
+        listed = self._list(kind, path, part, **params)
+        return Page(items=listed, next_cursor=self.response.body.get("nextCursor"))
+
     def _bot(self, method: str, path: str, **request: Any) -> Bot:
         response = self._request(method, path, **request)
         return response.parse_record(
@@ -362,6 +408,16 @@ class Client:
             except (errors.Unreachable, errors.Unavailable):
                 if time.monotonic() - answered_at > _LONGEST_OUTAGE_S:
                     raise
+
+
+def _all_of(get_page: Callable[..., Page[T]]) -> Iterator[T]:
+    """The records of all pages. A page is requested when its first record is needed."""
+    cursor = None
+    while True:
+        page = get_page(cursor=cursor)
+        yield from page.items
+        if (cursor := page.next_cursor) is None:
+            return
 
 
 def _without_none(**values: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from botpool.domain.states import FINAL, WITH_BOT
 
@@ -55,10 +55,10 @@ class Bot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BotPage:
-    """A part of the list of bots; `next_cursor` continues it."""
+class Page(Generic[T]):
+    """A part of a list; `next_cursor` continues it, and is None at the end."""
 
-    bots: list[Bot]
+    items: list[T]
     next_cursor: str | None
 
 

@@ -109,6 +109,7 @@ class Slot:
     id: SlotId
     name: str
     pool_name: PoolName
+    number: int
     status: SlotStatus
     phase: SlotPhase | None
     assigned_bot_id: BotId | None
@@ -207,6 +208,16 @@ class HistoryRow:
     reason: str
     data: Mapping[str, Any] | None
     bot_id: BotId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedHistoryRow(HistoryRow):
+    """A row in a page of history."""
+
+    id: int
+    assignment_id: AssignmentId | None = None
+    more: bool
+    """Whether the history goes on after this row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

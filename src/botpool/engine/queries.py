@@ -1,41 +1,62 @@
 """Queries of users and operators. They change nothing."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, SlotId
-from botpool.domain.records import Assignment, Bot, HistoryRow, Pool, PoolSample, QueueEntry, Slot
+from botpool.domain.pages import (
+    AssignmentPosition,
+    BotPosition,
+    EventPosition,
+    NewestEventPosition,
+    Page,
+    QueuePosition,
+    SlotEventPosition,
+    SlotPosition,
+)
+from botpool.domain.records import (
+    Assignment,
+    Bot,
+    HistoryRow,
+    ListedHistoryRow,
+    Pool,
+    PoolSample,
+    QueueEntry,
+    Slot,
+)
 from botpool.domain.states import BotStatus, SlotStatus
 from botpool.domain.timeline import Bar, timeline
 from botpool.engine.admission.estimates import Estimates
 from botpool.store.assignments import list_slot_assignments
 from botpool.store.bots import find_bot_bounds, find_bot_run, list_bots, list_bots_in
 from botpool.store.database import Database
-from botpool.store.history import list_bot_history, list_slot_history
+from botpool.store.history import (
+    list_bot_history,
+    list_bot_transitions,
+    list_newest_bot_history,
+    list_slot_history,
+)
 from botpool.store.pools import list_pool_samples, list_pools
 from botpool.store.queue import list_queue
-from botpool.store.slots import find_slot_of_bot, find_slots_of_container, list_slots
+from botpool.store.slots import (
+    find_slot_of_bot,
+    find_slots_of_container,
+    get_slots,
+    list_slots,
+)
 
-_MAX_QUEUE_ENTRIES = 1000
-_MAX_HISTORY_ROWS = 500
-_MAX_ASSIGNMENTS = 200
+_MAX_PAGE_BYTES = 1024 * 1024
+"""The data of events in a page of history: many concurrent readers need little memory."""
 _SEARCHED_IDS = 100_000
 """How many bot ids one search covers before it returns a page."""
-_ABOVE_ALL_IDS = BotId(2**63 - 1)
+_ABOVE_ALL_IDS = 2**63 - 1
+_BEFORE_ALL_SLOTS = SlotPosition(PoolName(""), 0)
+_BEFORE_THE_QUEUE = QueuePosition(PoolName(""), 0, BotId(0))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BotPage:
-    """Bots, newest first. `before` (an id of a bot or, for bots of a container, of an assignment)
-    starts the next page; None on the last page.
-
-    A page of a search may be short, because a search covers a limited range of ids.
-    """
-
-    bots: Sequence[Bot]
-    before: int | None
+P = TypeVar("P")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,65 +73,107 @@ class Queries:
         status: BotStatus | None,
         pool_name: PoolName | None,
         search: str | None,
-        container_id: ContainerId | None = None,
-        slot_name: str | None = None,
-        before: int | None,
+        before: BotPosition | None,
         limit: int,
-    ) -> BotPage:
-        """Return a page of bots: of a container or slot by assignment, else by id."""
-        if container_id is not None or slot_name is not None:
-            ran = await list_bots_in(
-                self.database,
-                container_id=container_id,
-                slot_name=slot_name,
-                statuses=[*BotStatus] if status is None else [status],
-                pool_name=pool_name,
-                search=search,
-                before=AssignmentId(_ABOVE_ALL_IDS if before is None else before),
-                limit=limit + 1,
-            )
-            shown = ran[:limit]
-            return BotPage(
-                bots=shown, before=shown[-1].assignment_there if len(ran) > limit else None
-            )
+    ) -> Page[Bot, BotPosition]:
+        """Return a page of bots, newest first."""
         since, rest = BotId(0), None
+        end = BotId(_ABOVE_ALL_IDS) if before is None else before.bot_id
         if search is not None:
-            since, before, rest = await self._search_range(
-                None if before is None else BotId(before)
-            )
+            since, end, rest = await self._search_range(end)
         found = await list_bots(
             self.database,
             statuses=[*BotStatus] if status is None else [status],
             pool_name=pool_name,
             search=search,
-            before=_ABOVE_ALL_IDS if before is None else BotId(before),
+            before=end,
             since=since,
             limit=limit + 1,
         )
         bots = found[:limit]
-        return BotPage(bots=bots, before=bots[-1].id if len(found) > limit else rest)
+        return Page(items=bots, next=BotPosition(bots[-1].id) if len(found) > limit else rest)
 
-    async def _search_range(self, before: BotId | None) -> tuple[BotId, BotId, BotId | None]:
+    async def bots_in(
+        self,
+        *,
+        container_id: ContainerId | None,
+        slot_name: str | None,
+        status: BotStatus | None,
+        pool_name: PoolName | None,
+        search: str | None,
+        before: AssignmentPosition | None,
+        limit: int,
+    ) -> Page[Bot, AssignmentPosition]:
+        """Return a page of the bots that ran in a container or slot, by assignment."""
+        found = await list_bots_in(
+            self.database,
+            container_id=container_id,
+            slot_name=slot_name,
+            statuses=[*BotStatus] if status is None else [status],
+            pool_name=pool_name,
+            search=search,
+            before=_before_assignment(before),
+            limit=limit + 1,
+        )
+        shown = found[:limit]
+        more = len(found) > limit
+        return Page(
+            items=shown, next=AssignmentPosition(shown[-1].assignment_there) if more else None
+        )
+
+    async def _search_range(self, end: BotId) -> tuple[BotId, BotId, BotPosition | None]:
         """Return the ids that one search covers, from the first to below the second.
 
         The third is the end of the next range; None if this is the last one.
         """
         bounds = await find_bot_bounds(self.database)
         oldest, newest = bounds.oldest or 0, bounds.newest or 0
-        end = newest + 1 if before is None else min(before, newest + 1)
-        begin = end - _SEARCHED_IDS
-        return BotId(begin), BotId(end), BotId(begin) if begin > oldest else None
+        end = BotId(min(end, newest + 1))
+        begin = BotId(end - _SEARCHED_IDS)
+        return begin, end, BotPosition(begin) if begin > oldest else None
 
-    async def bot_history(self, bot_id: BotId) -> list[HistoryRow]:
-        """Return a bot's history, oldest first."""
-        rows = await list_bot_history(self.database, bot_id=bot_id)
+    async def bot_history(
+        self, bot_id: BotId, *, after: EventPosition | None, limit: int
+    ) -> Page[HistoryRow, EventPosition]:
+        """Return a page of a bot's history, oldest first."""
+        rows = await list_bot_history(
+            self.database,
+            bot_id=bot_id,
+            after=0 if after is None else after.history_id,
+            limit=limit,
+            max_bytes=_MAX_PAGE_BYTES,
+        )
         if not rows:
+            await self._require_history(bot_id)
+        return Page(items=rows, next=_next(rows, lambda row: EventPosition(row.id)))
+
+    async def newest_bot_history(
+        self, bot_id: BotId, *, before: NewestEventPosition | None, limit: int
+    ) -> Page[HistoryRow, NewestEventPosition]:
+        """Return a page of a bot's history, newest first."""
+        rows = await list_newest_bot_history(
+            self.database,
+            bot_id=bot_id,
+            before=_ABOVE_ALL_IDS if before is None else before.history_id,
+            limit=limit,
+            max_bytes=_MAX_PAGE_BYTES,
+        )
+        if not rows:
+            await self._require_history(bot_id)
+        return Page(items=rows, next=_next(rows, lambda row: NewestEventPosition(row.id)))
+
+    async def _require_history(self, bot_id: BotId) -> None:
+        if not await list_bot_history(
+            self.database, bot_id=bot_id, after=0, limit=1, max_bytes=_MAX_PAGE_BYTES
+        ):
             raise NotFound("bot", bot_id)
-        return rows
 
     async def bot_timeline(self, bot_id: BotId) -> list[Bar]:
-        """Return a bot's history as bars."""
-        return timeline(await self.bot_history(bot_id))
+        """Return a bot's transitions as bars."""
+        rows = await list_bot_transitions(self.database, bot_id=bot_id)
+        if not rows:
+            raise NotFound("bot", bot_id)
+        return timeline(rows)
 
     async def bot_logs(
         self, bot_id: BotId, *, tail: int | None, follow: bool
@@ -124,33 +187,69 @@ class Queries:
             return _no_output()
         return backend.logs(run.container_id, run.assignment_id, tail=tail, follow=follow)
 
-    async def queue(self, pool_name: PoolName | None) -> list[tuple[QueueEntry, int | None]]:
-        """Return the queued bots, each with its estimated wait in milliseconds."""
-        entries = await list_queue(self.database, pool_name=pool_name, limit=_MAX_QUEUE_ENTRIES)
-        return [
+    async def queue(
+        self, pool_name: PoolName | None, *, after: QueuePosition | None, limit: int
+    ) -> Page[tuple[QueueEntry, int | None], QueuePosition]:
+        """Return a page of queued bots, each with its estimated wait in milliseconds."""
+        start = after or _BEFORE_THE_QUEUE
+        found = await list_queue(
+            self.database,
+            pool_name=pool_name,
+            after_pool=start.pool_name,
+            after_priority=start.priority,
+            after_bot=start.bot_id,
+            limit=limit + 1,
+        )
+        shown = [
             (entry, await self.estimates.wait_ms(entry.pool_name, entry.position))
-            for entry in entries
+            for entry in found[:limit]
         ]
+        last = found[limit - 1] if len(found) > limit else None
+        return Page(
+            items=shown,
+            next=QueuePosition(last.pool_name, last.priority, last.bot_id) if last else None,
+        )
 
     async def slots(
         self,
         *,
         pool_name: PoolName | None,
         status: SlotStatus | None,
-        container_id: ContainerId | None = None,
-        bot_id: BotId | None = None,
+        after: SlotPosition | None,
+        limit: int,
+    ) -> Page[Slot, SlotPosition]:
+        """Return a page of slots, by pool and number."""
+        start = after or _BEFORE_ALL_SLOTS
+        found = await list_slots(
+            self.database,
+            pool_name=pool_name,
+            status=status,
+            after_pool=start.pool_name,
+            after_number=start.number,
+            limit=limit + 1,
+        )
+        last = found[limit - 1] if len(found) > limit else None
+        return Page(
+            items=found[:limit], next=SlotPosition(last.pool_name, last.number) if last else None
+        )
+
+    async def slots_with(
+        self,
+        *,
+        container_id: ContainerId | None,
+        bot_id: BotId | None,
+        pool_name: PoolName | None,
+        status: SlotStatus | None,
     ) -> list[Slot]:
-        """Return slots; by container or by bot, the slot that has it now."""
-        if container_id is None and bot_id is None:
-            return await list_slots(self.database, pool_name=pool_name, status=status)
+        """Return the slot that has a container or a bot now, if the other filters match it."""
         found = await self._slots_of(container_id, bot_id)
-        slots = [
+        return [
             slot
-            for slot_id in found
-            for slot in await list_slots(self.database, slot_id=slot_id)
-            if pool_name in (None, slot.pool_name) and status in (None, slot.status)
+            for slot in await get_slots(self.database, slot_ids=found)
+            if pool_name in (None, slot.pool_name)
+            and status in (None, slot.status)
+            and bot_id in (None, slot.assigned_bot_id)
         ]
-        return [slot for slot in slots if bot_id in (None, slot.assigned_bot_id)]
 
     async def _slots_of(
         self, container_id: ContainerId | None, bot_id: BotId | None
@@ -162,24 +261,41 @@ class Queries:
         return [slot.slot_id] if slot else []
 
     async def slot(self, slot_id: SlotId) -> Slot:
-        slots = await list_slots(self.database, slot_id=slot_id)
+        slots = await get_slots(self.database, slot_ids=[slot_id])
         if not slots:
             raise NotFound("slot", slot_id)
         return slots[0]
 
-    async def slot_history(self, slot_id: SlotId) -> list[HistoryRow]:
-        """Return a slot's history, newest first."""
-        rows = await list_slot_history(self.database, slot_id=slot_id, limit=_MAX_HISTORY_ROWS)
-        if not rows:
+    async def slot_history(
+        self, slot_id: SlotId, *, before: SlotEventPosition | None, limit: int
+    ) -> Page[HistoryRow, SlotEventPosition]:
+        """Return a page of a slot's history, newest first, even after the slot was deleted."""
+        start = before or SlotEventPosition(_ABOVE_ALL_IDS, AssignmentId(_ABOVE_ALL_IDS))
+        rows = await list_slot_history(
+            self.database,
+            slot_id=slot_id,
+            before=start.history_id,
+            last_assignment=start.assignment_id,
+            limit=limit,
+            max_bytes=_MAX_PAGE_BYTES,
+        )
+        if not rows and before is None:
             raise NotFound("slot", slot_id)
-        return rows
+        assignments = [row.assignment_id for row in rows if row.assignment_id is not None]
+        oldest = min(assignments, default=start.assignment_id)
+        return Page(items=rows, next=_next(rows, lambda row: SlotEventPosition(row.id, oldest)))
 
-    async def slot_assignments(self, slot_id: SlotId) -> list[Assignment]:
-        """Return a slot's assignments, newest first."""
-        found = await list_slot_assignments(self.database, slot_id=slot_id, limit=_MAX_ASSIGNMENTS)
-        if not found:
+    async def slot_assignments(
+        self, slot_id: SlotId, *, before: AssignmentPosition | None, limit: int
+    ) -> Page[Assignment, AssignmentPosition]:
+        """Return a page of a slot's assignments, newest first."""
+        found = await list_slot_assignments(
+            self.database, slot_id=slot_id, before=_before_assignment(before), limit=limit + 1
+        )
+        if not found and before is None:
             await self.slot(slot_id)
-        return found
+        shown, more = found[:limit], len(found) > limit
+        return Page(items=shown, next=AssignmentPosition(shown[-1].assignment_id) if more else None)
 
     async def pool_samples(self, pool_name: PoolName, minutes: int) -> list[PoolSample]:
         """Return the samples of the last minutes, oldest first, the current minute included."""
@@ -194,6 +310,17 @@ class Queries:
         if pool_name is not None and not pools:
             raise NotFound("pool", pool_name)
         return pools
+
+
+def _before_assignment(position: AssignmentPosition | None) -> AssignmentId:
+    return AssignmentId(_ABOVE_ALL_IDS) if position is None else position.assignment_id
+
+
+def _next(
+    rows: Sequence[ListedHistoryRow], position_of: Callable[[ListedHistoryRow], P]
+) -> P | None:
+    """Return where the next page of history begins."""
+    return position_of(rows[-1]) if rows and rows[-1].more else None
 
 
 async def _no_output() -> AsyncIterator[bytes]:

@@ -21,8 +21,8 @@ def record_boot(*, assignment_id: AssignmentId, boot_id: str) -> str | None:
 
 
 @query
-def list_slot_assignments(*, slot_id: SlotId, limit: int) -> list[Assignment]:
-    """The assignments of a slot, newest first."""
+def list_slot_assignments(*, slot_id: SlotId, before: AssignmentId, limit: int) -> list[Assignment]:
+    """A page of a slot's assignments, newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from botpool.domain import reasons
 from botpool.domain.ids import AssignmentId, BotId, SlotId
-from botpool.domain.records import Change, HistoryRow
+from botpool.domain.records import Change, HistoryRow, ListedHistoryRow
 from botpool.store.query import query
 
 
@@ -26,13 +26,29 @@ class OldestChange:
 
 
 @query
-def list_bot_history(*, bot_id: BotId) -> list[HistoryRow]:
-    """The history of a bot, oldest first."""
+def list_bot_history(
+    *, bot_id: BotId, after: int, limit: int, max_bytes: int
+) -> list[ListedHistoryRow]:
+    """A page of a bot's history, oldest first."""
 
 
 @query
-def list_slot_history(*, slot_id: SlotId, limit: int) -> list[HistoryRow]:
-    """The history of a slot, newest first."""
+def list_newest_bot_history(
+    *, bot_id: BotId, before: int, limit: int, max_bytes: int
+) -> list[ListedHistoryRow]:
+    """A page of a bot's history, newest first."""
+
+
+@query
+def list_bot_transitions(*, bot_id: BotId) -> list[HistoryRow]:
+    """The transitions of a bot and its slots, oldest first, without the events of its agents."""
+
+
+@query
+def list_slot_history(
+    *, slot_id: SlotId, before: int, last_assignment: AssignmentId, limit: int, max_bytes: int
+) -> list[ListedHistoryRow]:
+    """A page of a slot's history, newest first."""
 
 
 @query

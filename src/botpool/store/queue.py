@@ -168,8 +168,15 @@ def find_queue_work() -> QueueWork:
 
 
 @query
-def list_queue(*, pool_name: PoolName | None, limit: int) -> list[QueueEntry]:
-    """Queued bots in the order of service within each pool."""
+def list_queue(
+    *,
+    pool_name: PoolName | None,
+    after_pool: str,
+    after_priority: int,
+    after_bot: int,
+    limit: int,
+) -> list[QueueEntry]:
+    """A page of queued bots in the order of service within each pool."""
 
 
 @query

@@ -1,5 +1,6 @@
 """Statements about slots without a bot, and about operators' changes of slots."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from botpool.domain import reasons
@@ -21,11 +22,18 @@ class SlotOfBot:
 @query
 def list_slots(
     *,
-    pool_name: PoolName | None = None,
-    status: SlotStatus | None = None,
-    slot_id: SlotId | None = None,
+    pool_name: PoolName | None,
+    status: SlotStatus | None,
+    after_pool: str,
+    after_number: int,
+    limit: int,
 ) -> list[Slot]:
-    """List slots, as operators see them."""
+    """A page of slots, by pool and number."""
+
+
+@query
+def get_slots(*, slot_ids: Sequence[SlotId]) -> list[Slot]:
+    """Slots by id, as operators see them."""
 
 
 @query

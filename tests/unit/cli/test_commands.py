@@ -208,8 +208,8 @@ def test_empty_list_says_what_to_do(
     [
         (["bot", "list", "--container", "abc"], "containerId=abc&limit=50"),
         (["bot", "list", "--slot", "pool-zoom-001"], "slotName=pool-zoom-001&limit=50"),
-        (["slot", "list", "--container", "abc"], "containerId=abc"),
-        (["slot", "list", "--bot", "7"], "botId=7"),
+        (["slot", "list", "--container", "abc"], "containerId=abc&limit=500"),
+        (["slot", "list", "--bot", "7"], "botId=7&limit=500"),
     ],
 )
 def test_lookup_sends_its_query(command: list[str], query: str) -> None:

@@ -152,17 +152,29 @@ def test_response_is_the_body_as_the_server_sent_it() -> None:
 SLOT = slot_json(id=3)
 POOL = pool_json()
 OPERATOR_CALLS: list[tuple[Callable[[Client], Any], str, Any]] = [
-    (lambda c: c.queue(platform="zoom"), "GET /v1/queue?platform=zoom", {"queue": []}),
-    (lambda c: c.slots(status="error"), "GET /v1/slots?status=error", {"slots": [SLOT]}),
-    (lambda c: c.slots(container_id="a b"), "GET /v1/slots?containerId=a+b", {"slots": [SLOT]}),
-    (lambda c: c.slots(bot_id=7), "GET /v1/slots?botId=7", {"slots": [SLOT]}),
+    (
+        lambda c: list(c.queue(platform="zoom")),
+        "GET /v1/queue?platform=zoom&limit=200",
+        {"queue": []},
+    ),
+    (
+        lambda c: list(c.slots(status="error")),
+        "GET /v1/slots?status=error&limit=200",
+        {"slots": [SLOT]},
+    ),
+    (
+        lambda c: list(c.slots(container_id="a b")),
+        "GET /v1/slots?containerId=a+b&limit=200",
+        {"slots": [SLOT]},
+    ),
+    (lambda c: list(c.slots(bot_id=7)), "GET /v1/slots?botId=7&limit=200", {"slots": [SLOT]}),
     (
         lambda c: list(c.bots(container_id="abc", slot_name="pool-zoom-001")),
         "GET /v1/bots?containerId=abc&slotName=pool-zoom-001&limit=200",
         {"bots": []},
     ),
     (lambda c: c.slot(3), "GET /v1/slots/3", {"slot": SLOT}),
-    (lambda c: c.slot_history(3), "GET /v1/slots/3/history", {"events": []}),
+    (lambda c: list(c.slot_history(3)), "GET /v1/slots/3/history?limit=200", {"events": []}),
     (lambda c: c.cordon_slot(3), "POST /v1/slots/3/cordon", {"slot": SLOT}),
     (lambda c: c.uncordon_slot(3), "POST /v1/slots/3/uncordon", {"slot": SLOT}),
     (lambda c: c.release_slot(3), "POST /v1/slots/3/release", {"slot": SLOT}),

@@ -53,8 +53,8 @@ def run_bots(
     while True:
         snapshot = Snapshot(
             sent=sent,
-            slots=client.slots(),
-            queue=client.queue(),
+            slots=[*client.slots()],
+            queue=[*client.queue()],
             bots=sorted(client.bots(), key=lambda bot: bot.id),
             now=datetime.now(UTC),
             elapsed_s=time.monotonic() - began,

@@ -68,7 +68,7 @@ class LiveView:
     def _load(self) -> None:
         # If the server has just stopped, the stream reports it and reconnects.
         with suppress(Unreachable, Unavailable):
-            self._pools, self._slots = self._client.pools(), self._client.slots()
+            self._pools, self._slots = self._client.pools(), [*self._client.slots()]
             self._loaded_at, self._outdated = time.monotonic(), False
 
     def _read_stream(self) -> None:

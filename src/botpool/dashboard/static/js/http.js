@@ -1,6 +1,7 @@
 /** Requests to the server that served this page, and the server's clock. */
 
 const TIMEOUT_MS = 15_000;
+const MAX_LIMIT = 500;
 
 /** The server refused a request. Status 0: the server did not answer. */
 export class RequestError extends Error {
@@ -44,6 +45,25 @@ export async function fetchJson(path, { body, ...options } = {}) {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   const response = await fetchResponse(path, { signal, ...options, ...content });
   return response.status === 204 ? {} : response.json();
+}
+
+/** The path with the parameters that have a value. */
+export function withQuery(path, parameters) {
+  const present = Object.entries(parameters).filter(([, value]) => value);
+  if (present.length === 0) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}${new URLSearchParams(present)}`;
+}
+
+/** Get the records of all pages of a list. */
+export async function fetchAll(path, part) {
+  const records = [];
+  let cursor = null;
+  do {
+    const page = await fetchJson(withQuery(path, { limit: MAX_LIMIT, cursor }));
+    records.push(...page[part]);
+    cursor = page.nextCursor;
+  } while (cursor);
+  return records;
 }
 
 /** The Date header has whole seconds, so a difference of less than two seconds means nothing. */

@@ -1,5 +1,5 @@
 /** The pools and slots that this page shows. Changes from the event stream update them. */
-import { fetchJson } from "./http.js";
+import { fetchAll, fetchJson } from "./http.js";
 import { hasBot } from "./statuses.js";
 
 export const model = {
@@ -12,22 +12,22 @@ export const model = {
 /** Load all pools and slots. */
 export async function load() {
   const [pools, slots] = await Promise.all([
-    fetchIfOperator("v1/pools"),
-    fetchIfOperator("v1/slots"),
+    ifOperator(fetchJson("v1/pools")),
+    ifOperator(fetchAll("v1/slots", "slots")),
   ]);
   model.isOperator = pools !== null;
   model.pools = pools?.pools ?? [];
-  model.slots = new Map((slots?.slots ?? []).map((slot) => [slot.id, slot]));
+  model.slots = new Map((slots ?? []).map((slot) => [slot.id, slot]));
 }
 
 /** Load the figures that the stream does not carry: ratios, percentiles, backend health. */
 export async function loadPools() {
-  const response = await fetchIfOperator("v1/pools");
+  const response = await ifOperator(fetchJson("v1/pools"));
   if (response) model.pools = response.pools;
 }
 
-async function fetchIfOperator(path) {
-  return fetchJson(path).catch((error) => {
+async function ifOperator(request) {
+  return request.catch((error) => {
     if (error.status === 403) return null;
     throw error;
   });

@@ -1,4 +1,4 @@
--- The assignments of a slot, newest first. An assignment whose deployment failed shows that failure,
+-- A page of a slot's assignments, newest first. An assignment whose deployment failed shows that failure,
 -- also if its bot ran later; otherwise the end of a bot belongs to its last assignment. For BETWEEN with
 -- equal bounds, see list_slot_history.
 SELECT
@@ -13,6 +13,6 @@ SELECT
          WHEN b.assignment_id = a.id THEN b.failure_reason END AS failure_reason
 FROM assignments a
 JOIN bots b ON b.id = a.bot_id
-WHERE a.slot_id BETWEEN %(slot_id)s AND %(slot_id)s
+WHERE a.slot_id BETWEEN %(slot_id)s AND %(slot_id)s AND a.id < %(before)s::bigint
 ORDER BY a.slot_id DESC, a.id DESC
 LIMIT %(limit)s

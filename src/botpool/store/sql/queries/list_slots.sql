@@ -1,10 +1,23 @@
--- List slots, as operators see them.
+-- A page of slots, as operators see them, by pool and number, after a position.
 SELECT
-    s.id, s.slot_name AS name, s.pool_name, s.status, s.phase, s.assigned_bot_id, s.container_id,
-    s.image, s.last_assigned_at, s.last_released_at, s.last_used_at, s.resets,
+    s.id, s.slot_name AS name, s.pool_name, s.number, s.status, s.phase, s.assigned_bot_id,
+    s.container_id, s.image, s.last_assigned_at, s.last_released_at, s.last_used_at, s.resets,
     s.skipped_recoveries, s.error_message, s.cordoned, s.created_at
-FROM bot_pool_slots s
-WHERE (%(pool_name)s::text IS NULL OR s.pool_name = %(pool_name)s)
-  AND (%(status)s::text IS NULL OR s.status = %(status)s)
-  AND (%(slot_id)s::bigint IS NULL OR s.id = %(slot_id)s)
+FROM pools p
+CROSS JOIN LATERAL (
+    SELECT
+        s.id, s.slot_name, s.pool_name, s.number, s.status, s.phase, s.assigned_bot_id,
+        s.container_id, s.image, s.last_assigned_at, s.last_released_at, s.last_used_at, s.resets,
+        s.skipped_recoveries, s.error_message, s.cordoned, s.created_at
+    FROM slot_identities i
+    JOIN bot_pool_slots s ON s.id = i.slot_id
+    WHERE i.pool_name = p.pool_name
+      AND i.number > CASE WHEN p.pool_name = %(after_pool)s THEN %(after_number)s::bigint ELSE -1 END
+      AND (%(status)s::text IS NULL OR s.status = %(status)s)
+    ORDER BY i.pool_name, i.number
+    LIMIT %(limit)s
+) AS s
+WHERE p.pool_name >= %(after_pool)s::text
+  AND (%(pool_name)s::text IS NULL OR p.pool_name = %(pool_name)s)
 ORDER BY s.pool_name, s.number
+LIMIT %(limit)s

@@ -1,12 +1,17 @@
 /** The assignments of a slot: a strip of bars over time, and a table. */
 import { html, setStyle, setText, syncChildren } from "../dom.js";
 import { duration, preciseDuration, timeOfDay } from "../format.js";
+import { fetchJson, withQuery } from "../http.js";
 import { botLink, pill } from "./components.js";
+import { pager } from "./pager.js";
 import { table } from "./table.js";
 
+const PAGE_SIZE = 200;
 const MIN_SPAN_MS = 60_000;
 
-export function assignmentList() {
+/** `turned` loads another page. */
+export function assignmentList(slotId, turned) {
+  const pages = pager(turned);
   const strip = html("div", { class: "strip", "aria-hidden": "true" });
   const axis = html(
     "div",
@@ -31,11 +36,18 @@ export function assignmentList() {
     strip,
     axis,
     rows.element,
+    pages.element,
   );
   let assignments = [];
 
-  function show(loaded, now) {
-    assignments = loaded;
+  const load = () =>
+    fetchJson(
+      withQuery(`v1/slots/${slotId}/assignments`, { limit: PAGE_SIZE, cursor: pages.cursor() }),
+    );
+
+  function show(page, now) {
+    assignments = page.assignments;
+    pages.show(page.nextCursor);
     empty.hidden = assignments.length > 0;
     strip.hidden = axis.hidden = assignments.length === 0;
     tick(now);
@@ -74,7 +86,7 @@ export function assignmentList() {
       ],
     );
   }
-  return { element, show, tick };
+  return { element, load, show, tick };
 }
 
 const endOf = ({ releasedAt, endedAt }, now) => {

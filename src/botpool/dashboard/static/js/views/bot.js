@@ -22,7 +22,7 @@ export function open(root, { id }) {
   const failure = html("p", { class: "card failure" });
   const facts = html("dl", { class: "card facts" });
   const phases = timeline();
-  const history = historyList("History");
+  const history = historyList("History", `v1/bots/${id}/events?order=newest`, () => refresh());
   const log = containerLog(id);
   const content = html(
     "div",
@@ -44,15 +44,15 @@ export function open(root, { id }) {
 
   async function load() {
     try {
-      const [response, loaded, { events }] = await Promise.all([
+      const [response, loaded, events] = await Promise.all([
         fetchJson(`v1/bots/${id}`),
         fetchJson(`v1/bots/${id}/timeline`),
-        fetchJson(`v1/bots/${id}/events`),
+        history.load(),
       ]);
       bot = response.bot;
       show(response);
       phases.show(loaded.phases, serverNow());
-      history.show(events.toReversed(), serverNow());
+      history.show(events, serverNow());
       log.load(bot);
     } catch (error) {
       if (error.status === 404) notFound();

@@ -1,7 +1,7 @@
 /** The view of all bots, newest first, with filters, a search and pages. */
-import { html, setText } from "../dom.js";
+import { html } from "../dom.js";
 import { curlCommand, duration, hostOf } from "../format.js";
-import { fetchJson, serverNow } from "../http.js";
+import { fetchJson, serverNow, withQuery } from "../http.js";
 import { model } from "../model.js";
 import { sendBot } from "../send-bot.js";
 import { BOT_STATUSES } from "../statuses.js";
@@ -9,6 +9,7 @@ import { throttle } from "../timing.js";
 import { showToast } from "../toasts.js";
 import { setQuery } from "../url-query.js";
 import { botLink, filterSelect, pill } from "./components.js";
+import { pager } from "./pager.js";
 import { table } from "./table.js";
 
 const PAGE_SIZE = 50;
@@ -24,10 +25,8 @@ export function open(root, { query }) {
     search: query.get("search") ?? "",
     containerId: query.get("containerId") ?? "",
   };
-  const cursors = [null];
   let bots = null;
-  let next = null;
-  let searchedTo = null;
+  let searching = false;
 
   const rows = table("Bots", [
     "Bot",
@@ -41,11 +40,10 @@ export function open(root, { query }) {
     "Failure",
   ]);
   const empty = html("div", { class: "empty" });
-  const [newer, older] = [
-    ["‹ Newer", () => turnPage(-1)],
-    ["Older ›", () => turnPage(1)],
-  ].map(([text, click]) => html("button", { type: "button", class: "quiet", text, click }));
-  const pageLabel = html("span", { class: "soft" });
+  const pages = pager(() => {
+    load();
+    rows.element.scrollIntoView({ block: "nearest" });
+  });
   let searchTimer;
   const searchField = (name, placeholder) => {
     const field = html("input", {
@@ -91,23 +89,16 @@ export function open(root, { query }) {
     ),
     empty,
     rows.element,
-    html("nav", { class: "paging", "aria-label": "Pages" }, newer, pageLabel, older),
+    pages.element,
   );
 
   function choose(name) {
     return (value) => {
       chosen[name] = value;
-      cursors.splice(1);
+      pages.reset();
       setQuery(chosen);
       load();
     };
-  }
-
-  function turnPage(step) {
-    if (step > 0) cursors.push(next);
-    else cursors.pop();
-    load();
-    rows.element.scrollIntoView({ block: "nearest" });
   }
 
   /** The server answers a search in parts: load parts until the page is full. */
@@ -115,25 +106,23 @@ export function open(root, { query }) {
   async function load() {
     const mine = ++loadNumber;
     const found = [];
-    let cursor = cursors.at(-1);
+    let cursor = pages.cursor();
     try {
       do {
-        const response = await fetchJson(`v1/bots?${parameters(PAGE_SIZE - found.length, cursor)}`);
+        const query = { ...chosen, limit: PAGE_SIZE - found.length, cursor };
+        const response = await fetchJson(withQuery("v1/bots", query));
         if (mine !== loadNumber) return; // a newer load has replaced this one
         found.push(...response.bots);
         cursor = response.nextCursor;
-        searchedTo = found.length < PAGE_SIZE ? cursor : null;
-        [bots, next] = [found, cursor];
+        searching = Boolean(cursor) && found.length < PAGE_SIZE;
+        bots = found;
+        pages.show(cursor, searching ? "Searching older bots …" : "");
         show(serverNow());
-      } while (searchedTo);
+      } while (searching);
     } catch (error) {
       if (error.status > 0) showToast(error.message, "bad");
     }
   }
-  const parameters = (limit, cursor) =>
-    new URLSearchParams(
-      Object.entries({ ...chosen, limit, cursor }).filter(([, value]) => value),
-    );
   const refresh = throttle(load, REFRESH_MS);
 
   function show(at) {
@@ -156,17 +145,10 @@ export function open(root, { query }) {
       ],
     );
     showEmpty();
-    newer.disabled = cursors.length === 1;
-    older.disabled = !next || Boolean(searchedTo);
-    newer.parentElement.hidden = newer.disabled && !next;
-    setText(
-      pageLabel,
-      searchedTo ? `Searching before bot ${searchedTo} …` : `Page ${cursors.length}`,
-    );
   }
 
   function showEmpty() {
-    empty.hidden = bots.length > 0 || Boolean(searchedTo);
+    empty.hidden = bots.length > 0 || searching;
     if (bots.length || empty.dataset.for === JSON.stringify(chosen)) return;
     empty.dataset.for = JSON.stringify(chosen);
     const filtered = Object.values(chosen).some(Boolean);
@@ -200,7 +182,7 @@ export function open(root, { query }) {
     }
     if (transitions.length === 0) return;
     show(serverNow());
-    if (cursors.length === 1) refresh();
+    if (pages.isFirst()) refresh();
   }
 
   function close() {
@@ -209,7 +191,7 @@ export function open(root, { query }) {
     refresh.stop();
   }
 
-  empty.hidden = rows.element.hidden = newer.parentElement.hidden = true;
+  empty.hidden = rows.element.hidden = true;
   load();
   return { refresh, changed, tick: show, close };
 }

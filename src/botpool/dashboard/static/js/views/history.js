@@ -1,11 +1,15 @@
-/** A list of history events, newest first. */
+/** A list of history events, newest first, in pages. */
 import { html, syncChildren } from "../dom.js";
 import { timeOfDay, statusLabel } from "../format.js";
+import { fetchJson, withQuery } from "../http.js";
 import { botLink } from "./components.js";
+import { pager } from "./pager.js";
 
-const LIMIT = 100;
+const PAGE_SIZE = 100;
 
-export function historyList(name) {
+/** `path` is that of the events, newest first; `turned` loads another page. */
+export function historyList(name, path, turned) {
+  const pages = pager(turned);
   const list = html("ol", { class: "history" });
   const element = html(
     "section",
@@ -16,19 +20,30 @@ export function historyList(name) {
       { class: "scroll", tabindex: 0, role: "region", "aria-label": "Events, newest first" },
       list,
     ),
+    pages.element,
   );
 
-  /** `events`, newest first. Keys count from the oldest, so that old elements stay in use. */
-  function show(events, now) {
-    const numbered = events.map((event, index) => ({ ...event, number: events.length - index }));
-    syncChildren(
-      list,
-      numbered.slice(0, LIMIT),
-      ({ at, number }) => `${at} ${number}`,
-      (event) => eventItem(event, now),
-    );
+  /** Get the events of the page that is shown. */
+  const load = () => fetchJson(withQuery(path, { limit: PAGE_SIZE, cursor: pages.cursor() }));
+
+  function show({ events, nextCursor }, now) {
+    pages.show(nextCursor);
+    syncChildren(list, withKeys(events), ({ key }) => key, (event) => eventItem(event, now));
   }
-  return { element, show };
+  return { element, load, show };
+}
+
+/** Add keys that stay the same while newer events arrive, so that old elements stay in use. */
+function withKeys(events) {
+  const seen = new Map();
+  return events
+    .toReversed()
+    .map((event) => {
+      const text = JSON.stringify(event);
+      seen.set(text, (seen.get(text) ?? 0) + 1);
+      return { ...event, key: `${text} ${seen.get(text)}` };
+    })
+    .toReversed();
 }
 
 function eventItem(event, now) {

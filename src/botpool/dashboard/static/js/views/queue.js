@@ -2,14 +2,15 @@
 import { actionButton, botActions } from "../actions.js";
 import { html, setStyle, setText } from "../dom.js";
 import { duration, NO_VALUE, plural } from "../format.js";
-import { fetchJson, serverNow } from "../http.js";
+import { fetchJson, serverNow, withQuery } from "../http.js";
 import { model } from "../model.js";
 import { throttle } from "../timing.js";
 import { setQuery } from "../url-query.js";
 import { botLink, filterSelect } from "./components.js";
+import { pager } from "./pager.js";
 import { table } from "./table.js";
 
-const LIMIT = 200;
+const PAGE_SIZE = 200;
 const REFRESH_MS = 1_000;
 
 export const title = () => "Queue";
@@ -29,7 +30,14 @@ export function open(root, { query }) {
   ]);
   const empty = html("p", { class: "empty", text: "The queue is empty." });
   const filter = html("div", { class: "filters" });
-  root.append(html("div", { class: "heading" }, heading, filter), note, empty, rows.element);
+  const pages = pager(() => refresh(), { back: "‹ Earlier", forward: "Later ›" });
+  root.append(
+    html("div", { class: "heading" }, heading, filter),
+    note,
+    empty,
+    rows.element,
+    pages.element,
+  );
   let platform = query.get("platform") ?? "";
   let entries = null;
 
@@ -41,6 +49,7 @@ export function open(root, { query }) {
       platform,
       (chosen) => {
         platform = chosen;
+        pages.reset();
         setQuery(platform ? { platform } : {});
         refresh();
       },
@@ -49,24 +58,26 @@ export function open(root, { query }) {
   filter.hidden = model.pools.length < 2;
 
   const refresh = throttle(async () => {
-    const response = await fetchJson(`v1/queue${platform ? `?platform=${platform}` : ""}`);
+    const query = { platform, limit: PAGE_SIZE, cursor: pages.cursor() };
+    const response = await fetchJson(withQuery("v1/queue", query));
     entries = response.queue;
+    pages.show(response.nextCursor);
     show(serverNow());
   }, REFRESH_MS);
 
   function show(at) {
     if (!entries) return;
-    const more = entries.length - LIMIT;
     empty.hidden = entries.length > 0;
     setText(
       note,
       entries.length === 0
         ? ""
-        : plural(entries.length, "bot waits", "bots wait") +
-            (more > 0 ? `; the first ${LIMIT} are shown.` : "."),
+        : pages.element.hidden
+          ? `${plural(entries.length, "bot waits", "bots wait")}.`
+          : `Positions ${entries[0].position} to ${entries.at(-1).position} are shown.`,
     );
     rows.show(
-      entries.slice(0, LIMIT),
+      entries,
       (entry) => entry.botId,
       (entry) => [
         entry.position,

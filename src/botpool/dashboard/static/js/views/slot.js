@@ -20,8 +20,8 @@ export function open(root, { id }) {
   const buttons = html("div", { class: "buttons" });
   const errorMessage = html("p", { class: "card failure" });
   const facts = html("dl", { class: "card facts" });
-  const assignments = assignmentList();
-  const history = historyList("History");
+  const assignments = assignmentList(id, () => refresh());
+  const history = historyList("History", `v1/slots/${id}/history`, () => refresh());
   root.append(
     html(
       "nav",
@@ -82,15 +82,15 @@ export function open(root, { id }) {
   const refresh = throttle(async () => {
     const results = await Promise.allSettled([
       fetchJson(`v1/slots/${id}`),
-      fetchJson(`v1/slots/${id}/assignments`),
-      fetchJson(`v1/slots/${id}/history`),
+      assignments.load(),
+      history.load(),
     ]);
     const [slot, loaded, events] = results.map(({ value }) => value);
     if (slot) model.slots.set(id, slot.slot);
     else if (results[0].reason.status === 404) model.slots.delete(id);
     show();
-    assignments.show(loaded?.assignments ?? [], serverNow());
-    history.show(events?.events ?? [], serverNow());
+    assignments.show(loaded ?? { assignments: [] }, serverNow());
+    history.show(events ?? { events: [] }, serverNow());
   }, REFRESH_MS);
 
   show();
