@@ -69,6 +69,7 @@ def pools_of(settings: Settings) -> list[PoolSpec]:
             heartbeats=pool.heartbeats,
             cpus=pool.cpus,
             memory_mb=pool.memory_mb,
+            stalled_after_s=pool.stalled_after_s,
         )
         for name, pool in settings.pools.items()
     ]

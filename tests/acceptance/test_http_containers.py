@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.http_server import Api, api_over, unchanged
+from tests.support.http_server import Api, api_over, assert_problem, unchanged
 from tests.support.replicas import Stage, pool
 
 
@@ -236,3 +236,37 @@ async def test_agent_of_a_cancelled_bot_gets_should_exit(api: Api) -> None:
     with unchanged(api.stage.url):
         assert (await identify(api, bot))["released"]
         assert await heartbeat(api, bot["id"]) == {"shouldLeave": True, "shouldExit": True}
+
+
+async def test_end_reason_of_the_call_is_kept_with_the_bot(api: Api) -> None:
+    bot = await api.running()
+    assert bot["endReason"] is None
+    assert (await api.report(bot["id"], "CALL_ENDED", endReason="alone")).json()["applied"]
+    assert (await api.report(bot["id"], "DONE")).json()["bot"]["endReason"] == "alone"
+    with unchanged(api.stage.url):
+        await api.report(bot["id"], "DONE", endReason="removed")
+
+
+async def test_blocked_bot_has_its_own_failure_code(api: Api) -> None:
+    bot = await api.running()
+    report = await api.report(bot["id"], "FAILED", failureReason="captcha", endReason="blocked")
+    assert report.json()["bot"]["failureCode"] == "blocked"
+    assert (await api.bot(bot["id"]))["endReason"] == "blocked"
+
+
+async def test_bot_that_was_asked_to_leave_has_left(api: Api) -> None:
+    bot = await api.running()
+    await api.delete(f"/v1/bots/{bot['id']}")
+    await api.report(bot["id"], "DONE")
+    assert (await api.bot(bot["id"]))["endReason"] == "left"
+
+
+@pytest.mark.parametrize(
+    "body", [{"status": "IN_CALL", "endReason": "left"}, {"status": "DONE", "endReason": "bored"}]
+)
+async def test_wrong_end_reason_is_refused(api: Api, body: dict[str, Any]) -> None:
+    bot = await api.running()
+    path = f"/v1/agent/bots/{bot['id']}/status"
+    with unchanged(api.stage.url):
+        answer = await api.client.post(path, json=body, headers=api.agent(bot["id"]))
+    assert_problem(answer, 422)

@@ -147,6 +147,7 @@ ENDED = {
     "statuses": each("CANCELLED"),
     "failure_codes": each(None),
     "failure_reasons": each(None),
+    "end_reasons": each(None),
     "slot_errors": each(None),
     "reasons": each("test"),
     "hold_leases": each(False),

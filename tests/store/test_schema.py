@@ -14,6 +14,7 @@ from botpool.domain.states import (
     FINAL,
     SLOT_TRANSITIONS,
     BotStatus,
+    EndReason,
     FailureCode,
     SlotPhase,
     SlotStatus,
@@ -59,14 +60,17 @@ def test_no_time_is_infinite_by_default(connection: psycopg.Connection) -> None:
 def test_bot_is_valid_as_in_the_domain(connection: psycopg.Connection) -> None:
     ended = datetime(2026, 1, 1, tzinfo=UTC)
     codes = [None, *FailureCode, "else"]
-    for row in product([*BotStatus, "ELSE"], codes, [None, ended], [-1, 0]):
-        status, code, ended_at, timeout_ms = row
+    for end_reason in EndReason:
+        assert is_valid(connection, "bot", [BotStatus.DONE, None, ended, 0, end_reason])
+    for row in product([*BotStatus, "ELSE"], codes, [None, ended], [-1, 0], [None, "else"]):
+        status, code, ended_at, timeout_ms, end_reason = row
         expected = (
             status != "ELSE"
             and code != "else"
             and (status in FINAL) == (ended_at is not None)
             and (status == BotStatus.FAILED) == (code is not None)
             and timeout_ms >= 0
+            and end_reason != "else"
         )
         assert is_valid(connection, "bot", row) == expected, row
 
@@ -102,6 +106,7 @@ def is_valid(connection: psycopg.Connection, kind: str, row: Sequence[object]) -
     [
         ("bots", "status = 'ELSE'"),
         ("bots", "failure_code = 'else'"),
+        ("bots", "end_reason = 'else'"),
         ("bots", "ended_at = now()"),
         ("bots", "queue_timeout_ms = -1"),
         ("bot_pool_slots", "status = 'busy'"),

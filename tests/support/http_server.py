@@ -50,6 +50,8 @@ BOT_FIELDS = [
     "attempts",
     "failureReason",
     "failureCode",
+    "endReason",
+    "artifactCount",
     "createdAt",
     "queuedAt",
     "assignedAt",
@@ -58,6 +60,7 @@ BOT_FIELDS = [
     "endedAt",
     "tenant",
     "createdBy",
+    "stalled",
 ]
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 LINK = "https://meet.google.com/abc-defg-hij"
@@ -78,6 +81,10 @@ TABLES = (
     "bot_pool_queue",
     "assignments",
     "bot_heartbeats",
+    "bot_artifacts",
+    "bot_screenshots",
+    "bot_outputs",
+    "bot_commands",
     "history",
     "api_keys",
     "dashboard_sessions",

@@ -9,7 +9,7 @@ from botpool.api import schemas
 from botpool.api.bot_response import bot_response
 from botpool.domain.ids import BotId, ContainerId, PoolName
 from botpool.domain.records import AdmittedBot, Bot, CreatedBy
-from botpool.domain.states import BotStatus, FailureCode
+from botpool.domain.states import BotStatus, EndReason, FailureCode
 
 AT = datetime(2026, 1, 5, 10, 0, 0, 120_000, tzinfo=UTC)
 FAILED = Bot(
@@ -25,6 +25,8 @@ FAILED = Bot(
     attempts=2,
     failure_reason='it said "no"',
     failure_code=FailureCode.DEPLOY_FAILED,
+    end_reason=EndReason.UNKNOWN,
+    artifact_count=2,
     created_at=AT,
     queued_at=AT,
     assigned_at=AT,
@@ -33,6 +35,7 @@ FAILED = Bot(
     ended_at=AT,
     tenant="default",
     created_by=CreatedBy(key_id=3, key_name="calendar"),
+    stalled=False,
 )
 QUEUED = replace(FAILED, status=BotStatus.QUEUED, failure_code=None, ended_at=None)
 

@@ -2,18 +2,20 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from botpool.api.opaque_json import storable_up_to
 from botpool.api.patterns import EVENT_KIND, NO_NUL
 from botpool.api.schemas import Bot, Model
 from botpool.domain import records
 from botpool.domain.heartbeat import AgentPhase, HeartbeatReport
+from botpool.domain.states import EndReason
 
 _MAX_EVENT_DATA = 8 * 1024
 _MAX_PROGRESS = 4 * 1024
 _MAX_ACKNOWLEDGED = 100
 _INT64 = 2**63 - 1
+_ENDS = ("CALL_ENDED", "DONE", "FAILED", "FATAL")
 
 
 class AgentBot(Bot):
@@ -83,6 +85,16 @@ class StatusReport(Model):
     failure_reason: Annotated[
         str | None, Field(max_length=2000, pattern=NO_NUL, description="The reason for `FAILED`.")
     ] = None
+    end_reason: Annotated[
+        EndReason | None,
+        Field(description="Why the call ended: with `CALL_ENDED`, `DONE` or `FAILED`."),
+    ] = None
+
+    @model_validator(mode="after")
+    def _reason_of_an_end(self) -> Self:
+        if self.end_reason is not None and self.status not in _ENDS:
+            raise ValueError("endReason goes with CALL_ENDED, DONE or FAILED")
+        return self
 
 
 class Applied(Model):

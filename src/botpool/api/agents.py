@@ -78,7 +78,9 @@ async def report_status(
 ) -> agent_schemas.Applied:
     """Report a status. A late or backward report changes nothing and gets `applied: false`."""
     status = BotStatus("FAILED" if body.status == "FATAL" else body.status)
-    applied = await replica.agents.report(assignment, bot_id, status, body.failure_reason)
+    applied = await replica.agents.report(
+        assignment, bot_id, status, body.failure_reason, body.end_reason
+    )
     bot = (await replica.admission.find(bot_id)).bot
     # An applied report that did not end the bot proves that the assignment lasts.
     lasts = applied and bot.status not in FINAL

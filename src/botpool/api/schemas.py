@@ -18,7 +18,7 @@ from pydantic.alias_generators import to_camel
 from botpool.api.opaque_json import storable_up_to
 from botpool.api.patterns import LINK, PLATFORM, PRINTABLE
 from botpool.domain.meeting_links import host_of
-from botpool.domain.states import BotStatus, FailureCode
+from botpool.domain.states import BotStatus, EndReason, FailureCode
 from botpool.domain.timeline import Phase
 
 _MAX_BOT_DATA = 64 * 1024
@@ -126,6 +126,10 @@ class Bot(Model):
     attempts: Annotated[int, Field(description="Deployments so far.")]
     failure_reason: str | None
     failure_code: Annotated[FailureCode | None, Field(description="Set if FAILED.")]
+    end_reason: Annotated[
+        EndReason | None, Field(description="Why the call ended, if the agent reported it.")
+    ]
+    artifact_count: Annotated[int, Field(description="The files that the bot listed.")]
     created_at: datetime
     queued_at: datetime | None
     assigned_at: datetime | None
@@ -134,6 +138,10 @@ class Bot(Model):
     ended_at: datetime | None
     tenant: Annotated[str, Field(description="The tenant that owns the bot.")]
     created_by: CreatedBy | None
+    stalled: Annotated[
+        bool,
+        Field(description="In the call and alive, but without media for `stalled_after_s`."),
+    ]
 
 
 _BOT_NAMES = tuple(field.alias for field in Bot.model_fields.values())

@@ -34,6 +34,8 @@ class Bot:
     attempts: int
     failure_reason: str | None
     failure_code: str | None
+    end_reason: str | None = None
+    artifact_count: int = 0
     created_at: datetime
     queued_at: datetime | None
     assigned_at: datetime | None
@@ -42,6 +44,8 @@ class Bot:
     ended_at: datetime | None
     tenant: str
     created_by: CreatedBy | None
+    stalled: bool = False
+    """In the call and alive, but without media for the pool's `stalled_after_s`."""
     queue_position: int | None = None
     """From 1, while the bot is QUEUED; None in lists of bots."""
     estimated_wait_ms: int | None = None

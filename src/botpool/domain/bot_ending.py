@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from botpool.domain import reasons
-from botpool.domain.states import FINAL, BotStatus, FailureCode, can_transition
+from botpool.domain.states import FINAL, BotStatus, EndReason, FailureCode, can_transition
 
 _SLOT_FAILURES = frozenset(
     {
@@ -22,6 +22,8 @@ class BotEnding:
     status: BotStatus
     reason: str
     failure_code: FailureCode | None = None
+    end_reason: EndReason | None = None
+    """Why the call ended, if the agent reports it with the end."""
 
     @property
     def slot_error(self) -> str | None:
@@ -57,15 +59,19 @@ def ending_after_deadline(
     )
 
 
-def reported_ending(status: BotStatus, reason: str | None) -> BotEnding:
+def reported_ending(
+    status: BotStatus, reason: str | None, end_reason: EndReason | None = None
+) -> BotEnding:
     """Return the ending that an agent reports with a final status."""
     if status is BotStatus.FAILED:
+        is_blocked = end_reason is EndReason.BLOCKED
         return BotEnding(
             status=status,
             reason=reason or reasons.AGENT_REPORTED_FAILURE,
-            failure_code=FailureCode.MEETING_FAILED,
+            failure_code=FailureCode.BLOCKED if is_blocked else FailureCode.MEETING_FAILED,
+            end_reason=end_reason,
         )
-    return BotEnding(status=status, reason=reasons.REPORTED_BY_AGENT)
+    return BotEnding(status=status, reason=reasons.REPORTED_BY_AGENT, end_reason=end_reason)
 
 
 def is_applicable(reported: BotStatus, *, current: BotStatus) -> bool:

@@ -16,7 +16,7 @@ from botpool.domain.ids import (
     TenantId,
 )
 from botpool.domain.observation import DeploymentState
-from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
+from botpool.domain.states import BotStatus, EndReason, FailureCode, SlotPhase, SlotStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +82,8 @@ class Bot:
     attempts: int
     failure_reason: str | None
     failure_code: FailureCode | None
+    end_reason: EndReason | None
+    artifact_count: int
     created_at: datetime
     queued_at: datetime | None
     assigned_at: datetime | None
@@ -90,6 +92,8 @@ class Bot:
     ended_at: datetime | None
     tenant: str
     created_by: CreatedBy | None
+    stalled: bool
+    """Whether the bot is in the call and alive, but has recorded nothing for too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +140,7 @@ class PoolSpec:
     heartbeats: str
     cpus: float = 1.0
     memory_mb: int = 2048
+    stalled_after_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,7 @@ class FailureCode(StrEnum):
     - `container_exited`: the container exited before the bot reported its end
     - `max_duration`: the bot reached `bots.max_duration_s`
     - `meeting_failed`: the agent reported a failure, such as a refusal by the host
+    - `blocked`: the agent reported that the meeting's provider blocks the bot
     - `operator`: an operator released, recovered or deleted the slot
     - `internal`: an unexpected error in Botpool, which is in its log
     """
@@ -58,8 +59,34 @@ class FailureCode(StrEnum):
     CONTAINER_EXITED = "container_exited"
     MAX_DURATION = "max_duration"
     MEETING_FAILED = "meeting_failed"
+    BLOCKED = "blocked"
     OPERATOR = "operator"
     INTERNAL = "internal"
+
+
+class EndReason(StrEnum):
+    """Why a bot's call ended, as its agent reports it.
+
+    - `denied`: the host refused the bot
+    - `lobby_timeout`: the host did not admit the bot from the waiting room
+    - `removed`: a participant removed the bot from the call
+    - `alone`: the other participants did not come, or left
+    - `meeting_ended`: the meeting was over
+    - `sign_in_required`: the meeting admits only signed-in participants
+    - `blocked`: the meeting's provider blocks the bot, for example with a captcha
+    - `left`: the bot left because it was asked to
+    - `unknown`: the agent does not know
+    """
+
+    DENIED = "denied"
+    LOBBY_TIMEOUT = "lobby_timeout"
+    REMOVED = "removed"
+    ALONE = "alone"
+    MEETING_ENDED = "meeting_ended"
+    SIGN_IN_REQUIRED = "sign_in_required"
+    BLOCKED = "blocked"
+    LEFT = "left"
+    UNKNOWN = "unknown"
 
 
 _B = BotStatus

@@ -101,6 +101,9 @@ class PoolSettings(Section):
     """CPU limit of each container."""
     memory_mb: Annotated[int, Field(ge=16, le=10_000_000)] = setting(2_048, example=4_096)
     """Memory limit of each container."""
+    stalled_after_s: SecondsOrZero = setting(0, example=300)
+    """After how long in the call without media a bot counts as stalled, if its heartbeats say when
+    it last recorded media (`lastMediaAt`); 0 means never."""
 
     @field_validator("backend")
     @classmethod

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from botpool.domain import reasons
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName
 from botpool.domain.records import Bot
-from botpool.domain.states import BotStatus
+from botpool.domain.states import BotStatus, EndReason
 from botpool.store.query import query
 
 
@@ -105,6 +105,7 @@ def report_status(
     assignment_id: AssignmentId,
     status: BotStatus,
     sources: Sequence[BotStatus],
+    end_reason: EndReason | None = None,
     reason: str = reasons.REPORTED_BY_AGENT,
 ) -> BotStatus | None:
     """Apply a status that the bot's agent reports, from one of `sources`; returns the old one."""

@@ -93,6 +93,7 @@ def upsert_pool(
     heartbeats: str,
     cpus: float,
     memory_mb: int,
+    stalled_after_s: float,
 ) -> PoolName | None:
     """Write a pool's settings; returns the pool's name if they changed."""
 

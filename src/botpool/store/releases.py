@@ -7,7 +7,7 @@ from typing import Unpack
 
 from botpool.domain.ids import AssignmentId, BotId, PoolName, SlotId
 from botpool.domain.records import Fence, SlotChange
-from botpool.domain.states import BotStatus, FailureCode, SlotStatus
+from botpool.domain.states import BotStatus, EndReason, FailureCode, SlotStatus
 from botpool.store.query import query
 
 
@@ -49,6 +49,7 @@ def end_bots(
     statuses: Sequence[BotStatus],
     failure_codes: Sequence[FailureCode | None],
     failure_reasons: Sequence[str | None],
+    end_reasons: Sequence[EndReason | None],
     reasons: Sequence[str],
     slot_errors: Sequence[str | None],
     hold_leases: Sequence[bool],

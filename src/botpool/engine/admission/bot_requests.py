@@ -20,6 +20,8 @@ def new_bot(request: AdmissionRequest, created: ClaimedSlot | SettledBot) -> Bot
         attempts=created.attempts,
         failure_reason=None,
         failure_code=None,
+        end_reason=None,
+        artifact_count=0,
         created_at=created.created_at,
         queued_at=created.queued_at,
         assigned_at=created.assigned_at,
@@ -28,4 +30,5 @@ def new_bot(request: AdmissionRequest, created: ClaimedSlot | SettledBot) -> Bot
         ended_at=None,
         tenant=bot.caller.tenant,
         created_by=CreatedBy(key_id=bot.caller.key_id, key_name=bot.caller.key_name),
+        stalled=False,
     )

@@ -17,7 +17,7 @@ from botpool.domain.errors import NotFound
 from botpool.domain.heartbeat import HeartbeatReport
 from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.records import AgentView
-from botpool.domain.states import FINAL, BotStatus, SlotStatus, statuses_before
+from botpool.domain.states import FINAL, BotStatus, EndReason, SlotStatus, statuses_before
 from botpool.engine.agents.heartbeats import Heartbeats
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
@@ -89,7 +89,12 @@ class Agents(Service):
         )
 
     async def report(
-        self, assignment_id: AssignmentId, bot_id: BotId, status: BotStatus, reason: str | None
+        self,
+        assignment_id: AssignmentId,
+        bot_id: BotId,
+        status: BotStatus,
+        reason: str | None,
+        end_reason: EndReason | None = None,
     ) -> bool:
         """Apply a status report; False if the report is late or backward."""
         view = await self._find_own(assignment_id, bot_id)
@@ -102,12 +107,15 @@ class Agents(Service):
         if not is_applicable(status, current=current):
             return False
         if status in FINAL:
-            return await self.bot_endings.end(assignment_id, reported_ending(status, reason))
+            return await self.bot_endings.end(
+                assignment_id, reported_ending(status, reason, end_reason)
+            )
         former_status = await report_status(
             self.database,
             assignment_id=assignment_id,
             status=status,
             sources=sorted(statuses_before(status)),
+            end_reason=end_reason,
         )
         if former_status is None:
             return False

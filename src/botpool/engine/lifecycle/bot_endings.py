@@ -99,6 +99,7 @@ class BotEndings:
             statuses=[ending.status for ending in endings],
             failure_codes=[ending.failure_code for ending in endings],
             failure_reasons=[each.reason if each.failure_code else None for each in endings],
+            end_reasons=[ending.end_reason for ending in endings],
             reasons=[ending.reason for ending in endings],
             slot_errors=[ending.slot_error for ending in endings],
             hold_leases=[end.holds_lease for end in ends],

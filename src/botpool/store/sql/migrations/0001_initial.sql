@@ -32,6 +32,7 @@ CREATE TABLE pools (
     heartbeats       text NOT NULL CHECK (heartbeats IN ('required', 'none')),
     cpus             double precision NOT NULL DEFAULT 1 CHECK (cpus > 0),
     memory_mb        integer NOT NULL DEFAULT 2048 CHECK (memory_mb > 0),
+    stalled_after_s  double precision NOT NULL DEFAULT 0 CHECK (stalled_after_s >= 0),
     drained_at       timestamptz,
     silence_alarm_at timestamptz,
     created_at       timestamptz NOT NULL DEFAULT botpool_now(),
@@ -42,6 +43,8 @@ COMMENT ON COLUMN pools.heartbeats IS
     'Whether the bots of the pool must send heartbeats: required or none.';
 COMMENT ON COLUMN pools.cpus IS 'The CPU limit of a container.';
 COMMENT ON COLUMN pools.memory_mb IS 'The memory limit of a container.';
+COMMENT ON COLUMN pools.stalled_after_s IS
+    'After how long in the call without media a bot counts as stalled; 0: never.';
 COMMENT ON COLUMN pools.drained_at IS 'When an operator drained the pool; null while it admits bots.';
 COMMENT ON COLUMN pools.silence_alarm_at IS
     'Since when so many bots are silent that Botpool itself may be at fault.';
@@ -118,17 +121,20 @@ INSERT INTO tenants (name) VALUES ('default');
 -- Bots
 
 CREATE FUNCTION botpool_bot_is_valid(
-    status text, failure_code text, ended_at timestamptz, queue_timeout_ms integer)
+    status text, failure_code text, ended_at timestamptz, queue_timeout_ms integer, end_reason text)
     RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
     RETURN status IN (
             'PENDING', 'QUEUED', 'DEPLOYING', 'JOINING_CALL', 'IN_WAITING_ROOM', 'IN_CALL',
             'LEAVING', 'CALL_ENDED', 'DONE', 'FAILED', 'CANCELLED')
         AND (failure_code IS NULL OR failure_code IN (
             'queue_timeout', 'deploy_failed', 'heartbeat_lost', 'container_exited', 'max_duration',
-            'meeting_failed', 'operator', 'internal'))
+            'meeting_failed', 'blocked', 'operator', 'internal'))
         AND (status IN ('DONE', 'FAILED', 'CANCELLED')) = (ended_at IS NOT NULL)
         AND (status = 'FAILED') = (failure_code IS NOT NULL)
-        AND queue_timeout_ms >= 0;
+        AND queue_timeout_ms >= 0
+        AND (end_reason IS NULL OR end_reason IN (
+            'denied', 'lobby_timeout', 'removed', 'alone', 'meeting_ended', 'sign_in_required', 'blocked',
+            'left', 'unknown'));
 END $$;
 
 CREATE TABLE bots (
@@ -149,14 +155,18 @@ CREATE TABLE bots (
     container_id     text,
     failure_code     text,
     failure_reason   text,
+    end_reason       text,
+    artifact_count   integer NOT NULL DEFAULT 0,
     created_at       timestamptz NOT NULL,
     queued_at        timestamptz,
     assigned_at      timestamptz,
     started_at       timestamptz,
+    in_call_at       timestamptz,
     leave_by         timestamptz,
     ended_at         timestamptz,
     CONSTRAINT bots_are_valid
-        CHECK (botpool_bot_is_valid(status, failure_code, ended_at, queue_timeout_ms))
+        CHECK (botpool_bot_is_valid(
+            status, failure_code, ended_at, queue_timeout_ms, end_reason))
 ) WITH (
     -- Room in each page, so that an update of a column without an index writes no index entry.
     fillfactor = 85,
@@ -179,6 +189,10 @@ COMMENT ON COLUMN bots.correlation_id IS
     'Identifies the request in log lines, history and calls to backends.';
 COMMENT ON COLUMN bots.failure_code IS
     'Why the bot failed, as one of a fixed set; null unless FAILED.';
+COMMENT ON COLUMN bots.end_reason IS
+    'Why the bot''s call ended, as its agent reports it, as one of a fixed set.';
+COMMENT ON COLUMN bots.artifact_count IS 'The number of rows in bot_artifacts.';
+COMMENT ON COLUMN bots.in_call_at IS 'When the agent reported IN_CALL.';
 COMMENT ON COLUMN bots.started_at IS 'When the container was first known to run.';
 COMMENT ON COLUMN bots.assignment_id IS 'The bot''s last assignment.';
 COMMENT ON COLUMN bots.container_id IS
@@ -469,6 +483,80 @@ COMMENT ON COLUMN bot_heartbeats.progress IS 'The figures that the agent last se
 COMMENT ON COLUMN bot_heartbeats.progress_at IS 'When these figures last changed.';
 COMMENT ON COLUMN bot_heartbeats.last_media_at IS
     'When the bot last recorded audio or video, by its own clock.';
+
+CREATE FUNCTION botpool_bot_is_stalled(
+    status text, heartbeat_at timestamptz, media_at timestamptz, in_call_at timestamptz,
+    stalled_after_s double precision)
+    RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT coalesce(
+        stalled_after_s > 0 AND status = 'IN_CALL'
+            AND heartbeat_at > greatest(media_at, in_call_at) + make_interval(secs => stalled_after_s),
+        false)
+$$;
+COMMENT ON FUNCTION botpool_bot_is_stalled IS
+    'Whether the bot, at its last heartbeat, was in the call and had recorded nothing for too long. Counts '
+    'to the last heartbeat, so that an outage of Botpool makes no bot stalled.';
+
+-- ---------------------------------------------------------------------------------------------
+-- Data that an agent sends about its bot, and commands to the bot. All of it ends with the bot's row.
+
+CREATE TABLE bot_artifacts (
+    bot_id       bigint NOT NULL REFERENCES bots ON DELETE CASCADE,
+    number       integer NOT NULL CHECK (number BETWEEN 1 AND 100),
+    kind         text NOT NULL CHECK (kind IN ('recording', 'transcript', 'speakers', 'log', 'other')),
+    location     text NOT NULL,
+    size_bytes   bigint CHECK (size_bytes >= 0),
+    content_type text,
+    at           timestamptz NOT NULL,
+    PRIMARY KEY (bot_id, number),
+    UNIQUE (bot_id, kind, location)
+);
+COMMENT ON TABLE bot_artifacts IS 'The files that a bot made, by reference: Botpool does not store them.';
+COMMENT ON COLUMN bot_artifacts.location IS 'The address of the file, or its key in the bot''s own storage.';
+COMMENT ON COLUMN bot_artifacts.size_bytes IS 'The size of the file; null if the agent did not say it.';
+
+CREATE TABLE bot_screenshots (
+    bot_id       bigint NOT NULL REFERENCES bots ON DELETE CASCADE,
+    number       integer NOT NULL CHECK (number BETWEEN 1 AND 100),
+    content      bytea NOT NULL CHECK (length(content) <= 524288),
+    content_type text NOT NULL CHECK (content_type IN ('image/png', 'image/jpeg', 'image/webp')),
+    note         text NOT NULL,
+    at           timestamptz NOT NULL,
+    PRIMARY KEY (bot_id, number)
+);
+-- Pictures are compressed already.
+ALTER TABLE bot_screenshots ALTER COLUMN content SET STORAGE EXTERNAL;
+COMMENT ON TABLE bot_screenshots IS 'The last three screenshots that a bot''s agent sent.';
+COMMENT ON COLUMN bot_screenshots.number IS 'Counts the screenshots of the bot, from 1.';
+COMMENT ON COLUMN bot_screenshots.note IS 'What the agent says about the picture; may be empty.';
+
+CREATE TABLE bot_outputs (
+    bot_id        bigint PRIMARY KEY REFERENCES bots ON DELETE CASCADE,
+    assignment_id bigint NOT NULL,
+    output        bytea NOT NULL CHECK (length(output) <= 65536),
+    is_whole      boolean NOT NULL,
+    at            timestamptz NOT NULL
+);
+COMMENT ON TABLE bot_outputs IS
+    'The end of the output of a bot''s last run, which outlives the container and the slot''s next bot.';
+COMMENT ON COLUMN bot_outputs.is_whole IS 'Whether this is all of the output; else its last 64 KiB.';
+
+CREATE TABLE bot_commands (
+    id              bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    bot_id          bigint NOT NULL REFERENCES bots ON DELETE CASCADE,
+    kind            text NOT NULL,
+    data            json NOT NULL,
+    at              timestamptz NOT NULL,
+    delivered_at    timestamptz,
+    acknowledged_at timestamptz
+);
+COMMENT ON TABLE bot_commands IS
+    'Commands of users to a bot. The heartbeat''s response delivers them in order, until the agent '
+    'acknowledges them.';
+COMMENT ON COLUMN bot_commands.delivered_at IS 'When a response to the agent first contained the command.';
+CREATE INDEX idx_bot_commands_bot ON bot_commands (bot_id, id);
+CREATE INDEX idx_bot_commands_open ON bot_commands (bot_id, id) WHERE acknowledged_at IS NULL;
+COMMENT ON INDEX idx_bot_commands_open IS 'The commands that a heartbeat''s response delivers.';
 
 CREATE TABLE liveness (
     replica       text PRIMARY KEY,

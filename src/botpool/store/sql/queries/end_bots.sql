@@ -5,16 +5,16 @@
 WITH held AS MATERIALIZED (
     SELECT
         s.id, s.pool_name, s.slot_name, s.status, s.assigned_bot_id, s.assignment_id,
-        s.container_id, s.version, e.new_status, e.failure_code, e.failure_reason, e.reason,
-        e.slot_error, e.holds_lease
+        s.container_id, s.version, e.new_status, e.failure_code, e.failure_reason, e.end_reason,
+        e.reason, e.slot_error, e.holds_lease
     FROM unnest(
         %(assignment_ids)s::bigint[], %(versions)s::bigint[], %(statuses)s::text[],
-        %(failure_codes)s::text[], %(failure_reasons)s::text[], %(reasons)s::text[],
-        %(slot_errors)s::text[],
+        %(failure_codes)s::text[], %(failure_reasons)s::text[], %(end_reasons)s::text[],
+        %(reasons)s::text[], %(slot_errors)s::text[],
         %(hold_leases)s::boolean[], %(silent_since)s::timestamptz[]
     ) AS e (
-        assignment_id, version, new_status, failure_code, failure_reason, reason, slot_error,
-        holds_lease, silent_since)
+        assignment_id, version, new_status, failure_code, failure_reason, end_reason, reason,
+        slot_error, holds_lease, silent_since)
     JOIN assignments a ON a.id = e.assignment_id
     JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
     -- Keeps the planner on the primary key, also with a plan made for a small table.
@@ -35,7 +35,7 @@ WITH held AS MATERIALIZED (
     SELECT
         held.id AS slot_id, held.pool_name, held.slot_name, held.status AS slot_status,
         held.assignment_id, held.container_id, held.version, held.new_status, held.failure_code,
-        held.failure_reason, held.reason, held.slot_error, held.holds_lease,
+        held.failure_reason, held.end_reason, held.reason, held.slot_error, held.holds_lease,
         b.id, b.status, b.correlation_id
     FROM held
     JOIN bots b ON b.id = held.assigned_bot_id
@@ -47,6 +47,10 @@ WITH held AS MATERIALIZED (
     SET status = former.new_status,
         failure_code = former.failure_code,
         failure_reason = former.failure_reason,
+        -- A bot that was asked to leave has left, unless its agent knows better.
+        end_reason = coalesce(
+            former.end_reason, b.end_reason,
+            CASE WHEN b.leave_by IS NOT NULL AND former.new_status <> 'FAILED' THEN 'left' END),
         ended_at = botpool_now()
     FROM former
     WHERE b.id = former.id

@@ -13,7 +13,12 @@ WITH held AS MATERIALIZED (
     WHERE (b.status = ANY(%(sources)s)) IS TRUE
     FOR UPDATE OF b
 ), bot AS (
-    UPDATE bots b SET status = %(status)s FROM former WHERE b.id = former.id
+    UPDATE bots b
+    SET status = %(status)s,
+        end_reason = coalesce(%(end_reason)s, b.end_reason),
+        in_call_at = CASE WHEN %(status)s = 'IN_CALL' THEN botpool_now() ELSE b.in_call_at END
+    FROM former
+    WHERE b.id = former.id
 ), slot AS (
     -- A decision that read the former status fails at its fence.
     UPDATE bot_pool_slots s

@@ -1,7 +1,9 @@
 -- Write a pool's settings, if they changed.
-INSERT INTO pools AS p (pool_name, backend, image, max_size, heartbeats, cpus, memory_mb)
+INSERT INTO pools AS p (
+    pool_name, backend, image, max_size, heartbeats, cpus, memory_mb, stalled_after_s)
 VALUES (
-    %(pool_name)s, %(backend)s, %(image)s, %(max_size)s, %(heartbeats)s, %(cpus)s, %(memory_mb)s)
+    %(pool_name)s, %(backend)s, %(image)s, %(max_size)s, %(heartbeats)s, %(cpus)s, %(memory_mb)s,
+    %(stalled_after_s)s)
 ON CONFLICT (pool_name) DO UPDATE
 SET backend = EXCLUDED.backend,
     image = EXCLUDED.image,
@@ -9,9 +11,10 @@ SET backend = EXCLUDED.backend,
     heartbeats = EXCLUDED.heartbeats,
     cpus = EXCLUDED.cpus,
     memory_mb = EXCLUDED.memory_mb,
+    stalled_after_s = EXCLUDED.stalled_after_s,
     updated_at = botpool_now()
-WHERE (p.backend, p.image, p.max_size, p.heartbeats, p.cpus, p.memory_mb)
+WHERE (p.backend, p.image, p.max_size, p.heartbeats, p.cpus, p.memory_mb, p.stalled_after_s)
     IS DISTINCT FROM (
         EXCLUDED.backend, EXCLUDED.image, EXCLUDED.max_size, EXCLUDED.heartbeats, EXCLUDED.cpus,
-        EXCLUDED.memory_mb)
+        EXCLUDED.memory_mb, EXCLUDED.stalled_after_s)
 RETURNING p.pool_name
