@@ -21,7 +21,7 @@ from botpool.domain.records import PoolSpec
 from botpool.domain.recovery import RecoveryLimits
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.request_budget import SharedRequestBudget
-from botpool.settings import CoolifySettings, DockerSettings, ProcessSettings, Settings
+from botpool.settings import CoolifySettings, ProcessSettings, Settings
 from botpool.store.database import Database
 from botpool.store.installation import Installation
 from botpool.store.migrations import check_schema
@@ -85,7 +85,7 @@ def backends_of(
     docker, coolify = settings.backends.docker, settings.backends.coolify
     backends: list[Backend] = [_process_backend(settings.backends.process, installed)]
     if docker.host or any(pool.backend == "docker" for pool in settings.pools.values()):
-        backends.append(_docker_backend(docker, installed))
+        backends.append(_docker_backend(settings, installed))
     if coolify.url and coolify.token and coolify.project_uuid and coolify.server_uuid:
         backends.append(_coolify_backend(coolify, installed, database))
     return {backend.name: backend for backend in backends}
@@ -101,16 +101,23 @@ def _process_backend(process: ProcessSettings, installed: Installation) -> Backe
     )
 
 
-def _docker_backend(docker: DockerSettings, installed: Installation) -> Backend:
+def _docker_backend(settings: Settings, installed: Installation) -> Backend:
     # Imported here, and Coolify below, so that other installations start without their clients.
-    from botpool.backends.docker import DockerBackend, DockerConfig
+    from botpool.backends.docker import DockerBackend, DockerConfig, PoolIsolation
 
+    docker = settings.backends.docker
     return DockerBackend(
         DockerConfig(
             installation_id=installed.installation_id,
             folder=installed.data_dir.root / "docker",
             host=docker.host,
             network=docker.network,
+            isolation={
+                name: PoolIsolation(capabilities=pool.capabilities, read_only=pool.read_only)
+                for name, pool in settings.pools.items()
+            },
+            log_mb=docker.log_mb,
+            tmp_mb=docker.tmp_mb,
             pids_limit=docker.pids_limit,
             shm_mb=docker.shm_mb,
             stop_grace_s=docker.stop_grace_s,

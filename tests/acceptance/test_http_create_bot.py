@@ -222,3 +222,35 @@ async def test_correlation_id_of_the_caller_is_used(api: Api) -> None:
     assert answer.headers["X-Correlation-ID"] == "call-7/a"
     kept = api.stage.rows("SELECT DISTINCT correlation_id FROM history WHERE bot_id IS NOT NULL")
     assert kept == [{"correlation_id": "call-7/a"}]
+
+
+# Hosts of meeting links
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://169.254.169.254/latest/meta-data/",
+        "http://2130706433/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://localhost:8700/",
+        "https://meet.google.com@10.0.0.1/abc",
+    ],
+)
+async def test_link_to_a_private_address_is_refused(api: Api, url: str) -> None:
+    with unchanged(api.stage.url):
+        answer = await api.post("/v1/bots", {"meetingUrl": url, "platform": "google-meet"})
+    problem = assert_problem(answer, 422, "pools.google-meet.allowed_hosts")
+    assert [error["field"] for error in problem["errors"]] == ["meetingUrl"]
+
+
+async def test_pool_accepts_its_allowed_hosts_only(stage: Stage) -> None:
+    patterns = ("127.0.0.1", "*.example.org")
+    async with api_over(stage, pool(2), allowed_hosts=patterns) as api:
+        for url, status in (
+            ("http://127.0.0.1:4711/room", 201),
+            ("https://meet.example.org/room", 201),
+            ("https://meet.google.com/abc", 422),
+        ):
+            answer = await api.post("/v1/bots", {"meetingUrl": url, "platform": "google-meet"})
+            assert answer.status_code == status, answer.text

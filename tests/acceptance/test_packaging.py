@@ -18,6 +18,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.components import missing
 
@@ -63,6 +64,23 @@ def test_compose_file_is_valid_and_requires_its_secrets() -> None:
     refused = subprocess.run(command, capture_output=True, text=True, env={"PATH": os.defpath})
     assert refused.returncode != 0
     assert "POSTGRES_PASSWORD" in refused.stderr
+
+
+def test_bots_of_the_compose_file_cannot_reach_the_database() -> None:
+    """Check that the network of the bots has Botpool in it, but not PostgreSQL."""
+    if (compose := shutil.which("docker-compose")) is None:
+        missing("docker-compose", "install the package docker-compose")
+    command = (compose, "-f", str(ROOT / "compose.yaml"), "config")
+    shown = yaml.safe_load(run(*command, env={**os.environ, **SECRETS}))
+    bots = shown["services"]["botpool"]["environment"]["BOTPOOL_BACKENDS__DOCKER__NETWORK"]
+    (network,) = [name for name, each in shown["networks"].items() if each.get("name") == bots]
+    members = {
+        name
+        for name, service in shown["services"].items()
+        if network in service.get("networks", {"default": None})
+    }
+    assert members == {"botpool"}
+    assert not set(shown["services"]["postgres"]["networks"]) & {network, "default"}
 
 
 def test_systemd_unit_is_valid(tmp_path: Path) -> None:

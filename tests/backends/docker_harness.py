@@ -6,13 +6,15 @@ import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from aiodocker.docker import DockerContainer
 
-from botpool.backends.docker import DockerBackend, DockerConfig
+from botpool.backends.docker import DockerBackend, DockerConfig, PoolIsolation
 from botpool.backends.docker.placeholder_image import IMAGE as PLACEHOLDER_IMAGE
 from botpool.backends.docker.slot_containers import ContainerDraft, ContainerKind
 from botpool.backends.protocol import StartRequest
@@ -89,6 +91,14 @@ class DockerHarness:
         self._open.append(backend)
         return backend
 
+    async def open_isolated(self, network: str | None = None, **isolation: Any) -> DockerBackend:
+        """Open a backend with this isolation of the pool of `SPEC`."""
+        pools = {SPEC.pool_name: PoolIsolation(**isolation)}
+        backend = DockerBackend(replace(self.config(), network=network, isolation=pools))
+        await backend.open()
+        self._open.append(backend)
+        return backend
+
     def program_environment(self, assignment_id: AssignmentId, behaviour: str) -> Mapping[str, str]:
         return {
             "PROGRAM": behaviour,
@@ -133,4 +143,5 @@ class DockerHarness:
         await self.socket.close()
         for installation in ("one", "two"):
             self.dockerd.remove_containers(installation=self.installation(installation))
+            self.dockerd.remove_networks(installation=self.installation(installation))
         self._reports.close()

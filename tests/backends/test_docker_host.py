@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from botpool.backends.docker import DockerBackend, slot_containers
+from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendRefused
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ContainerState
@@ -104,6 +105,127 @@ async def test_missing_network_names_its_setting(
             )
     finally:
         await backend.close()
+
+
+async def test_container_gains_no_privileges_and_has_limited_output(
+    docker_harness: DockerHarness,
+) -> None:
+    container_id = await start_and_wait(docker_harness, await docker_harness.open_backend(), FIRST)
+    shown = inspected(docker_harness, container_id)["HostConfig"]
+    assert shown["SecurityOpt"] == ["no-new-privileges:true"]
+    assert shown["LogConfig"]["Type"] == "json-file"
+    assert shown["LogConfig"]["Config"] == {"max-size": "25600k", "max-file": "2"}
+    status = process_status(docker_harness, container_id)
+    assert status["NoNewPrivs"] == "1"
+    assert {status[name] for name in ("CapEff", "CapPrm", "CapBnd")} == {"0" * 16}
+
+
+async def test_pool_keeps_the_capabilities_that_it_asks_for(
+    docker_harness: DockerHarness,
+) -> None:
+    backend = await docker_harness.open_isolated(network="host", capabilities=("NET_RAW",))
+    container_id = await start_and_wait(docker_harness, backend, FIRST)
+    status = process_status(docker_harness, container_id)
+    assert int(status["CapEff"], 16) == 1 << 13  # CAP_NET_RAW
+
+
+async def test_read_only_container_writes_to_its_tmp_only(
+    docker_harness: DockerHarness,
+) -> None:
+    backend = await docker_harness.open_isolated(network="host", read_only=True)
+    container_id = await start_next(docker_harness, backend, FIRST)
+    await wait_for_state(backend, container_id, ContainerState.EXITED)
+    shown = inspected(docker_harness, container_id)["HostConfig"]
+    assert shown["ReadonlyRootfs"] is True
+    assert shown["Tmpfs"] == {"/tmp": "rw,nosuid,nodev,mode=1777,size=256m"}  # noqa: S108
+    output = await logs_of(backend, container_id, FIRST)
+    assert "Read-only file system: 'left-behind'" in output
+
+
+async def test_each_pool_gets_its_own_network(docker_harness: DockerHarness) -> None:
+    """The containers run in real networks. This daemon has no firewall, which would part them."""
+    backend = await docker_harness.open_isolated()
+    zoom = replace(SPEC, name="pool-zoom-001", pool_name="zoom")
+    installation = docker_harness.installation()
+    subnets = set()
+    for spec, assignment in ((SPEC, FIRST), (zoom, SECOND)):
+        container_id = await start_next(docker_harness, backend, assignment, spec)
+        name = f"botpool-{installation}-{spec.pool_name}"
+        assert list(inspected(docker_harness, container_id)["NetworkSettings"]["Networks"]) == [
+            name
+        ]
+        shown = docker_harness.dockerd.call("GET", f"/networks/{name}")
+        assert shown["Options"]["com.docker.network.bridge.enable_icc"] == "false"
+        subnets.add(shown["IPAM"]["Config"][0]["Subnet"])
+    assert len(subnets) == 2
+
+
+async def test_next_bot_of_a_pool_uses_the_same_network(docker_harness: DockerHarness) -> None:
+    used = set()
+    for assignment in (FIRST, SECOND):
+        backend = await docker_harness.open_isolated()
+        container_id = await start_next(docker_harness, backend, assignment)
+        used.add(inspected(docker_harness, container_id)["HostConfig"]["NetworkMode"])
+        await backend.stop(container_id, assignment, timeout_s=TIMEOUT_S)
+        await wait_until_down(backend, container_id)
+    assert len(used) == 1
+
+
+async def test_oldest_of_two_networks_of_a_pool_is_used(docker_harness: DockerHarness) -> None:
+    """Two replicas that create it at the same time may leave two networks with one name."""
+    installation = docker_harness.installation()
+    body = {
+        "Name": f"twice-{installation}",
+        "Labels": {"botpool.installation": installation, "botpool.pool": SPEC.pool_name},
+    }
+    ids = [docker_harness.dockerd.call("POST", "/networks/create", body)["Id"] for _ in range(2)]
+    backend = await docker_harness.open_isolated()
+    container_id = await start_next(docker_harness, backend, FIRST)
+    assert inspected(docker_harness, container_id)["HostConfig"]["NetworkMode"] == ids[0]
+
+
+async def test_foreign_network_with_the_name_of_a_pool_is_not_used(
+    docker_harness: DockerHarness,
+) -> None:
+    name = f"botpool-{docker_harness.installation()}-{SPEC.pool_name}"
+    docker_harness.dockerd.call("POST", "/networks/create", {"Name": name})
+    try:
+        backend = await docker_harness.open_isolated()
+        with pytest.raises(BackendRefused, match=r"^backends\.docker\.network: .*labels"):
+            await start_next(docker_harness, backend, FIRST)
+    finally:
+        docker_harness.dockerd.call("DELETE", f"/networks/{name}")
+
+
+async def start_next(
+    harness: DockerHarness,
+    backend: DockerBackend,
+    assignment_id: AssignmentId,
+    spec: ContainerSpec = SPEC,
+) -> ContainerId:
+    """Start the next assignment without waiting for the report of its program."""
+    through = AssignmentId(assignment_id - 1)
+    container_id = await backend.ensure(spec, stop_through=through, timeout_s=TIMEOUT_S)
+    request = start_request(harness, container_id, assignment_id)
+    await backend.start(request, timeout_s=TIMEOUT_S)
+    return container_id
+
+
+async def logs_of(
+    backend: DockerBackend, container_id: ContainerId, assignment_id: AssignmentId
+) -> str:
+    chunks = backend.logs(container_id, assignment_id, tail=None, follow=False)
+    return b"".join([chunk async for chunk in chunks]).decode()
+
+
+def process_of(harness: DockerHarness, container_id: ContainerId) -> int:
+    return int(inspected(harness, container_id)["State"]["Pid"])
+
+
+def process_status(harness: DockerHarness, container_id: ContainerId) -> dict[str, str]:
+    """Return the fields of /proc/<pid>/status of the container's first process."""
+    text = Path(f"/proc/{process_of(harness, container_id)}/status").read_text()
+    return {name: value.strip() for name, _, value in (x.partition(":") for x in text.splitlines())}
 
 
 async def test_out_of_memory_is_the_exit_reason(docker_harness: DockerHarness) -> None:

@@ -55,6 +55,7 @@ async def test_browser_bot_joins_takes_screenshots_and_leaves_on_request(
         missing("chromium", "install it with: apt-get install chromium")
     settings = {
         "pools.google-meet.max_size": "1",
+        "pools.google-meet.allowed_hosts": "127.0.0.1",
         "backends.process.command": shlex.join([sys.executable, str(BOT)]),
         "agent.heartbeat_interval_ms": "500",
         "agent.leave_grace_s": "300",

@@ -151,6 +151,11 @@ class Dockerd:
         for each in self.containers(**labels):
             self.request("DELETE", f"/containers/{each['Id']}", force=1, v=1)
 
+    def remove_networks(self, **labels: str) -> None:
+        filters = {"label": [f"botpool.{name}={value}" for name, value in labels.items()]}
+        for each in self.call("GET", "/networks", filters=json.dumps(filters)):
+            self.request("DELETE", f"/networks/{each['Id']}")
+
     def close(self) -> None:
         """Stop the daemon and every process that it started: shims survive a killed daemon."""
         if self._process is not None and self._process.poll() is None:

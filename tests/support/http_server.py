@@ -209,10 +209,14 @@ class Api:
 
 
 @asynccontextmanager
-async def api_over(stage: Stage, *pools: PoolSpec) -> AsyncIterator[Api]:
+async def api_over(
+    stage: Stage, *pools: PoolSpec, allowed_hosts: tuple[str, ...] = ("*",)
+) -> AsyncIterator[Api]:
     """The API without a socket. As in a server, an exception becomes a response."""
     replica = await stage.replica(*pools)
-    settings = Settings(pools={spec.pool_name: PoolSettings() for spec in pools})
+    settings = Settings(
+        pools={spec.pool_name: PoolSettings(allowed_hosts=allowed_hosts) for spec in pools}
+    )
     app = create_app(replica, settings)
     scopes = ("user", "operator", "admin")
     keys = {scope: (await replica.api_keys.create(f"{scope} key", scope))[1] for scope in scopes}

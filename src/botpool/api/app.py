@@ -40,7 +40,9 @@ def create_app(replica: Replica, settings: Settings) -> FastAPI:
     modules = (users, bot_history, sessions, agents, pools, slots, stream, keys)
     routers = (
         create_bot.router(
-            bot_create, {name: pool.backend for name, pool in settings.pools.items()}
+            bot_create,
+            {name: pool.backend for name, pool in settings.pools.items()},
+            {name: pool.allowed_hosts for name, pool in settings.pools.items()},
         ),
         *(module.routes for module in modules),
         monitoring.router(settings.server.metrics),

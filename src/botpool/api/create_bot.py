@@ -23,8 +23,9 @@ from botpool.api.patterns import VISIBLE
 from botpool.api.problems import error_responses
 from botpool.backends.protocol import Health
 from botpool.domain.callers import Caller
-from botpool.domain.errors import UnknownPool
+from botpool.domain.errors import MeetingHostRefused, UnknownPool
 from botpool.domain.ids import PoolName
+from botpool.domain.meeting_hosts import is_allowed
 from botpool.domain.meeting_links import pool_name_of
 from botpool.domain.records import BotRequest, IdempotencyKey
 
@@ -51,8 +52,12 @@ class BotHeaders(BaseModel):
     )
 
 
-def router(bot_create: type[schemas.BotCreate], backends: Mapping[str, str]) -> APIRouter:
-    """Create the route with the request model and the backend of each pool by the pool's name."""
+def router(
+    bot_create: type[schemas.BotCreate],
+    backends: Mapping[str, str],
+    allowed_hosts: Mapping[str, tuple[str, ...]],
+) -> APIRouter:
+    """Create the route with the request model, and by pool name its backend and allowed hosts."""
     pool_names = tuple(backends)
     routes = APIRouter(prefix="/v1", tags=["users"])
 
@@ -66,6 +71,7 @@ def router(bot_create: type[schemas.BotCreate], backends: Mapping[str, str]) -> 
         if headers.idempotency_key is not None:
             idempotency = IdempotencyKey(key=headers.idempotency_key, body_hash=_hash_body(body))
         bot_request = _to_bot_request(body, caller, headers.correlation_id, pool_names)
+        _check_host(bot_request, allowed_hosts[bot_request.pool_name])
         backend = backends[bot_request.pool_name]
         warning = _warning(replica_of(request).readiness.known_health(backend), backend, caller)
         return await _admit(request, bot_request, idempotency, warning)
@@ -154,6 +160,11 @@ def _choose_pool(body: schemas.BotCreate, pool_names: tuple[str, ...]) -> PoolNa
     if name not in pool_names:
         raise UnknownPool(f"There is no pool '{name}'.", pool_names)
     return PoolName(name)
+
+
+def _check_host(request: BotRequest, allowed_hosts: tuple[str, ...]) -> None:
+    if not is_allowed(request.meeting_url, allowed_hosts):
+        raise MeetingHostRefused(request.pool_name, allowed_hosts)
 
 
 def _hash_body(body: schemas.BotCreate) -> bytes:

@@ -42,6 +42,7 @@ _HEADERS = {
 _STATUS: Mapping[type[BaseException], int] = {
     errors.NotFound: 404,
     errors.UnknownPool: 422,
+    errors.MeetingHostRefused: 422,
     errors.IdempotencyConflict: 409,
     errors.SlotInUse: 409,
     errors.NoFreeSlot: 503,
@@ -119,6 +120,8 @@ async def _on_botpool_error(_: Request, error: Exception) -> JSONResponse:
     field_errors = []
     if isinstance(error, errors.UnknownPool):
         field_errors.append(FieldError(field="platform", message=str(error)))
+    if isinstance(error, errors.MeetingHostRefused):
+        field_errors.append(FieldError(field="meetingUrl", message=str(error)))
     kind = error.problem if isinstance(error, errors.DatabaseUnavailable) else None
     return problem_response(
         status, str(error), kind=kind, field_errors=field_errors, headers=headers

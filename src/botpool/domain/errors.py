@@ -38,6 +38,26 @@ class UnknownPool(BotpoolError):
 
 
 @dataclass(eq=False)
+class MeetingHostRefused(BotpoolError):
+    """The pool does not send bots to the host of the meeting link."""
+
+    template = (
+        "The pool {pool_name} does not accept links to this host. It accepts {accepted}. "
+        "An operator can add hosts in pools.{pool_name}.allowed_hosts."
+    )
+    pool_name: str
+    allowed_hosts: tuple[str, ...]
+
+    @property
+    def accepted(self) -> str:
+        words = ("public addresses" if host == "*" else host for host in self.allowed_hosts[:10])
+        return ", ".join(words)
+
+    def __str__(self) -> str:
+        return self.template.format(pool_name=self.pool_name, accepted=self.accepted)
+
+
+@dataclass(eq=False)
 class IdempotencyConflict(BotpoolError):
     template = (
         "This Idempotency-Key was used for another request. Send a new key for a new bot, "

@@ -38,8 +38,15 @@ class DockerSettings(Section):
     host: DockerHost | None = setting(None, example="tcp://docker.internal:2376")
     """The address of the Docker engine. Without it, Botpool finds Docker as the `docker` command
     does: `DOCKER_HOST`, contexts, then the local socket."""
-    network: Annotated[str, Field(min_length=1, max_length=200)] = setting("bridge", example="bots")
-    """The Docker network that the containers join."""
+    network: Annotated[str, Field(min_length=1, max_length=200)] | None = setting(
+        None, example="bots"
+    )
+    """The Docker network that the containers of all pools join. Without it, Botpool creates a
+    network for each pool, in which containers cannot reach each other."""
+    log_mb: Annotated[int, Field(ge=1, le=1_000_000)] = setting(50, example=200)
+    """The most output that Docker keeps of each container; older output is lost."""
+    tmp_mb: Annotated[int, Field(ge=1, le=1_000_000)] = setting(256, example=1_024)
+    """Size of `/tmp` in a container with a read-only root file system; it counts as memory."""
     pids_limit: Count = setting(2_048, example=4_096, unit="processes")
     """The most processes and threads in one container."""
     shm_mb: Annotated[int, Field(ge=1, le=1_000_000)] = setting(512, example=1_024)

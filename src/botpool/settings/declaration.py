@@ -5,7 +5,7 @@ The docstring below a setting is its description.
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 
 class Section(BaseModel):
@@ -24,9 +24,10 @@ class Section(BaseModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _reject_booleans(cls, value: Any) -> Any:
-        """Reject true and false: no setting is a boolean, and pydantic reads `true` as 1."""
-        if isinstance(value, bool):
+    def _reject_booleans(cls, value: Any, info: ValidationInfo) -> Any:
+        """Reject true and false where a number is expected: pydantic reads `true` as 1."""
+        is_boolean = cls.model_fields[info.field_name or ""].annotation is bool
+        if isinstance(value, bool) and not is_boolean:
             raise ValueError("should not be true or false")
         return value
 

@@ -9,10 +9,12 @@ from botpool.settings.backends import BACKENDS
 from botpool.settings.declaration import Section, setting
 from botpool.settings.value_types import (
     EMBEDDED,
+    Capabilities,
     Count,
     CountOrZero,
     DatabaseUrl,
     Days,
+    HostPatterns,
     InstallationId,
     InstallationSecret,
     InstallationSecrets,
@@ -104,6 +106,15 @@ class PoolSettings(Section):
     stalled_after_s: SecondsOrZero = setting(0, example=300)
     """After how long in the call without media a bot counts as stalled, if its heartbeats say when
     it last recorded media (`lastMediaAt`); 0 means never."""
+    allowed_hosts: HostPatterns = setting(("*",), example=["meet.example.org", "*.zoom.us"])
+    """Hosts of meeting links that the pool accepts: names, `*.` and a domain, IP addresses or
+    networks. `*` is every public host: it leaves out private, loopback, link-local and metadata
+    addresses and local names."""
+    capabilities: Capabilities = setting((), example=["SYS_ADMIN"])
+    """Linux capabilities that the pool's Docker containers keep; they lose all others."""
+    read_only: bool = setting(False, example=True)
+    """Whether the root file system of the pool's Docker containers is read-only. They can then
+    write only to `/tmp` (kept in memory), `/dev/shm` and volumes of the image."""
 
     @field_validator("backend")
     @classmethod

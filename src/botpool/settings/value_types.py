@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from botpool.domain.installation_secret import weakness_of
+from botpool.domain.meeting_hosts import check_pattern
 
 EMBEDDED = "embedded"
 
@@ -30,6 +31,13 @@ def _proxy(value: str) -> str:
         except ValueError:
             raise ValueError("should be IP addresses, networks or *") from None
     return value
+
+
+def _capability(value: str) -> str:
+    name = value.upper().removeprefix("CAP_")
+    if not re.fullmatch(r"[A-Z_]{2,40}", name) or name == "ALL":
+        raise ValueError("should be names of Linux capabilities, such as SYS_ADMIN or NET_RAW")
+    return name
 
 
 def _docker_host(value: str) -> str:
@@ -110,6 +118,14 @@ DockerHost = Annotated[str, AfterValidator(_docker_host)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
 Proxies = Annotated[
     tuple[Annotated[str, AfterValidator(_proxy)], ...], BeforeValidator(_split_at_commas)
+]
+HostPatterns = Annotated[
+    tuple[Annotated[str, AfterValidator(check_pattern)], ...],
+    BeforeValidator(_split_at_commas),
+    Field(min_length=1, max_length=1_000),
+]
+Capabilities = Annotated[
+    tuple[Annotated[str, AfterValidator(_capability)], ...], BeforeValidator(_split_at_commas)
 ]
 Command = Annotated[
     tuple[str, ...], BeforeValidator(_split_like_a_shell), Field(min_length=1, max_length=1000)

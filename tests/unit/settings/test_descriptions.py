@@ -27,7 +27,7 @@ def test_description_is_a_plain_sentence(setting: DescribedSetting) -> None:
 
 @every_setting
 def test_number_has_a_unit(setting: DescribedSetting) -> None:
-    is_number = isinstance(setting.example, int | float)
+    is_number = isinstance(setting.example, int | float) and setting.example is not True
     assert (setting.unit is not None) == (is_number and setting.name not in NUMBERS_WITHOUT_UNIT)
 
 

@@ -14,6 +14,6 @@ Docker accepts no conditions with a request, so two late effects cannot be preve
 """
 
 from botpool.backends.docker.backend import DockerBackend
-from botpool.backends.docker.config import DockerConfig
+from botpool.backends.docker.config import DockerConfig, PoolIsolation
 
-__all__ = ["DockerBackend", "DockerConfig"]
+__all__ = ["DockerBackend", "DockerConfig", "PoolIsolation"]

@@ -130,8 +130,9 @@ class DockerBackend:
         async with self._call("check", timeout_s) as daemon:
             try:
                 version = await daemon.version()
-                if self._config.network not in await daemon.networks():
-                    problem = f"Docker has no network {self._config.network}"
+                network = self._config.network
+                if network is not None and network not in await daemon.networks():
+                    problem = f"Docker has no network {network}"
                     raise BackendRefused("backends.docker.network", problem)
             except BackendRefused as refusal:
                 return Health(ok=False, detail=str(refusal))

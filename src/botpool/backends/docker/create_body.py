@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from botpool.backends.docker import placeholder_image
-from botpool.backends.docker.config import DockerConfig
+from botpool.backends.docker.config import DockerConfig, PoolIsolation
 from botpool.backends.docker.slot_containers import ContainerDraft, ContainerKind
 from botpool.backends.protocol import ContainerSpec
 
@@ -12,26 +12,45 @@ _MIB = 1024 * 1024
 
 
 def create_body(
-    draft: ContainerDraft, environment: Mapping[str, str], config: DockerConfig
+    draft: ContainerDraft, environment: Mapping[str, str], config: DockerConfig, network: str | None
 ) -> dict[str, Any]:
+    """Return the body; only a bot's container, which is started, needs a network."""
     body: dict[str, Any] = {"Labels": dict(draft.labels(config.installation_id))}
     if draft.kind is not ContainerKind.BOT:
         return body | {"Image": placeholder_image.IMAGE, "Cmd": [draft.kind]}
     return body | {
         "Image": draft.spec.image,
         "Env": [f"{key}={value}" for key, value in environment.items()],
-        "HostConfig": _host_config(draft.spec, config),
+        "HostConfig": _host_config(draft.spec, config, network),
     }
 
 
-def _host_config(spec: ContainerSpec, config: DockerConfig) -> dict[str, Any]:
+def _host_config(spec: ContainerSpec, config: DockerConfig, network: str | None) -> dict[str, Any]:
     return {
+        **_isolation(config.isolation.get(spec.pool_name, PoolIsolation()), config),
         "NanoCpus": round(spec.cpus * 1_000_000_000),
         "Memory": spec.memory_mb * _MIB,
         # Equal to Memory: without swap a browser that needs more memory fails instead of crawling.
         "MemorySwap": spec.memory_mb * _MIB,
         "PidsLimit": config.pids_limit,
         "ShmSize": config.shm_mb * _MIB,
-        "NetworkMode": config.network,
+        "NetworkMode": network,
         "RestartPolicy": {"Name": "no"},
+        # Two files of half the size each: Docker deletes the older one.
+        "LogConfig": {
+            "Type": "json-file",
+            "Config": {"max-size": f"{max(1, config.log_mb * 1024 // 2)}k", "max-file": "2"},
+        },
     }
+
+
+def _isolation(isolation: PoolIsolation, config: DockerConfig) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "SecurityOpt": ["no-new-privileges:true"],
+        "CapDrop": ["ALL"],
+        "CapAdd": list(isolation.capabilities),
+    }
+    if isolation.read_only:
+        body["ReadonlyRootfs"] = True
+        body["Tmpfs"] = {"/tmp": f"rw,nosuid,nodev,mode=1777,size={config.tmp_mb}m"}  # noqa: S108
+    return body

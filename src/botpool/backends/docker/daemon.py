@@ -17,9 +17,10 @@ from urllib.parse import quote
 import aiodocker
 import aiohttp
 from aiodocker import DockerError
+from aiodocker.networks import DockerNetwork
 from yarl import URL
 
-from botpool.backends.docker import error_messages, placeholder_image
+from botpool.backends.docker import error_messages, placeholder_image, pool_network
 from botpool.backends.docker.config import DockerConfig
 from botpool.backends.docker.connection import Connection
 from botpool.backends.docker.create_body import create_body
@@ -127,12 +128,14 @@ class Daemon:
         self, draft: ContainerDraft, *, name: str, environment: Mapping[str, str] | None = None
     ) -> None:
         """Raises ConcurrentChange if the name is taken or the image has been removed."""
-        body = create_body(draft, environment or {}, self.config)
+        is_bot = draft.kind is ContainerKind.BOT
+        network = await self.network_of(draft.spec.pool_name) if is_bot else None
+        body = create_body(draft, environment or {}, self.config, network)
         try:
             await self._send(self._client.containers.create(body, name=name))
         except DockerError as error:
             if error.status == 404 and "no such image" in error.message.lower():
-                if draft.kind is not ContainerKind.BOT:
+                if not is_bot:
                     await self._load_placeholder_image()
                 raise ConcurrentChange from error
             if error.status == 409:
@@ -228,6 +231,35 @@ class Daemon:
 
     async def version(self) -> str:
         return str((await self._query(self._client.version()))["Version"])
+
+    async def network_of(self, pool_name: str) -> str:
+        """Return the network of a pool's containers, and create it if the pool has none."""
+        if self.config.network is not None:
+            return self.config.network
+        if found := await self._find_network(pool_name):
+            return found
+        installation_id = self.config.installation_id
+        body = pool_network.network_body(installation_id, pool_name)
+        try:
+            await self._send(self._client.networks.create(body))
+        except DockerError as error:
+            if error.status != 409:
+                raise error_messages.network_failed(error, pool_name) from error
+        if found := await self._find_network(pool_name):
+            return found
+        raise error_messages.network_taken(installation_id, pool_name)
+
+    async def _find_network(self, pool_name: str) -> str | None:
+        """Return the oldest network with the pool's labels, and remove the others."""
+        labels = pool_network.network_labels(self.config.installation_id, pool_name)
+        wanted = {"label": [f"{name}={value}" for name, value in labels.items()]}
+        found = pool_network.oldest_first(
+            await self._query(self._client.networks.list(filters=wanted))
+        )
+        for duplicate in found[1:]:
+            with suppress(DockerError):
+                await self._send(DockerNetwork(self._client, duplicate).delete())
+        return found[0] if found else None
 
     async def networks(self) -> Sequence[str]:
         """Return the names and ids of all networks."""

@@ -40,6 +40,9 @@ def create_or_start_failed(error: DockerError, spec: ContainerSpec) -> BackendEr
         return full
     if "network" in message and "not found" in message:
         return BackendRefused("backends.docker.network", f"Docker says “{error.message}”")
+    if "network" in message and "is ambiguous" in message:
+        # Two replicas created the network of a pool: the next try removes one of them.
+        return BackendUnavailable(error.message)
     if any(text in message for text in _CANNOT_RUN):
         problem = f"{spec.image} cannot be run. Docker says “{error.message}”"
         return BackendRefused(f"pools.{spec.pool_name}.image", problem)
@@ -61,4 +64,23 @@ def name_taken(name: str, spec: ContainerSpec) -> BackendRefused:
     return BackendRefused(
         f"pools.{spec.pool_name}",
         f"Docker has a container {name} without Botpool's label. Remove or rename it.",
+    )
+
+
+def network_failed(error: DockerError, pool_name: str) -> BackendError:
+    """Describe why Docker did not create the network of a pool."""
+    if "address pool" in error.message or "not permitted" in error.message:
+        return BackendRefused(
+            "backends.docker.network",
+            f"Docker cannot create a network for the pool {pool_name}: “{error.message}”. "
+            "Name an existing network in this setting.",
+        )
+    return request_failed(error)
+
+
+def network_taken(installation_id: str, pool_name: str) -> BackendRefused:
+    return BackendRefused(
+        "backends.docker.network",
+        f"Docker has a network with the name of the pool {pool_name} of installation "
+        f"{installation_id}, but without Botpool's labels. Remove it, or name a network here.",
     )

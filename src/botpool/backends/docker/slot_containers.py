@@ -30,7 +30,7 @@ INSTALLATION_LABEL = "botpool.installation"
 SLOT_LABEL = "botpool.slot"
 _KIND_LABEL = "botpool.kind"
 _ASSIGNMENT_LABEL = "botpool.assignment"
-_POOL_LABEL = "botpool.pool"
+POOL_LABEL = "botpool.pool"
 _IMAGE_LABEL = "botpool.image"
 _CPUS_LABEL = "botpool.cpus"
 _MEMORY_LABEL = "botpool.memory_mb"
@@ -67,7 +67,7 @@ class ContainerDraft:
             SLOT_LABEL: self.spec.name,
             _KIND_LABEL: self.kind,
             _ASSIGNMENT_LABEL: str(self.assignment_id),
-            _POOL_LABEL: self.spec.pool_name,
+            POOL_LABEL: self.spec.pool_name,
             _IMAGE_LABEL: self.spec.image,
             _CPUS_LABEL: str(self.spec.cpus),
             _MEMORY_LABEL: str(self.spec.memory_mb),
@@ -213,7 +213,7 @@ def parse_container(listed: Mapping[str, Any]) -> Container | None:
             assignment_id=AssignmentId(int(labels[_ASSIGNMENT_LABEL])),
             spec=ContainerSpec(
                 name=labels[SLOT_LABEL],
-                pool_name=labels[_POOL_LABEL],
+                pool_name=labels[POOL_LABEL],
                 image=labels[_IMAGE_LABEL],
                 cpus=float(labels[_CPUS_LABEL]),
                 memory_mb=int(labels[_MEMORY_LABEL]),
