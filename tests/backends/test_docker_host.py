@@ -137,7 +137,7 @@ async def test_read_only_container_writes_to_its_tmp_only(
     await wait_for_state(backend, container_id, ContainerState.EXITED)
     shown = inspected(docker_harness, container_id)["HostConfig"]
     assert shown["ReadonlyRootfs"] is True
-    assert shown["Tmpfs"] == {"/tmp": "rw,nosuid,nodev,mode=1777,size=256m"}  # noqa: S108
+    assert shown["Tmpfs"] == {"/tmp": "rw,nosuid,nodev,mode=1777,size=256m"}
     output = await logs_of(backend, container_id, FIRST)
     assert "Read-only file system: 'left-behind'" in output
 

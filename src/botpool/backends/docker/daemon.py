@@ -17,7 +17,6 @@ from urllib.parse import quote
 import aiodocker
 import aiohttp
 from aiodocker import DockerError
-from aiodocker.networks import DockerNetwork
 from yarl import URL
 
 from botpool.backends.docker import error_messages, placeholder_image, pool_network
@@ -258,7 +257,8 @@ class Daemon:
         )
         for duplicate in found[1:]:
             with suppress(DockerError):
-                await self._send(DockerNetwork(self._client, duplicate).delete())
+                network = await self._send(self._client.networks.get(duplicate))
+                await self._send(network.delete())
         return found[0] if found else None
 
     async def networks(self) -> Sequence[str]:
