@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
-TIERS := $(wildcard $(addprefix tests/,unit store engine model backends simulation schedules acceptance chaos faults browser))
+TIERS := $(wildcard $(addprefix tests/,unit store engine model backends simulation schedules acceptance agents chaos faults browser))
 # The tiers that also run on the oldest PostgreSQL that Debian has; --database-only leaves out their tests without a database.
 OLD_POSTGRES_TIERS := $(wildcard $(addprefix tests/,store engine backends simulation acceptance/test_coolify_installation.py))
 BENCH := .venv/.installed-bench
@@ -14,7 +14,7 @@ MOVED := $(shell test ! -e .venv/.home || test "$$(cat .venv/.home)" = "$$PWD" |
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help up demo test test-long simulate check bench docs reference pictures clean moved
+.PHONY: help up demo agent test test-long simulate check bench docs reference pictures clean moved
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,10 @@ up: $(RUN) ## Start Botpool here: database, API, dashboard and pools of local pr
 
 demo: $(RUN) ## Watch a busy morning: a queue, a crash that is recovered; ARGS=--coolify on Coolify
 	@$(BIN)/botpool demo $(ARGS)
+
+agent: ## Build the wrapper botpool-agent, a static binary (needs Go)
+	@scripts/build-agent
+	@ls -l packages/agent-go/botpool-agent
 
 test: $(DEV) ## Install what the tests need and run all of them
 	@scripts/install-test-packages

@@ -5,7 +5,7 @@ import pytest
 
 from botpool.agent import Agent
 from botpool.agent.backoff import Backoff
-from tests.unit.agent.fake_control_plane import ControlPlane, MakeAgent, Until
+from tests.support.fake_control_plane import ControlPlane, MakeAgent, Until
 
 
 @pytest.fixture

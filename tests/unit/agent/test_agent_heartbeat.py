@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from botpool.agent.backoff import Backoff, spread
-from tests.unit.agent.fake_control_plane import BOT_ID, ControlPlane, Fault, MakeAgent, Until
+from tests.support.fake_control_plane import BOT_ID, ControlPlane, Fault, MakeAgent, Until
 
 JSON = {"Content-Type": "application/json"}
 

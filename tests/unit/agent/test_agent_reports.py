@@ -7,7 +7,7 @@ import pytest
 
 from botpool.agent import Released
 from botpool.agent.outbox import WAITING_EVENTS
-from tests.unit.agent.fake_control_plane import TOKEN, ControlPlane, Fault, MakeAgent, Until
+from tests.support.fake_control_plane import TOKEN, ControlPlane, Fault, MakeAgent, Until
 
 JSON = {"Content-Type": "application/json"}
 

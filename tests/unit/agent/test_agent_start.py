@@ -6,7 +6,7 @@ import traceback
 import pytest
 
 from botpool.agent import Agent, AgentError, Released
-from tests.unit.agent.fake_control_plane import (
+from tests.support.fake_control_plane import (
     BOT_ID,
     CONTAINER_ID,
     TOKEN,

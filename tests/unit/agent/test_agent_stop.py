@@ -11,7 +11,7 @@ import pytest
 from botpool.agent import Released
 from botpool.agent.environment import read_environment
 from botpool.agent.errors import Misconfigured
-from tests.unit.agent.fake_control_plane import ControlPlane, MakeAgent, Until
+from tests.support.fake_control_plane import ControlPlane, MakeAgent, Until
 
 LONG_S = 600.0
 

@@ -11,7 +11,7 @@ from botpool.agent import Agent
 from botpool.agent.errors import Refused, Unavailable
 from botpool.agent.response import BODY_LIMIT
 from botpool.agent.transport import Transport
-from tests.unit.agent.fake_control_plane import BOT_ID, CERTIFICATE, ControlPlane
+from tests.support.fake_control_plane import BOT_ID, CERTIFICATE, ControlPlane
 
 
 @asynccontextmanager

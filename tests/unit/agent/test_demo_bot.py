@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import botpool.agent
-from tests.unit.agent.fake_control_plane import ControlPlane, Until
+from tests.support.fake_control_plane import ControlPlane, Until
 
 AGENT = Path(botpool.agent.__file__).parent
 QUICK = {"joinSeconds": 0, "staySeconds": 0}

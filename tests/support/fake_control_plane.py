@@ -8,6 +8,7 @@ import json
 import ssl
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -38,15 +39,23 @@ class Call:
     def resource(self) -> str:
         return self.path.partition("?")[0].rpartition("/")[2]
 
+    def header(self, name: str) -> str | None:
+        """Return a header; case does not matter in its name."""
+        return {key.lower(): value for key, value in self.headers.items()}.get(name.lower())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What to answer instead. `applied`: the call counts, and only its answer goes wrong."""
+    """What to answer instead. `applied`: the call counts, and only its answer goes wrong.
+
+    The answer leaves after `late_s`; an agent that waits for less has hung up by then.
+    """
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     applied: bool = False
+    late_s: float = 0.0
 
 
 class Server(ThreadingHTTPServer):
@@ -155,6 +164,7 @@ class ControlPlane:
         if fault is None or fault.applied:
             self.calls.append(call)
         if fault:
+            time.sleep(fault.late_s)
             _send(request, fault.status, fault.headers, fault.body)
         elif call.headers.get("Authorization") != f"Bearer {TOKEN}":
             _problem(request, 401, "The token is not valid.")

@@ -1,0 +1,3 @@
+module botpool-agent
+
+go 1.21

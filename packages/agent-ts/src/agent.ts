@@ -1,0 +1,235 @@
+import { randomBytes } from "node:crypto";
+import { type BackoffOptions, DEFAULT_BACKOFF, sleep, untilAnswered } from "./backoff.js";
+import { type Environment, readEnvironment } from "./environment.js";
+import { Released } from "./errors.js";
+import { HeartbeatBody, keepHeartbeat } from "./heartbeat.js";
+import { type Bot, type Identity, readIdentity } from "./identity.js";
+import { Instructions, type LeaveCallback, type OnceEvent } from "./instructions.js";
+import { warn } from "./log.js";
+import { Outbox } from "./outbox.js";
+import { checkStatus, isFinal, type Status } from "./status.js";
+import { Transport } from "./transport.js";
+
+const REASON_LENGTH = 1000;
+
+export interface AgentOptions {
+  readonly url: string;
+  readonly containerId: string;
+  readonly token: string;
+  readonly correlationId?: string;
+  /** How long one call waits for its answer. Default 10. */
+  readonly timeoutS?: number;
+  /** How long the end waits for the delivery of reports. Default 900. */
+  readonly finalReportLimitS?: number;
+  /** How long the agent waits for SIGTERM after its end; 0 if nothing restarts containers. */
+  readonly waitForStopS?: number;
+  readonly backoff?: BackoffOptions;
+}
+
+/**
+ * Runs one bot's assignment: identity, heartbeats, reports and the end.
+ *
+ * `run` is the usual way; `enter` and `exit` are its two halves. Entering requests the container's
+ * identity and retries until the control plane answers. It throws `Released` when the assignment has
+ * already ended, so that the bot never joins, and another `AgentError` when a retry cannot help.
+ *
+ * Where the backend restarts every container that ends (`waitForStopS`), the agent then waits for
+ * SIGTERM, so that the container does not start again before Botpool has stopped it.
+ */
+export class Agent {
+  /** How long the end waits for the delivery of reports. */
+  finalReportLimitS: number;
+  waitForStopS: number;
+  /** Distinguishes this start from a restart of the container within the same assignment. */
+  readonly bootId = randomBytes(16).toString("hex");
+  readonly #transport: Transport;
+  readonly #containerId: string;
+  readonly #token: string;
+  readonly #backoff: BackoffOptions;
+  readonly #instructions = new Instructions();
+  readonly #heartbeat = new HeartbeatBody();
+  readonly #ended = new AbortController();
+  #identity: Identity | undefined;
+  #outbox: Outbox | undefined;
+  #endReported = false;
+  #stopsItself = false;
+
+  constructor(options: AgentOptions) {
+    this.finalReportLimitS = options.finalReportLimitS ?? 900;
+    this.waitForStopS = options.waitForStopS ?? 0;
+    this.#transport = new Transport(
+      options.url,
+      options.token,
+      options.correlationId,
+      options.timeoutS ?? 10,
+    );
+    this.#containerId = options.containerId;
+    this.#token = options.token;
+    this.#backoff = options.backoff ?? DEFAULT_BACKOFF;
+  }
+
+  /** Creates the agent of this container; `options` take precedence over the environment. */
+  static fromEnvironment(environment: Environment = process.env, options: Partial<AgentOptions> = {}): Agent {
+    return new Agent({ ...readEnvironment(environment), ...options });
+  }
+
+  get bot(): Bot {
+    return this.#requiredIdentity.bot;
+  }
+
+  /** The `botData` of the request for the bot. */
+  get botData(): Record<string, unknown> {
+    return this.#requiredIdentity.botData;
+  }
+
+  get released(): boolean {
+    return this.#instructions.exitRequested.isSet;
+  }
+
+  /** Set when the bot must leave the meeting, report CALL_ENDED and end. */
+  get leaveRequested(): OnceEvent {
+    return this.#instructions.leaveRequested;
+  }
+
+  /** Set when the slot was released and the bot must stop at once. */
+  get exitRequested(): OnceEvent {
+    return this.#instructions.exitRequested;
+  }
+
+  /** Calls `callback` (plain or async) once when the bot must leave. */
+  onLeave(callback: LeaveCallback): void {
+    this.#instructions.onLeave(callback);
+  }
+
+  /**
+   * Requests the leave from inside the container, for example in a SIGTERM handler. The agent then
+   * does not wait for a stop after its last report.
+   */
+  leave(): void {
+    this.#stopsItself = true;
+    this.#instructions.leave();
+  }
+
+  /**
+   * Reports a status; FAILED takes a readable reason. Returns at once. Delivery continues in the
+   * background, in order, and survives outages.
+   */
+  report(status: Status, options: { reason?: string } = {}): void {
+    checkStatus(status, options.reason);
+    const reason = options.reason?.replaceAll(this.#token, "***").slice(0, REASON_LENGTH);
+    this.#pendingReports.putStatus({ status, ...(reason === undefined ? {} : { failureReason: reason }) });
+    this.#endReported ||= isFinal(status);
+  }
+
+  /**
+   * Tells that the bot has left the call and saves its recording; a report of CALL_ENDED says the same.
+   * Botpool then grants the pool's `finish_timeout_s`, which starts again whenever `progress` changes.
+   */
+  finishing(): void {
+    this.#heartbeat.finishing();
+  }
+
+  /** Sets the progress that the next heartbeats carry, such as `{ bytesUploaded: 1024 }`. */
+  progress(figures: object): void {
+    this.#heartbeat.progress(figures);
+  }
+
+  /** Adds an event to the bot's history; delivered like a status, at least once. */
+  event(kind: string, data: object = {}): void {
+    this.#pendingReports.putEvent(kind, data);
+  }
+
+  /** Adds several events. */
+  events(events: Iterable<{ kind: string; data?: object }>): void {
+    for (const { kind, data } of events) this.event(kind, data);
+  }
+
+  /** Waits until all reports are delivered; returns false on timeout. */
+  async flush(timeoutS?: number): Promise<boolean> {
+    const drained = this.#pendingReports.drained().then(() => true);
+    if (timeoutS === undefined) return drained;
+    const done = new AbortController();
+    const timedOut = sleep(timeoutS, done.signal).then(() => false);
+    return Promise.race([drained, timedOut]).finally(() => done.abort());
+  }
+
+  /** Runs the bot. The end of `body` reports DONE, or FAILED with the message of its error. */
+  async run<T>(body: (agent: Agent) => Promise<T>): Promise<T> {
+    await this.enter();
+    let result: T;
+    try {
+      result = await body(this);
+    } catch (error) {
+      await this.exit(error);
+      throw error;
+    }
+    await this.exit();
+    return result;
+  }
+
+  async enter(): Promise<void> {
+    const path = `/v1/agent/slot?containerId=${encodeURIComponent(this.#containerId)}&bootId=${this.bootId}`;
+    const { signal } = this.#ended;
+    const identify = () => this.#transport.call("GET", path, signal);
+    const identity = readIdentity(await untilAnswered(identify, this.#backoff, signal));
+    const { bot, heartbeatIntervalS } = identity;
+    this.#identity = identity;
+    this.#transport.correlationId = bot.correlationId;
+    if (identity.released) {
+      this.#instructions.exit();
+      await this.#waitForStop();
+      throw new Released(bot.id);
+    }
+    this.#outbox = new Outbox(this.#transport, bot.id, this.#backoff);
+    const apply = (answer: Record<string, unknown>): void => this.#apply(answer);
+    void keepHeartbeat(this.#transport, bot.id, heartbeatIntervalS, this.#heartbeat, apply, signal);
+  }
+
+  /** Reports DONE or FAILED unless the bot has reported its end; after a release it reports nothing. */
+  async exit(error?: unknown): Promise<void> {
+    if (!this.#endReported && !(error instanceof Released)) {
+      if (error === undefined) this.report("DONE");
+      else this.report("FAILED", { reason: reasonOf(error) });
+    }
+    // Heartbeats continue meanwhile, so that Botpool does not count the bot as lost.
+    await this.flush(this.finalReportLimitS);
+    await this.#waitForStop();
+    if (this.#pendingReports.length > 0) {
+      warn(`Dropped ${this.#pendingReports.length} reports that could not be delivered.`);
+    }
+    this.#pendingReports.close();
+    this.#ended.abort();
+  }
+
+  async #waitForStop(): Promise<void> {
+    if (!this.waitForStopS || this.#stopsItself) return;
+    const stopped = new AbortController();
+    const stop = (): void => stopped.abort();
+    process.once("SIGTERM", stop);
+    await sleep(this.waitForStopS, stopped.signal);
+    process.off("SIGTERM", stop);
+  }
+
+  #apply(answer: Record<string, unknown>): void {
+    if (answer["shouldExit"]) {
+      this.#pendingReports.close();
+      this.#instructions.exit();
+    } else if (answer["shouldLeave"]) {
+      this.#instructions.leave();
+    }
+  }
+
+  get #requiredIdentity(): Identity {
+    if (!this.#identity) throw new Error("the agent is used inside run()");
+    return this.#identity;
+  }
+
+  get #pendingReports(): Outbox {
+    if (!this.#outbox) throw new Error("the agent is used inside run()");
+    return this.#outbox;
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return (error instanceof Error ? error.message || error.name : String(error)) || "The bot failed.";
+}

@@ -1,0 +1,49 @@
+/**
+ * Errors between a container and the control plane. Messages never contain the token, because they
+ * appear in container output and failure reasons.
+ */
+
+/** Base of the agent's errors. */
+export class AgentError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = new.target.name;
+  }
+}
+
+/** The container's environment is incomplete or wrong. */
+export class Misconfigured extends AgentError {
+  constructor(
+    readonly variable: string,
+    problem: string,
+  ) {
+    super(`${variable}: ${problem}`);
+  }
+}
+
+/** The control plane refused the call; a retry cannot help. */
+export class Refused extends AgentError {
+  constructor(
+    readonly status: number,
+    detail: string,
+  ) {
+    super(`The control plane refused the call (${status}): ${detail}`);
+  }
+}
+
+/** The control plane did not answer: retry, and conclude nothing. */
+export class Unavailable extends AgentError {
+  constructor(
+    problem: string,
+    readonly retryAfterS = 0,
+  ) {
+    super(`The control plane does not answer: ${problem}`);
+  }
+}
+
+/** The container's assignment has ended: the bot must not join and reports nothing. */
+export class Released extends AgentError {
+  constructor(readonly botId: number) {
+    super(`The slot of bot ${botId} was released; this container must not run the bot.`);
+  }
+}

@@ -1,0 +1,49 @@
+import { AgentError } from "./errors.js";
+
+type Json = Record<string, unknown>;
+
+/** The bot that this container runs, as the control plane describes it. */
+export interface Bot {
+  readonly id: number;
+  /** Empty if the slot was released. */
+  readonly meetingUrl: string;
+  readonly botDisplayName: string;
+  readonly platform: string;
+  readonly correlationId: string;
+  /** The complete JSON, for fields that this client does not know. */
+  readonly raw: Readonly<Json>;
+}
+
+/** The answer to the identity request. */
+export interface Identity {
+  readonly bot: Bot;
+  readonly botData: Json;
+  readonly released: boolean;
+  readonly heartbeatIntervalS: number;
+}
+
+export function readIdentity(answer: Json): Identity {
+  const raw = answer["bot"] as Json | undefined;
+  const id = Number(raw?.["id"]);
+  const intervalMs = Number(answer["heartbeatIntervalMs"]);
+  if (!raw || !Number.isInteger(id) || !(intervalMs > 0)) {
+    throw new AgentError(
+      "The control plane's answer to the identity request is malformed: bot.id or heartbeatIntervalMs " +
+        "is missing. Check that its version fits this agent's.",
+    );
+  }
+  const text = (name: string): string => String(raw[name] ?? "");
+  return {
+    bot: {
+      id,
+      meetingUrl: text("meetingUrl"),
+      botDisplayName: text("botDisplayName"),
+      platform: text("platform"),
+      correlationId: text("correlationId"),
+      raw,
+    },
+    botData: (answer["botData"] as Json | undefined) ?? {},
+    released: answer["released"] === true,
+    heartbeatIntervalS: intervalMs / 1000,
+  };
+}

@@ -1,0 +1,1 @@
+"""One conformance suite for the three agents: Python, TypeScript and the wrapper."""
