@@ -71,10 +71,11 @@ def user_calls() -> Iterator[tuple[str, str]]:
     ):
         yield "GET", f"/v1/bots{path}"
     yield "GET", "/v1/queue"
+    yield "GET", "/v1/events"
 
 
 def operator_calls() -> Iterator[tuple[str, str]]:
-    for path in ("pools", "pools/google-meet", "pools/google-meet/activity", "events"):
+    for path in ("pools", "pools/google-meet", "pools/google-meet/activity"):
         yield "GET", f"/v1/{path}"
     for path in ("slots", "slots/1", "slots/1/history", "slots/1/assignments"):
         yield "GET", f"/v1/{path}"

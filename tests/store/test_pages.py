@@ -25,19 +25,23 @@ BOTS = 100_000
 LIMIT = 51
 UNUSED_SLOT = 7
 """A slot without history; other slots have a long one."""
+TENANT = 7
 POOLS = ("google-meet", "teams", "zoom")
 
-# Two of three bots are done. The oldest bot is the only failed one and the only one of teams.
+# Two of three bots are done. The oldest bot is the only failed one and the only one of teams. Every
+# thousandth bot belongs to another tenant.
 FILL = f"""
     SET LOCAL session_replication_role = replica;  -- without checks of foreign keys
     INSERT INTO backends (name) VALUES ('process');
     INSERT INTO pools (pool_name, backend, image, max_size, heartbeats)
     SELECT pool_name, 'process', 'demo', 100, 'required'
     FROM unnest('{{{",".join(POOLS)}}}'::text[]) AS pool_name;
+    INSERT INTO tenants (id, name) VALUES ({TENANT}, 'acme');
     INSERT INTO bots (
-        pool_name, status, meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms,
-        correlation_id, created_at, ended_at, failure_code)
+        tenant_id, pool_name, status, meeting_url, bot_display_name, bot_data, priority,
+        queue_timeout_ms, correlation_id, created_at, ended_at, failure_code)
     SELECT
+        CASE WHEN n % 1000 = 0 THEN {TENANT} ELSE 1 END,
         CASE WHEN n = 1 THEN 'teams' WHEN n % 2 = 0 THEN 'zoom' ELSE 'google-meet' END,
         CASE WHEN n = 1 THEN 'FAILED' WHEN n % 3 = 0 THEN 'CANCELLED' ELSE 'DONE' END,
         'https://zoom.us/j/' || n, 'Botpool', '{{}}', 100, 1000, 'correlation-' || n,
@@ -82,7 +86,7 @@ def connection(full: str) -> Iterator[psycopg.Connection]:
 
 
 def page_of(**changes: Any) -> dict[str, Any]:
-    all_bots = {"statuses": [*BotStatus], "pool_name": None, "search": None}
+    all_bots = {"statuses": [*BotStatus], "pool_name": None, "tenant_id": None, "search": None}
     return {**all_bots, "before": 2**63 - 1, "since": 0, "limit": LIMIT, **changes}
 
 
@@ -104,6 +108,7 @@ PART = {"before": 60_001, "since": 50_001}
         (page_of(search="nowhere", **PART), 10_000 + PAGE_ROWS),
         (page_of(search="nowhere", statuses=["FAILED"], **PART), PAGE_ROWS),
         (page_of(search="correlation"), PAGE_ROWS),
+        (page_of(tenant_id=1), PAGE_ROWS + 2),
     ],
     ids=lambda value: (
         " ".join(f"{k}={v}" for k, v in value.items() if v != page_of()[k])
@@ -119,11 +124,42 @@ def test_page_of_bots_reads_few_rows(
     assert rows_read(plan) <= rows
 
 
+@pytest.mark.parametrize(
+    ("parameters", "bots"),
+    [
+        (page_of(tenant_id=TENANT), 100),
+        (page_of(tenant_id=TENANT, statuses=["CANCELLED"]), 33),
+        (page_of(tenant_id=TENANT, pool_name="google-meet"), 0),
+        (page_of(tenant_id=TENANT, before=50_000), 49),
+        (page_of(tenant_id=TENANT, search="nowhere", **PART), 10),
+        (page_of(tenant_id=TENANT + 1), 0),
+    ],
+)
+def test_page_of_a_tenant_reads_only_its_own_bots(
+    connection: psycopg.Connection, parameters: dict[str, Any], bots: int
+) -> None:
+    """The ranges of one index hold the tenant's bots, however many others the table has."""
+    plan = explain(connection, "list_bots_of_tenant", parameters)
+    assert not scanned_tables(plan)
+    details = LIMIT * 2 + len(POOLS) * len(BotStatus)
+    assert rows_read(plan) <= bots + details
+
+
 HISTORY: dict[str, int] = {"limit": 100, "max_bytes": 1_000_000}
 NEWEST = {"before": 2**62, "last_assignment": 2**62}
 OLDER = {"before": 10_000, "last_assignment": 19_500}
-FIRST_QUEUED: dict[str, Any] = {"after_pool": "", "after_priority": 0, "after_bot": 0}
-QUEUED_AT_10_000 = {"after_pool": "google-meet", "after_priority": 100, "after_bot": 10_000}
+FIRST_QUEUED: dict[str, Any] = {
+    "tenant_id": None,
+    "after_pool": "",
+    "after_priority": 0,
+    "after_bot": 0,
+}
+QUEUED_AT_10_000 = {
+    "tenant_id": None,
+    "after_pool": "google-meet",
+    "after_priority": 100,
+    "after_bot": 10_000,
+}
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,7 @@ NEW_BOT_IDS = str(set(ids(BUSY + QUEUED - BATCH + 1)))
 LOOKED_UP = {
     "statuses": [*BotStatus],
     "pool_name": None,
+    "tenant_id": None,
     "search": None,
     "before": 2**62,
     "limit": 50,
@@ -195,6 +196,7 @@ def list_slots(*, after_pool: str, after_number: int) -> Statement[Any]:
 def list_queue(*, after_pool: str, after_priority: int, after_bot: int) -> Statement[Any]:
     return queue.list_queue.statement(
         pool_name=None,
+        tenant_id=None,
         after_pool=after_pool,
         after_priority=after_priority,
         after_bot=after_bot,

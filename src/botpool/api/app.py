@@ -18,6 +18,7 @@ from botpool.api import (
     sessions,
     slots,
     stream,
+    tenants,
     users,
     validation_messages,
 )
@@ -37,7 +38,7 @@ def create_app(replica: Replica, settings: Settings) -> FastAPI:
         default_timeout_ms=settings.queue.default_timeout_ms,
         max_timeout_ms=settings.queue.max_timeout_ms,
     )
-    modules = (users, bot_history, sessions, agents, pools, slots, stream, keys)
+    modules = (users, bot_history, sessions, agents, pools, slots, stream, keys, tenants)
     routers = (
         create_bot.router(
             bot_create,

@@ -12,9 +12,10 @@ from fastapi.openapi.models import APIKey, HTTPBearer
 from fastapi.openapi.models import SecurityBase as Described
 from fastapi.security.base import SecurityBase
 
+from botpool.api.parameters import BotPath
 from botpool.domain.callers import Caller
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.domain.ids import AssignmentId
+from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.records import ApiKey
 from botpool.domain.tokens import assignment_of
 from botpool.engine.replica import Replica
@@ -130,6 +131,16 @@ class RequireScope(SecurityBase):
 User = Annotated[Caller, Depends(RequireScope("user"))]
 Operator = Annotated[Caller, Depends(RequireScope("operator"))]
 Admin = Annotated[Caller, Depends(RequireScope("admin"))]
+
+
+async def _own_bot(replica: Service, caller: User, bot_id: BotPath) -> BotId:
+    if (tenant_id := caller.visible_tenant) is not None:
+        await replica.queries.require_bot_of(bot_id, tenant_id)
+    return bot_id
+
+
+OwnBot = Annotated[BotId, Depends(_own_bot)]
+"""The bot in the path. For keys of scope `user`, bots of other tenants give 404."""
 
 
 class AgentToken(SecurityBase):

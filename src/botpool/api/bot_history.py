@@ -6,10 +6,10 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from botpool.api import schemas
-from botpool.api.auth import Service, User, validity_check
+from botpool.api.auth import OwnBot, Service, User, validity_check
 from botpool.api.log_stream import log_stream
 from botpool.api.paging import Limit, PageCursor, decode_cursor, encode_cursor
-from botpool.api.parameters import BotPath, DecimalDigits
+from botpool.api.parameters import DecimalDigits
 from botpool.api.problems import error_responses
 from botpool.domain.pages import EventPosition, NewestEventPosition, Page
 
@@ -27,7 +27,7 @@ async def bot_logs(
     request: Request,
     replica: Service,
     caller: User,
-    bot_id: BotPath,
+    bot_id: OwnBot,
     tail: Annotated[
         int | None,
         Query(ge=0, le=100_000, description="Number of last lines; default: all."),
@@ -47,8 +47,7 @@ async def bot_logs(
 @routes.get("/events")
 async def bot_events(
     replica: Service,
-    _: User,
-    bot_id: BotPath,
+    bot_id: OwnBot,
     order: Annotated[
         Literal["oldest", "newest"], Query(description="Which events come first.")
     ] = "oldest",
@@ -73,7 +72,7 @@ async def bot_events(
 
 
 @routes.get("/timeline")
-async def bot_timeline(replica: Service, _: User, bot_id: BotPath) -> schemas.Timeline:
+async def bot_timeline(replica: Service, bot_id: OwnBot) -> schemas.Timeline:
     """Get the phases of the bot, oldest first. Every deployment attempt has its own phases."""
     bars = await replica.queries.bot_timeline(bot_id)
     return schemas.Timeline(phases=[schemas.TimelineBar.of(bar) for bar in bars])

@@ -14,7 +14,10 @@ routes = APIRouter(prefix="/v1/keys", tags=["admins"])
 async def create_key(replica: Service, _: Admin, body: schemas.KeyCreate) -> schemas.NewKey:
     """Create an API key. Only this response contains the secret."""
     lifetime_s = None if body.expires_in_ms is None else body.expires_in_ms / 1000
-    key, text = await replica.api_keys.create(body.name, body.scope, lifetime_s=lifetime_s)
+    tenant_id = await replica.tenants.id_of(body.tenant)
+    key, text = await replica.api_keys.create(
+        body.name, body.scope, tenant_id=tenant_id, lifetime_s=lifetime_s
+    )
     return schemas.NewKey(key=schemas.Key.of(key), secret=text)
 
 

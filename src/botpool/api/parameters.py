@@ -7,7 +7,7 @@ from fastapi import Header, Path, Query
 from pydantic import BeforeValidator
 
 from botpool.api.correlation import HEADER, MAX_LENGTH
-from botpool.api.patterns import NO_NUL, PLATFORM, VISIBLE
+from botpool.api.patterns import NO_NUL, PLATFORM, TENANT, VISIBLE
 from botpool.domain.ids import BotId, ContainerId, PoolName, SlotId
 
 _MAX_ID = 2**63 - 1
@@ -30,6 +30,15 @@ PoolPath = Annotated[PoolName, Path(alias="platform", pattern=PLATFORM)]
 PlatformQuery = Annotated[
     PoolName | None, Query(pattern=PLATFORM, description="Only this pool, by its name.")
 ]
+TenantQuery = Annotated[
+    str | None,
+    Query(
+        pattern=TENANT,
+        description="Only bots of this tenant, by its name. A key of scope `user` can name only "
+        "its own.",
+    ),
+]
+TenantPath = Annotated[str, Path(alias="name", pattern=TENANT)]
 BotQuery = Annotated[BotId | None, Query(alias="botId", ge=1, le=_MAX_ID), DecimalDigits]
 ContainerQuery = Annotated[
     ContainerId | None, Query(alias="containerId", min_length=1, max_length=255, pattern=NO_NUL)

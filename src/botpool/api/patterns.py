@@ -1,6 +1,7 @@
 """Regular expressions for text fields, with a description of each for error messages."""
 
 PLATFORM = r"^[a-z0-9][a-z0-9-]{0,39}$"
+TENANT = PLATFORM
 PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
 NO_NUL = r"^[^\x00]*$"
 VISIBLE = r"^[\x21-\x7e]+$"

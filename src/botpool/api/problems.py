@@ -43,6 +43,8 @@ _STATUS: Mapping[type[BaseException], int] = {
     errors.NotFound: 404,
     errors.UnknownPool: 422,
     errors.MeetingHostRefused: 422,
+    errors.UnknownTenant: 422,
+    errors.NameTaken: 409,
     errors.IdempotencyConflict: 409,
     errors.SlotInUse: 409,
     errors.NoFreeSlot: 503,
@@ -122,6 +124,8 @@ async def _on_botpool_error(_: Request, error: Exception) -> JSONResponse:
         field_errors.append(FieldError(field="platform", message=str(error)))
     if isinstance(error, errors.MeetingHostRefused):
         field_errors.append(FieldError(field="meetingUrl", message=str(error)))
+    if isinstance(error, errors.UnknownTenant):
+        field_errors.append(FieldError(field="tenant", message=str(error)))
     kind = error.problem if isinstance(error, errors.DatabaseUnavailable) else None
     return problem_response(
         status, str(error), kind=kind, field_errors=field_errors, headers=headers

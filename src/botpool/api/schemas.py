@@ -16,7 +16,8 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from botpool.api.opaque_json import storable_up_to
-from botpool.api.patterns import LINK, PLATFORM, PRINTABLE
+from botpool.api.patterns import LINK, PLATFORM, PRINTABLE, TENANT
+from botpool.domain.callers import DEFAULT_TENANT
 from botpool.domain.meeting_links import host_of
 from botpool.domain.states import BotStatus, EndReason, FailureCode
 from botpool.domain.timeline import Phase
@@ -248,6 +249,14 @@ def _whole(value: object) -> object:
 class KeyCreate(Model):
     name: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=PRINTABLE)]
     scope: Literal["user", "operator", "admin"] = "user"
+    tenant: Annotated[
+        str,
+        StringConstraints(pattern=TENANT),
+        Field(
+            description="The owner of the bots that the key creates. A key of scope `user` sees "
+            "only bots of its tenant."
+        ),
+    ] = DEFAULT_TENANT
     expires_in_ms: Annotated[
         int | None,
         Field(strict=True, ge=1, le=_MAX_LIFETIME_MS, description="Null: the key never expires."),

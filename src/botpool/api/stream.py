@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
 from botpool.api import schemas
-from botpool.api.auth import Operator, Service, validity_check
+from botpool.api.auth import Service, User, validity_check
 from botpool.api.problems import error_responses
 from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable
@@ -43,7 +43,7 @@ _CONTENT: dict[str, Any] = {
     }
 }
 
-routes = APIRouter(prefix="/v1", tags=["operators"])
+routes = APIRouter(prefix="/v1", tags=["users"])
 
 
 @routes.get(
@@ -54,7 +54,7 @@ routes = APIRouter(prefix="/v1", tags=["operators"])
 async def stream_events(
     request: Request,
     replica: Service,
-    caller: Operator,
+    caller: User,
     last_event_id: Annotated[
         str | None,
         Header(
@@ -64,13 +64,15 @@ async def stream_events(
         ),
     ] = None,
 ) -> StreamingResponse:
-    """Stream every change as Server-Sent Events.
+    """Stream every change as Server-Sent Events; for keys of scope `user`, of their tenant's bots.
 
     A `change` event is a row of history. A `reset` event means that changes are missing: load the
     current state again. A `denied` event means that the key or session is no longer valid; the
     stream then ends. `reset` and `denied` carry a `reason`. Comments keep the connection alive.
     """
-    subscription = await replica.changes.subscribe(last_event_id or None)
+    subscription = await replica.changes.subscribe(
+        last_event_id or None, tenant_id=caller.visible_tenant
+    )
     return _EventStream(subscription, validity_check(request, caller))
 
 
@@ -124,7 +126,7 @@ def _id_line(subscription: Subscription) -> str:
     return f"id: {subscription.position}\n" if subscription.position else ""
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def _serialize(item: StreamItem) -> bytes:
     """Serialize events. Streams share batches, so the cache serializes each batch once."""
     if isinstance(item, Batch):

@@ -8,7 +8,7 @@ from botpool.api import schemas
 from botpool.api.auth import Service, User
 from botpool.api.bot_response import bot_response
 from botpool.api.paging import Limit, PageCursor, decode_cursor, encode_cursor
-from botpool.api.parameters import BotPath, ContainerQuery, PlatformQuery
+from botpool.api.parameters import BotPath, ContainerQuery, PlatformQuery, TenantQuery
 from botpool.api.patterns import NO_NUL
 from botpool.api.problems import error_responses
 from botpool.domain.pages import AssignmentPosition, BotPosition, Page, QueuePosition
@@ -42,12 +42,13 @@ routes = APIRouter(prefix="/v1", tags=["users"])
 @routes.get("/bots", responses=error_responses(401, 403, 422, 503))
 async def list_bots(
     replica: Service,
-    _: User,
+    caller: User,
     status: BotStatus | None = None,
     platform: PlatformQuery = None,
     search: Search = None,
     container_id: ContainerQuery = None,
     slot_name: SlotNameQuery = None,
+    tenant: TenantQuery = None,
     limit: Limit = 50,
     cursor: PageCursor = None,
 ) -> schemas.BotPage:
@@ -56,15 +57,19 @@ async def list_bots(
     `containerId` and `slotName` list the bots that ran there: the bot that is assigned now, then
     its predecessors, by assignment.
 
+    A key of scope `user` gets the bots of its own tenant.
+
     A search reads 100,000 bots per request, so a page can be short or empty and still have a
     `nextCursor`.
     """
+    tenant_id = await replica.tenants.visible_to(caller, tenant)
     if container_id is not None or slot_name is not None:
         page: Page[Any, Any] = await replica.queries.bots_in(
             container_id=container_id,
             slot_name=slot_name,
             status=status,
             pool_name=platform,
+            tenant_id=tenant_id,
             search=search,
             before=decode_cursor(AssignmentPosition, cursor),
             limit=limit,
@@ -73,6 +78,7 @@ async def list_bots(
         page = await replica.queries.bots(
             status=status,
             pool_name=platform,
+            tenant_id=tenant_id,
             search=search,
             before=decode_cursor(BotPosition, cursor),
             limit=limit,
@@ -83,9 +89,10 @@ async def list_bots(
 
 
 @routes.get("/bots/{id}", response_model=schemas.BotResponse, responses=_ERRORS)
-async def get_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
+async def get_bot(replica: Service, caller: User, bot_id: BotPath) -> Response:
     """Get a bot in its current state, with its queue position while it is queued."""
-    return bot_response(await replica.admission.find(bot_id), status=200)
+    found = await replica.admission.find(bot_id, tenant_id=caller.visible_tenant)
+    return bot_response(found, status=200)
 
 
 @routes.delete(
@@ -97,23 +104,30 @@ async def get_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
         **_ERRORS,
     },
 )
-async def stop_bot(replica: Service, _: User, bot_id: BotPath) -> Response:
+async def stop_bot(replica: Service, caller: User, bot_id: BotPath) -> Response:
     """Stop a bot. A queued or deploying bot is cancelled; a running bot is asked to leave."""
-    stopped, changed = await replica.bot_stopper.stop(bot_id)
+    stopped, changed = await replica.bot_stopper.stop(bot_id, caller)
     return bot_response(stopped, status=202 if changed else 200)
 
 
 @routes.get("/queue", responses=error_responses(401, 403, 422, 503))
 async def queue(
     replica: Service,
-    _: User,
+    caller: User,
     platform: PlatformQuery = None,
+    tenant: TenantQuery = None,
     limit: Limit = 100,
     cursor: PageCursor = None,
 ) -> schemas.Queue:
-    """List queued bots in the order of service. `nextCursor` leads to the next page."""
+    """List queued bots in the order of service. `nextCursor` leads to the next page.
+
+    A key of scope `user` gets the bots of its own tenant.
+    """
     page = await replica.queries.queue(
-        platform, after=decode_cursor(QueuePosition, cursor), limit=limit
+        platform,
+        tenant_id=await replica.tenants.visible_to(caller, tenant),
+        after=decode_cursor(QueuePosition, cursor),
+        limit=limit,
     )
     return schemas.Queue(
         queue=[

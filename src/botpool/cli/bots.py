@@ -154,6 +154,9 @@ def list_(
         str | None,
         typer.Option(metavar="NAME", help="Only bots that ran in this slot, the last first."),
     ] = None,
+    tenant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only bots of this tenant.")
+    ] = None,
     limit: LimitOption = 50,
     cursor: CursorOption = None,
 ) -> "RenderableType":
@@ -173,6 +176,7 @@ def list_(
         search=search,
         container_id=container,
         slot_name=slot,
+        tenant=tenant,
         limit=limit,
         cursor=cursor,
     )
@@ -182,7 +186,7 @@ def list_(
         return output.with_next_page(table, more)
     if more:
         return f"No match so far. Continue with --cursor {more}"
-    if status or platform or search or container or slot or cursor:
+    if status or platform or search or container or slot or tenant or cursor:
         return "No bot matches."
     return "No bots. Send one with 'botpool bot create <meeting link>'."
 

@@ -16,6 +16,7 @@ from botpool.cli import (
     server,
     settings,
     slots,
+    tenants,
 )
 from botpool.cli.demo import demo
 from botpool.cli.watch import watch
@@ -92,6 +93,12 @@ _GROUPS = {
         list=keys.list_,
         rotate=keys.rotate,
         revoke=keys.revoke,
+    ),
+    "tenant": _group(
+        "Tenants: teams that share Botpool, each with its own bots and keys.",
+        create=tenants.create,
+        list=tenants.list_,
+        set=tenants.set_,
     ),
     "secret": _group(
         "The installation's secret, which signs agents' tokens.", rotate=secrets.rotate

@@ -1,9 +1,10 @@
 """`botpool migrate`, and access to the database of the settings."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -12,7 +13,10 @@ from botpool.cli.options import ConfigOption, DataDirOption
 if TYPE_CHECKING:
     from botpool.settings import Settings
     from botpool.store.data_dir import DataDir
+    from botpool.store.database import Database
     from botpool.store.installation import Installation
+
+T = TypeVar("T")
 
 
 def migrate(config: ConfigOption = None, data_dir: DataDirOption = None) -> None:
@@ -89,3 +93,36 @@ def database_url(settings: "Settings") -> Iterator[str]:
             yield server.start()
         finally:
             server.stop()
+
+
+def with_database(
+    config: Path | None, data_dir: Path | None, work: "Callable[[Database], Awaitable[T]]"
+) -> T:
+    """Call `work` with the database of the settings."""
+    import asyncio
+
+    from botpool.settings import load_settings
+
+    settings = load_settings(config, {"data_dir": data_dir})
+    with database_url(settings) as url:
+        return asyncio.run(_with_database_at(url, work))
+
+
+async def _with_database_at(url: str, work: "Callable[[Database], Awaitable[T]]") -> T:
+    import psycopg
+
+    from botpool.domain.errors import DatabaseUnavailable
+    from botpool.store.database import Database
+    from botpool.store.migrations import check_schema
+
+    database = Database(url, max_connections=2)
+    try:
+        # Connect once before the pool does: the pool retries for long and hides the cause.
+        await (await database.listener()).close()
+        await database.open()
+        check_schema(await database.applied_migrations())
+        return await work(database)
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(str(error)) from error
+    finally:
+        await database.close()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 import typer
 
 from botpool.cli import output
+from botpool.cli.database import with_database
 from botpool.cli.durations import ExpiresOption, OverlapOption
 from botpool.cli.errors import UsageError, print_notice
 from botpool.cli.options import ConfigOption, DataDirOption, JsonOption
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from botpool.domain.records import ApiKey
     from botpool.engine.api_keys import ApiKeys
+    from botpool.store.database import Database
 
 T = TypeVar("T")
 KeyArgument = Annotated[int, typer.Argument(metavar="KEY", min=1, help="The key's id, as listed.")]
@@ -37,6 +39,9 @@ def create(
         Literal["user", "operator", "admin"],
         typer.Option(help="user: bots; operator: also slots and pools; admin: also keys."),
     ] = "user",
+    tenant: Annotated[
+        str, typer.Option(metavar="NAME", help="The owner of the bots that the key creates.")
+    ] = "default",
     lifetime_s: ExpiresOption = None,
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
@@ -47,18 +52,32 @@ def create(
     \b
     botpool key create --name ci
     botpool key create --name contractor --expires 90d
+    botpool key create --name sales-bot --tenant sales
     export BOTPOOL_API_KEY=$(botpool key create --name ops --scope operator)
     """
     if not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
         raise UsageError(f"--name: must have 1 to {_LONGEST_NAME} printable characters")
-    key, text = _with_keys(
-        config, data_dir, lambda keys: keys.create(name, scope, lifetime_s=lifetime_s)
+    key, text = with_database(
+        config,
+        data_dir,
+        lambda database: _create(database, name, scope, tenant, lifetime_s),
     )
     if as_json:
         _write({"key": _as_json(key), "secret": text})
     else:
-        print_notice(f"created key {key.id} ({scope}); it cannot be shown again")
+        owner = "" if tenant == "default" else f" of tenant {tenant}"
+        print_notice(f"created key {key.id} ({scope}){owner}; it cannot be shown again")
         typer.echo(text)
+
+
+async def _create(
+    database: "Database", name: str, scope: str, tenant: str, lifetime_s: float | None
+) -> "tuple[ApiKey, str]":
+    from botpool.engine.api_keys import ApiKeys
+    from botpool.engine.tenants import Tenants
+
+    tenant_id = await Tenants(database).id_of(tenant)
+    return await ApiKeys(database).create(name, scope, tenant_id=tenant_id, lifetime_s=lifetime_s)
 
 
 def rotate(
@@ -130,13 +149,16 @@ def _table(listed: "Sequence[ApiKey]") -> "Table":
     from botpool.cli.formatting import list_table, shortened
     from botpool.cli.times import ago
 
-    table = list_table("ID", "NAME", "SCOPE", "BEGINS WITH", "LAST USED", "STATE", right="ID")
+    several = any(key.tenant != "default" for key in listed)
+    names = ("ID", "NAME", "SCOPE", *(["TENANT"] if several else []))
+    table = list_table(*names, "BEGINS WITH", "LAST USED", "STATE", right="ID")
     now = datetime.now(UTC)
     for key in listed:
         table.add_row(
             str(key.id),
             Text(shortened(key.name, _NAME_SHOWN)),
             key.scope,
+            *([key.tenant] if several else []),
             key.prefix,
             ago(key.last_used_at, now),
             _state(key, now),
@@ -173,32 +195,6 @@ def _with_keys(
     config: Path | None, data_dir: Path | None, work: "Callable[[ApiKeys], Awaitable[T]]"
 ) -> T:
     """Call `work` with the keys in the database of the settings."""
-    import asyncio
-
-    from botpool.cli.database import database_url
-    from botpool.settings import load_settings
-
-    settings = load_settings(config, {"data_dir": data_dir})
-    with database_url(settings) as url:
-        return asyncio.run(_with_keys_in(url, work))
-
-
-async def _with_keys_in(url: str, work: "Callable[[ApiKeys], Awaitable[T]]") -> T:
-    import psycopg
-
-    from botpool.domain.errors import DatabaseUnavailable
     from botpool.engine.api_keys import ApiKeys
-    from botpool.store.database import Database
-    from botpool.store.migrations import check_schema
 
-    database = Database(url, max_connections=2)
-    try:
-        # Connect once before the pool does: the pool retries for long and hides the cause.
-        await (await database.listener()).close()
-        await database.open()
-        check_schema(await database.applied_migrations())
-        return await work(ApiKeys(database))
-    except psycopg.Error as error:
-        raise DatabaseUnavailable(str(error)) from error
-    finally:
-        await database.close()
+    return with_database(config, data_dir, lambda database: work(ApiKeys(database)))

@@ -80,6 +80,9 @@ def undrain(client: "Client", platform: PoolArgument) -> str:
 def queue(
     client: "Client",
     platform: Annotated[str | None, typer.Option(help="Only the queue of this pool.")] = None,
+    tenant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only bots of this tenant.")
+    ] = None,
     limit: LimitOption = 500,
     cursor: CursorOption = None,
 ) -> "RenderableType":
@@ -90,7 +93,7 @@ def queue(
     """
     from botpool.cli import tables
 
-    page = client.queue_page(platform=platform, limit=limit, cursor=cursor)
+    page = client.queue_page(platform=platform, tenant=tenant, limit=limit, cursor=cursor)
     if not page.items:
         return "No more bots wait." if cursor else "The queue is empty."
     table = tables.queue(page.items, client.response.server_time)

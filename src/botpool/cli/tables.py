@@ -23,13 +23,16 @@ _NAME = 16
 
 
 def bots(listed: Sequence[Bot], now: datetime) -> Table:
-    names = ("BOT", "STATUS", "PLATFORM", "SLOT", "CREATED", "NAME", "FAILURE")
+    several = len({bot.tenant for bot in listed}) > 1
+    tenant = ("TENANT",) if several else ()
+    names = ("BOT", "STATUS", "PLATFORM", *tenant, "SLOT", "CREATED", "NAME", "FAILURE")
     table = list_table(*names, wrap="NAME")
     for bot in listed:
         table.add_row(
             str(bot.id),
             status(bot.status),
             cell(bot.platform),
+            *([cell(bot.tenant)] if several else []),
             slot_number(bot.slot_name),
             ago(bot.created_at, now),
             shrinkable(Text(shortened(bot.bot_display_name, _NAME))),

@@ -162,6 +162,7 @@ class Client:
         search: str | None = None,
         container_id: str | None = None,
         slot_name: str | None = None,
+        tenant: str | None = None,
     ) -> Iterator[Bot]:
         """All matching bots, newest first. The client requests pages as they are needed.
 
@@ -175,6 +176,7 @@ class Client:
                 search=search,
                 container_id=container_id,
                 slot_name=slot_name,
+                tenant=tenant,
             )
         )
 
@@ -186,6 +188,7 @@ class Client:
         search: str | None = None,
         container_id: str | None = None,
         slot_name: str | None = None,
+        tenant: str | None = None,
         limit: int = _PAGE,
         cursor: str | None = None,
     ) -> Page[Bot]:
@@ -196,6 +199,7 @@ class Client:
             "search": search,
             "containerId": container_id,
             "slotName": slot_name,
+            "tenant": tenant,
         }
         return self._page(Bot, "/v1/bots", "bots", **chosen, limit=limit, cursor=cursor)
 
@@ -226,15 +230,22 @@ class Client:
         with self._connection.stream(path, params=params, read_timeout_s=timeout_s) as response:
             yield from response.iter_bytes()
 
-    def queue(self, *, platform: str | None = None) -> Iterator[QueueEntry]:
+    def queue(
+        self, *, platform: str | None = None, tenant: str | None = None
+    ) -> Iterator[QueueEntry]:
         """The bots that wait for a slot, in the order in which they get one."""
-        return _all_of(partial(self.queue_page, platform=platform))
+        return _all_of(partial(self.queue_page, platform=platform, tenant=tenant))
 
     def queue_page(
-        self, *, platform: str | None = None, limit: int = _PAGE, cursor: str | None = None
+        self,
+        *,
+        platform: str | None = None,
+        tenant: str | None = None,
+        limit: int = _PAGE,
+        cursor: str | None = None,
     ) -> Page[QueueEntry]:
         """One page of the bots that wait for a slot."""
-        chosen = {"platform": platform, "limit": limit, "cursor": cursor}
+        chosen = {"platform": platform, "tenant": tenant, "limit": limit, "cursor": cursor}
         return self._page(QueueEntry, "/v1/queue", "queue", **chosen)
 
     # Slots, pools and changes: these calls need a key with scope `operator`.

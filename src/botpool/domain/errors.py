@@ -58,6 +58,21 @@ class MeetingHostRefused(BotpoolError):
 
 
 @dataclass(eq=False)
+class UnknownTenant(BotpoolError):
+    """A request names a tenant that does not exist, or that its key may not see."""
+
+    template = "There is no tenant '{name}'. Create it with 'botpool tenant create {name}'."
+    name: str
+
+
+@dataclass(eq=False)
+class NameTaken(BotpoolError):
+    template = "A {kind} with the name '{name}' exists already."
+    kind: str
+    name: str
+
+
+@dataclass(eq=False)
 class IdempotencyConflict(BotpoolError):
     template = (
         "This Idempotency-Key was used for another request. Send a new key for a new bot, "

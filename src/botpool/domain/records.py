@@ -242,6 +242,8 @@ class Change:
     reason: str
     correlation_id: str | None
     data: Mapping[str, Any] | None
+    tenant_id: TenantId | None = None
+    """The tenant of the bot; None for changes without a bot, which only operators see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +273,32 @@ class ApiKey:
             tenant_id=self.tenant_id,
             tenant=self.tenant,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenant:
+    """A tenant with its weight, its quotas (None: no limit) and its current bots."""
+
+    id: TenantId
+    name: str
+    weight: int
+    max_live: int | None
+    max_queued: int | None
+    posts_per_minute: int | None
+    created_at: datetime
+    live: int
+    """Bots in slots."""
+    queued: int
+    """Bots in queues."""
+
+
+class TenantChanges(TypedDict, total=False):
+    """The new values of a tenant; an absent one stays as it is."""
+
+    weight: int
+    max_live: int | None
+    max_queued: int | None
+    posts_per_minute: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

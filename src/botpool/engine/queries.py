@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from botpool.backends.protocol import Backend
+from botpool.domain.callers import DEFAULT_TENANT_ID
 from botpool.domain.errors import NotFound
-from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, SlotId
+from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, SlotId, TenantId
 from botpool.domain.pages import (
     AssignmentPosition,
     BotPosition,
@@ -31,7 +32,14 @@ from botpool.domain.states import BotStatus, SlotStatus
 from botpool.domain.timeline import Bar, timeline
 from botpool.engine.admission.estimates import Estimates
 from botpool.store.assignments import list_slot_assignments
-from botpool.store.bots import find_bot_bounds, find_bot_run, list_bots, list_bots_in
+from botpool.store.bots import (
+    find_bot_bounds,
+    find_bot_run,
+    find_bot_tenant,
+    list_bots,
+    list_bots_in,
+    list_bots_of_tenant,
+)
 from botpool.store.database import Database
 from botpool.store.history import (
     list_bot_history,
@@ -59,6 +67,15 @@ _BEFORE_THE_QUEUE = QueuePosition(PoolName(""), 0, BotId(0))
 P = TypeVar("P")
 
 
+class _BotFilters(TypedDict):
+    statuses: Sequence[BotStatus]
+    pool_name: PoolName | None
+    search: str | None
+    before: BotId
+    since: BotId
+    limit: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queries:
     """Reads bots, slots, pools, the queue and history."""
@@ -72,24 +89,28 @@ class Queries:
         *,
         status: BotStatus | None,
         pool_name: PoolName | None,
+        tenant_id: TenantId | None = None,
         search: str | None,
         before: BotPosition | None,
         limit: int,
     ) -> Page[Bot, BotPosition]:
-        """Return a page of bots, newest first."""
+        """Return a page of bots, newest first: of one tenant, or of all."""
         since, rest = BotId(0), None
         end = BotId(_ABOVE_ALL_IDS) if before is None else before.bot_id
         if search is not None:
             since, end, rest = await self._search_range(end)
-        found = await list_bots(
-            self.database,
-            statuses=[*BotStatus] if status is None else [status],
-            pool_name=pool_name,
-            search=search,
-            before=end,
-            since=since,
-            limit=limit + 1,
-        )
+        filters: _BotFilters = {
+            "statuses": [*BotStatus] if status is None else [status],
+            "pool_name": pool_name,
+            "search": search,
+            "before": end,
+            "since": since,
+            "limit": limit + 1,
+        }
+        if tenant_id in (None, DEFAULT_TENANT_ID):
+            found = await list_bots(self.database, tenant_id=tenant_id, **filters)
+        else:
+            found = await list_bots_of_tenant(self.database, tenant_id=tenant_id, **filters)
         bots = found[:limit]
         return Page(items=bots, next=BotPosition(bots[-1].id) if len(found) > limit else rest)
 
@@ -100,6 +121,7 @@ class Queries:
         slot_name: str | None,
         status: BotStatus | None,
         pool_name: PoolName | None,
+        tenant_id: TenantId | None = None,
         search: str | None,
         before: AssignmentPosition | None,
         limit: int,
@@ -111,6 +133,7 @@ class Queries:
             slot_name=slot_name,
             statuses=[*BotStatus] if status is None else [status],
             pool_name=pool_name,
+            tenant_id=tenant_id,
             search=search,
             before=_before_assignment(before),
             limit=limit + 1,
@@ -120,6 +143,11 @@ class Queries:
         return Page(
             items=shown, next=AssignmentPosition(shown[-1].assignment_there) if more else None
         )
+
+    async def require_bot_of(self, bot_id: BotId, tenant_id: TenantId) -> None:
+        """Raise NotFound unless the bot belongs to the tenant."""
+        if await find_bot_tenant(self.database, bot_id=bot_id) != tenant_id:
+            raise NotFound("bot", bot_id)
 
     async def _search_range(self, end: BotId) -> tuple[BotId, BotId, BotPosition | None]:
         """Return the ids that one search covers, from the first to below the second.
@@ -188,13 +216,19 @@ class Queries:
         return backend.logs(run.container_id, run.assignment_id, tail=tail, follow=follow)
 
     async def queue(
-        self, pool_name: PoolName | None, *, after: QueuePosition | None, limit: int
+        self,
+        pool_name: PoolName | None,
+        *,
+        tenant_id: TenantId | None = None,
+        after: QueuePosition | None,
+        limit: int,
     ) -> Page[tuple[QueueEntry, int | None], QueuePosition]:
         """Return a page of queued bots, each with its estimated wait in milliseconds."""
         start = after or _BEFORE_THE_QUEUE
         found = await list_queue(
             self.database,
             pool_name=pool_name,
+            tenant_id=tenant_id,
             after_pool=start.pool_name,
             after_priority=start.priority,
             after_bot=start.bot_id,

@@ -59,6 +59,7 @@ from botpool.engine.runtime.loop import Loop
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.engine.service import Shared
 from botpool.engine.stream.changes import ChangeStream
+from botpool.engine.tenants import Tenants
 from botpool.store.database import Database
 from botpool.store.slot_leases import return_leases
 
@@ -240,6 +241,7 @@ class Replica:
             **shared, pools=self.pools, bot_endings=self.bot_endings, outcome=self.outcome
         )
         self.api_keys = ApiKeys(database)
+        self.tenants = Tenants(database)
         self.sessions = DashboardSessions(database)
         self.queries = Queries(database=database, backends=self._backends, estimates=self.estimates)
         self.changes = ChangeStream(database)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from botpool.domain import reasons
-from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName
+from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, TenantId
 from botpool.domain.records import Bot
 from botpool.domain.states import BotStatus, EndReason
 from botpool.store.query import query
@@ -51,8 +51,13 @@ class BotRun:
 
 
 @query
-def get_bot(*, bot_id: BotId) -> BotWithPosition | None:
-    """One bot, with its position while it waits."""
+def get_bot(*, bot_id: BotId, tenant_id: TenantId | None = None) -> BotWithPosition | None:
+    """One bot, with its position while it waits; None for a bot of another tenant."""
+
+
+@query
+def find_bot_tenant(*, bot_id: BotId) -> TenantId | None:
+    """The tenant that owns a bot."""
 
 
 @query
@@ -67,6 +72,7 @@ def list_bots(
     *,
     statuses: Sequence[BotStatus],
     pool_name: PoolName | None,
+    tenant_id: TenantId | None,
     search: str | None,
     before: BotId,
     since: BotId,
@@ -76,12 +82,27 @@ def list_bots(
 
 
 @query
+def list_bots_of_tenant(
+    *,
+    statuses: Sequence[BotStatus],
+    pool_name: PoolName | None,
+    tenant_id: TenantId,
+    search: str | None,
+    before: BotId,
+    since: BotId,
+    limit: int,
+) -> list[Bot]:
+    """A page of the bots of a tenant other than the default one, newest first."""
+
+
+@query
 def list_bots_in(
     *,
     container_id: ContainerId | None,
     slot_name: str | None,
     statuses: Sequence[BotStatus],
     pool_name: PoolName | None,
+    tenant_id: TenantId | None,
     search: str | None,
     before: AssignmentId,
     limit: int,

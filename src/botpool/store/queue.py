@@ -171,6 +171,7 @@ def find_queue_work() -> QueueWork:
 def list_queue(
     *,
     pool_name: PoolName | None,
+    tenant_id: TenantId | None,
     after_pool: str,
     after_priority: int,
     after_bot: int,

@@ -26,7 +26,7 @@ from botpool.domain.errors import (
     ShuttingDown,
     UnknownPool,
 )
-from botpool.domain.ids import BotId, PoolName
+from botpool.domain.ids import BotId, PoolName, TenantId
 from botpool.domain.policy import Policy
 from botpool.domain.records import AdmissionRequest, AdmittedBot, Bot, BotRequest, IdempotencyKey
 from botpool.domain.states import BotStatus
@@ -96,9 +96,12 @@ class Admission:
             self._metrics.refused(request.pool_name)
             raise
 
-    async def find(self, bot_id: BotId) -> AdmittedBot:
-        """Return a bot as it is now, with its position and estimate while it is queued."""
-        found = await get_bot(self._database, bot_id=bot_id)
+    async def find(self, bot_id: BotId, *, tenant_id: TenantId | None = None) -> AdmittedBot:
+        """Return a bot as it is now, with its position and estimate while it is queued.
+
+        With a tenant, bots of other tenants do not exist.
+        """
+        found = await get_bot(self._database, bot_id=bot_id, tenant_id=tenant_id)
         if found is None:
             raise NotFound("bot", bot_id)
         if found.bot.status is not BotStatus.QUEUED or found.position is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from botpool.domain import reasons
 from botpool.domain.bot_ending import BotEnding
+from botpool.domain.callers import Caller
 from botpool.domain.ids import BotId
 from botpool.domain.records import AdmittedBot
 from botpool.domain.states import FINAL, RUNNING, BotStatus, SlotStatus, statuses_before
@@ -26,9 +27,10 @@ class BotStopper(Service):
     admission: Admission
     bot_endings: BotEndings
 
-    async def stop(self, bot_id: BotId) -> tuple[AdmittedBot, bool]:
-        """Stop a bot; returns the bot, and False if it had already ended."""
-        bot = await self.admission.find(bot_id)
+    async def stop(self, bot_id: BotId, caller: Caller | None = None) -> tuple[AdmittedBot, bool]:
+        """Stop a bot that the caller sees; returns the bot, and False if it had already ended."""
+        tenant_id = None if caller is None else caller.visible_tenant
+        bot = await self.admission.find(bot_id, tenant_id=tenant_id)
         if bot.bot.status in FINAL:
             return bot, False
         while not await self._try_each_stage(bot_id):

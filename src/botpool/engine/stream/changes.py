@@ -12,6 +12,7 @@ import structlog
 
 from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable, ShuttingDown
+from botpool.domain.ids import TenantId
 from botpool.domain.records import Change
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.stream.subscriptions import (
@@ -57,14 +58,19 @@ class ChangeStream:
         """The number of open streams."""
         return len(self._subscriptions)
 
-    async def subscribe(self, last_event_id: str | None) -> Subscription:
-        """Open a subscription from now on, or from the event with this id on."""
+    async def subscribe(
+        self, last_event_id: str | None, *, tenant_id: TenantId | None = None
+    ) -> Subscription:
+        """Open a subscription from now on, or from the event with this id on.
+
+        With a tenant, it gets only the changes of that tenant's bots.
+        """
         async with self._reading:
             if self._closed:
                 raise ShuttingDown
             # Read also while the reader runs: a cursor of another replica may be ahead of it.
             horizon = await self._read()
-            subscription = Subscription(horizon, self._unsubscribe)
+            subscription = Subscription(horizon, self._unsubscribe, tenant_id=tenant_id)
             self._subscriptions.add(subscription)
             if self._reader is None:
                 self._reader = asyncio.create_task(self._read_on(), name="changes")

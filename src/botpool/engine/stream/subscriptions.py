@@ -9,9 +9,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from botpool.domain.cursor import Cursor
+from botpool.domain.ids import TenantId
 from botpool.domain.records import Change
 
 MAX_WAITING = 10_000
@@ -39,6 +41,17 @@ class Batch:
         return Cursor(since=self.since, until=self.until, last_id=change.id)
 
 
+@lru_cache(maxsize=256)
+def batch_of_tenant(batch: Batch, tenant_id: TenantId) -> Batch | None:
+    """Return the changes of one tenant's bots; None without any.
+
+    Cursors stay valid: one that names the last of these changes has also passed the others before
+    it. Cached, so that all streams of a tenant share one batch, too.
+    """
+    own = tuple(each for each in batch.changes if each.tenant_id == tenant_id)
+    return Batch(since=batch.since, until=batch.until, changes=own) if own else None
+
+
 def batches(since: int, until: int, changes: Sequence[Change]) -> list["Batch"]:
     """Divide the changes of a range into batches."""
     return [
@@ -61,7 +74,15 @@ StreamItem: TypeAlias = Batch | Reset
 class Subscription:
     """The items of one stream, in order."""
 
-    def __init__(self, horizon: int, leave: Callable[["Subscription"], None]) -> None:
+    def __init__(
+        self,
+        horizon: int,
+        leave: Callable[["Subscription"], None],
+        *,
+        tenant_id: TenantId | None = None,
+    ) -> None:
+        self._tenant_id = tenant_id
+        """The only tenant whose changes the stream gets; None: all changes."""
         self.horizon = horizon
         """All changes below the horizon have been put in."""
         self.over = False
@@ -78,8 +99,9 @@ class Subscription:
 
     def begin_with(self, missed: Sequence[StreamItem]) -> None:
         """Put items from before the horizon in front of the items that wait already."""
-        self._items.extendleft(reversed(missed))
-        self._waiting += sum(_count_changes(item) for item in missed)
+        visible = [shown for item in missed if (shown := self._visible(item)) is not None]
+        self._items.extendleft(reversed(visible))
+        self._waiting += sum(_count_changes(item) for item in visible)
         self._changed.set()
 
     def put(self, item: StreamItem, *, horizon: int) -> None:
@@ -87,6 +109,10 @@ class Subscription:
         if self.over:
             return
         self.horizon = horizon
+        shown = self._visible(item)
+        if shown is None:
+            return
+        item = shown
         self._waiting += _count_changes(item)
         if self._waiting > MAX_WAITING:
             self._items.clear()
@@ -97,6 +123,12 @@ class Subscription:
             self.over = True
         self._items.append(item)
         self._changed.set()
+
+    def _visible(self, item: StreamItem) -> StreamItem | None:
+        """Return the part of an item that this stream may show."""
+        if self._tenant_id is None or isinstance(item, Reset):
+            return item
+        return batch_of_tenant(item, self._tenant_id)
 
     def end(self) -> None:
         """Announce that no further item follows."""

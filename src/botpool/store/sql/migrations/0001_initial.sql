@@ -202,6 +202,10 @@ COMMENT ON COLUMN bots.leave_by IS
 
 CREATE INDEX idx_bots_pages ON bots (status, pool_name, id);
 COMMENT ON INDEX idx_bots_pages IS 'Pages of bots by status, by pool name, by both or by neither.';
+CREATE INDEX idx_bots_tenant_pages ON bots (tenant_id, status, pool_name, id) WHERE tenant_id <> 1;
+COMMENT ON INDEX idx_bots_tenant_pages IS
+    'The same pages for one tenant. Without the default tenant, so that an installation without tenants does not '
+    'write the index.';
 
 CREATE FUNCTION botpool_first_bot_since(moment timestamptz) RETURNS bigint
     LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$

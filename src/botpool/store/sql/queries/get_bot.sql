@@ -1,4 +1,4 @@
--- One bot, with its position while it is queued.
+-- One bot, with its position while it is queued; no row if it belongs to another tenant.
 SELECT
     b.id, b.correlation_id, b.pool_name, b.meeting_url, b.bot_display_name, b.status, b.priority,
     b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code,
@@ -20,3 +20,4 @@ LEFT JOIN tenants t ON t.id = b.tenant_id
 LEFT JOIN api_keys k ON k.id = b.created_by
 LEFT JOIN bot_pool_queue q ON q.bot_id = b.id
 WHERE b.id = %(bot_id)s
+  AND (%(tenant_id)s::bigint IS NULL OR b.tenant_id = %(tenant_id)s)

@@ -1,6 +1,6 @@
 -- A page of bots, newest first: the newest of each requested pool and status, and of these the
 -- newest. An index holds each pool and status in order, so the cost of a page does not depend on the
--- number of bots.
+-- number of bots. A filter by tenant is for the default tenant: list_bots_of_tenant has an index for others.
 -- A search matches text in the meeting link, the name or the correlation id, or a whole bot id. It
 -- ignores case for ASCII letters only: comparing by the rules of a language takes twice the time.
 WITH wanted AS MATERIALIZED (
@@ -17,6 +17,7 @@ WITH wanted AS MATERIALIZED (
         -- planner may walk down all ids instead.
         WHERE (b.status, b.pool_name, b.id) < (s.status, p.pool_name, %(before)s::bigint)
           AND (b.status, b.pool_name, b.id) >= (s.status, p.pool_name, %(since)s::bigint)
+          AND (%(tenant_id)s::bigint IS NULL OR b.tenant_id = %(tenant_id)s)
           AND (
               wanted.text IS NULL
               OR b.id::text = wanted.text

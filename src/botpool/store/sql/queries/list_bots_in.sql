@@ -43,6 +43,7 @@ LEFT JOIN pools p ON p.pool_name = b.pool_name
 LEFT JOIN tenants t ON t.id = b.tenant_id
 LEFT JOIN api_keys k ON k.id = b.created_by
 WHERE b.status = ANY (%(statuses)s::text[])
+  AND (%(tenant_id)s::bigint IS NULL OR b.tenant_id = %(tenant_id)s)
   AND (%(pool_name)s::text IS NULL OR b.pool_name = %(pool_name)s)
   AND (
       wanted.text IS NULL

@@ -14,6 +14,7 @@ CROSS JOIN LATERAL (
     SELECT count(*) AS bots
     FROM bot_pool_queue e
     WHERE e.pool_name = p.pool_name AND (e.priority, e.bot_id) <= (start.priority, start.bot_id)
+      AND (%(tenant_id)s::bigint IS NULL OR e.tenant_id = %(tenant_id)s)
 ) AS before
 CROSS JOIN LATERAL (
     SELECT
@@ -21,6 +22,7 @@ CROSS JOIN LATERAL (
         before.bots + row_number() OVER (ORDER BY q.priority, q.bot_id) AS position
     FROM bot_pool_queue q
     WHERE q.pool_name = p.pool_name AND (q.priority, q.bot_id) > (start.priority, start.bot_id)
+      AND (%(tenant_id)s::bigint IS NULL OR q.tenant_id = %(tenant_id)s)
     ORDER BY q.priority, q.bot_id
     LIMIT %(limit)s
 ) AS head

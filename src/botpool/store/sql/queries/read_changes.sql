@@ -24,7 +24,7 @@ SELECT
     ) AS held_s,
     fresh.id, fresh.at, fresh.kind, fresh.bot_id, fresh.slot_id, fresh.slot_name,
     fresh.from_state, fresh.to_state, fresh.reason, fresh.correlation_id, fresh.data,
-    fresh.xid::text::bigint AS transaction,
+    fresh.xid::text::bigint AS transaction, b.tenant_id,
     coalesce(
         b.pool_name,
         substring(fresh.slot_name FROM '^pool-(.+)-[0-9]+$'),

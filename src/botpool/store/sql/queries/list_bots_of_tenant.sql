@@ -1,0 +1,43 @@
+-- A page of the bots of one tenant, but not of the default tenant, newest first; otherwise as
+-- list_bots. The condition on the default tenant lets the planner use the partial index.
+WITH wanted AS MATERIALIZED (
+    SELECT lower(%(search)s::text COLLATE "C") AS text
+), newest AS MATERIALIZED (
+    SELECT found.id
+    FROM wanted
+    CROSS JOIN pools p
+    CROSS JOIN unnest(%(statuses)s::text[]) AS s (status)
+    CROSS JOIN LATERAL (
+        SELECT b.id
+        FROM bots b
+        -- A row comparison makes the plan scan a range of one index. With separate conditions, the
+        -- planner may walk down all ids instead.
+        WHERE (b.tenant_id, b.status, b.pool_name, b.id)
+              < (%(tenant_id)s::bigint, s.status, p.pool_name, %(before)s::bigint)
+          AND (b.tenant_id, b.status, b.pool_name, b.id)
+              >= (%(tenant_id)s::bigint, s.status, p.pool_name, %(since)s::bigint)
+          AND b.tenant_id <> 1
+          AND (
+              wanted.text IS NULL
+              OR b.id::text = wanted.text
+              OR strpos(lower(b.bot_display_name COLLATE "C"), wanted.text) > 0
+              OR strpos(lower(b.meeting_url COLLATE "C"), wanted.text) > 0
+              OR strpos(lower(b.correlation_id COLLATE "C"), wanted.text) > 0)
+        ORDER BY b.tenant_id DESC, b.status DESC, b.pool_name DESC, b.id DESC
+        LIMIT %(limit)s
+    ) AS found
+    WHERE %(pool_name)s::text IS NULL OR p.pool_name = %(pool_name)s
+    ORDER BY found.id DESC
+    LIMIT %(limit)s
+)
+SELECT
+    b.id, b.correlation_id, b.pool_name, b.meeting_url, b.bot_display_name, b.status, b.priority,
+    b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code, b.created_at,
+    b.queued_at, b.assigned_at, b.started_at, h.last_at AS last_heartbeat_at, b.ended_at,
+    t.name AS tenant, k.id AS key_id, k.name AS key_name
+FROM newest
+JOIN bots b ON b.id = newest.id
+LEFT JOIN bot_heartbeats h ON h.bot_id = b.id
+LEFT JOIN tenants t ON t.id = b.tenant_id
+LEFT JOIN api_keys k ON k.id = b.created_by
+ORDER BY b.id DESC
