@@ -16,12 +16,14 @@ from botpool.backends.protocol import Backend, RequestBudget
 from botpool.dashboard import static_files
 from botpool.domain.ids import PoolName
 from botpool.domain.installation_secret import Purpose, derive_keys
+from botpool.domain.pacing import Pacing
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
 from botpool.domain.recovery import RecoveryLimits
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.request_budget import SharedRequestBudget
 from botpool.settings import CoolifySettings, ProcessSettings, Settings
+from botpool.settings.sections import PacingSettings
 from botpool.store.database import Database
 from botpool.store.installation import Installation
 from botpool.store.migrations import check_schema
@@ -70,9 +72,24 @@ def pools_of(settings: Settings) -> list[PoolSpec]:
             cpus=pool.cpus,
             memory_mb=pool.memory_mb,
             stalled_after_s=pool.stalled_after_s,
+            pacing=_pacing_of(name, pool.pacing),
         )
         for name, pool in settings.pools.items()
     ]
+
+
+def _pacing_of(pool_name: str, pacing: PacingSettings) -> Pacing | None:
+    """Return the pace of a pool; None without one."""
+    if not pacing.per_minute:
+        return None
+    return Pacing(
+        egress=pacing.egress or pool_name,
+        per_minute=pacing.per_minute,
+        burst=pacing.burst,
+        pause_after_blocks=pacing.pause_after_blocks,
+        pause_s=pacing.pause_s,
+        recover_s=pacing.recover_s,
+    )
 
 
 def backends_of(

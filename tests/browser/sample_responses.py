@@ -30,6 +30,7 @@ def pool(platform: str, **changes: Any) -> dict[str, Any]:
         "timeToRunningP50Ms": None,
         "timeToRunningP95Ms": None,
         "drained": False,
+        "pacing": None,
         **changes,
     }
 

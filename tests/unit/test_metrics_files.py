@@ -95,6 +95,7 @@ def test_every_alert_is_defined() -> None:
         "BotpoolDatabaseUnreachable",
         "BotpoolBotsFailing",
         "BotpoolMassSilence",
+        "BotpoolEgressPaused",
     }
     for rule in RULES.values():
         assert rule["labels"]["severity"] in ("warning", "critical")

@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from botpool.api.schemas import Event, Model, NextCursor, PoolNameField
+from botpool.domain.pacing import Breaker
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
 
 
@@ -91,6 +92,23 @@ class BackendHealth(Model):
     detail: str
 
 
+class Pacing(Model):
+    egress: str
+    per_minute: Annotated[float, Field(description="Starts per minute that are allowed now.")]
+    configured_per_minute: float
+    breaker: Annotated[
+        Breaker,
+        Field(
+            description="The circuit breaker: `open` starts no bots, `half_open` waits for the "
+            "outcome of one bot, the probe."
+        ),
+    ]
+    probe_at: Annotated[
+        datetime | None, Field(description="When the next probe may start; null if closed.")
+    ]
+    blocks_in_a_row: int
+
+
 class Pool(Model):
     pool_name: PoolNameField
     backend: str
@@ -110,6 +128,9 @@ class Pool(Model):
     ]
     time_to_running_p95_ms: int | None
     drained: Annotated[bool, Field(description="The pool refuses new bots.")]
+    pacing: Annotated[
+        Pacing | None, Field(description="The pace of starts; null if the pool is not paced.")
+    ]
 
 
 class Pools(Model):
@@ -146,3 +167,10 @@ class Ready(Model):
         bool, Field(description="False if LISTEN does not work; the replica then polls.")
     ]
     backends: dict[str, BackendHealth]
+    paused_egresses: Annotated[
+        dict[str, datetime],
+        Field(
+            description="Egresses whose circuit breaker is not closed, because bots were blocked, "
+            "and when their next bot may start."
+        ),
+    ]

@@ -9,6 +9,7 @@ from botpool.cli.formatting import cell, detail_table, status
 from botpool.cli.tables import percentage, pool_state
 from botpool.cli.times import duration, duration_of_ms, time_and_age
 from botpool.client import Bot, Pool, Slot
+from botpool.client.records import Pacing
 
 
 def bot(shown: Bot, now: datetime) -> Table:
@@ -93,7 +94,23 @@ def pool(shown: Pool) -> Table:
     table.add_row("", ", ".join(by_status) or "none: Botpool creates slots when bots need them")
     table.add_row("queue", f"{shown.queue_depth} bots")
     table.add_row("longest wait", duration_of_ms(shown.oldest_wait_ms))
+    if shown.pacing is not None:
+        table.add_row("pace", cell(_pace(shown.pacing)))
     table.add_row("warm starts", percentage(shown.warm_hit_ratio))
     table.add_row("time to running", f"p50 {duration_of_ms(shown.time_to_running_p50_ms)}")
     table.add_row("", f"p95 {duration_of_ms(shown.time_to_running_p95_ms)}")
     return table
+
+
+def _pace(pacing: Pacing) -> str:
+    """The pace of a pool's starts, and the state of its circuit breaker if it is not closed."""
+    pace = f"{pacing.per_minute:g} starts per minute from egress {pacing.egress}"
+    if pacing.per_minute < pacing.configured_per_minute:
+        pace += f", lowered from {pacing.configured_per_minute:g} after blocks"
+    if pacing.probe_at is None:
+        return pace
+    state = "open" if pacing.breaker == "open" else "half open"
+    return (
+        f"circuit breaker {state} after {pacing.blocks_in_a_row} blocks in a row: the next probe "
+        f"starts at {pacing.probe_at:%H:%M:%S}Z at the earliest; then {pace}"
+    )

@@ -125,6 +125,8 @@ def pool_figures(pool: Pool, age_s: float = 0.0) -> list[str]:
 def pool_state(pool: Pool) -> Text:
     if not pool.backend_health.ok:
         return Text("failing", style="bold red")
+    if pool.is_paused:
+        return Text("paused", style="bold red")
     return Text("drained", style="yellow") if pool.drained else Text("open", style="green")
 
 

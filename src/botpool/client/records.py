@@ -150,6 +150,18 @@ class BackendHealth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pacing:
+    """The pace of a pool's starts, and the circuit breaker of its egress."""
+
+    egress: str
+    per_minute: float
+    configured_per_minute: float
+    breaker: str
+    probe_at: datetime | None
+    blocks_in_a_row: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """A pool with its figures."""
 
@@ -166,6 +178,12 @@ class Pool:
     time_to_running_p50_ms: int | None
     time_to_running_p95_ms: int | None
     drained: bool
+    pacing: Pacing | None = None
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the pool starts no bots, or one, because bots were blocked."""
+        return self.pacing is not None and self.pacing.breaker != "closed"
 
     @property
     def slots_with_bot(self) -> int:
@@ -185,7 +203,11 @@ class RecoveryResult:
 
 
 _NAMES = {"from_state": "from", "to_state": "to"}
-_NESTED: Mapping[str, type] = {"backend_health": BackendHealth, "created_by": CreatedBy}
+_NESTED: Mapping[str, type] = {
+    "backend_health": BackendHealth,
+    "created_by": CreatedBy,
+    "pacing": Pacing,
+}
 
 
 def read(kind: type[T], body: Mapping[str, Any], **more: Any) -> T:
@@ -204,8 +226,8 @@ def read(kind: type[T], body: Mapping[str, Any], **more: Any) -> T:
 
 
 def _value(field_name: str, value: Any) -> Any:
-    if field_name in _NESTED:
-        return None if value is None else read(_NESTED[field_name], value)
+    if field_name in _NESTED and value is not None:
+        return read(_NESTED[field_name], value)
     if value is not None and (field_name == "at" or field_name.endswith("_at")):
         return datetime.fromisoformat(value)
     return value

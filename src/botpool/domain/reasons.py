@@ -33,6 +33,12 @@ OBSERVED_RUNNING = "observed running"
 AGENT_CALLED = "its agent called"
 DEPLOYMENT_FAILED = "the deployment failed"
 
+# Pacing of an egress.
+BOT_BLOCKED = "a bot was blocked"
+BOTS_BLOCKED = "bots were blocked"
+BREAKER_PROBES = "one bot may start, to see whether it is blocked"
+PROBE_ADMITTED = "a bot was admitted"
+
 # The end of a bot, and the release of its slot.
 REPORTED_BY_AGENT = "reported by the agent"
 STOPPED_BY_USER = "stopped by its user"

@@ -16,6 +16,7 @@ from botpool.domain.ids import (
     TenantId,
 )
 from botpool.domain.observation import DeploymentState
+from botpool.domain.pacing import EgressState, Pacing
 from botpool.domain.states import BotStatus, EndReason, FailureCode, SlotPhase, SlotStatus
 
 
@@ -141,6 +142,7 @@ class PoolSpec:
     cpus: float = 1.0
     memory_mb: int = 2048
     stalled_after_s: float = 0.0
+    pacing: Pacing | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +162,8 @@ class Pool:
     warm_ratio: float | None
     time_to_running_p50_ms: int | None
     time_to_running_p95_ms: int | None
+    pacing: EgressState | None
+    """The pace of the pool's egress; None if the pool is not paced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,6 +415,8 @@ class LeasedSlot(BackendSlot):
     """The limits that the container was created with."""
     cpus: float
     memory_mb: int
+    is_paced: bool
+    """Whether the start needs a permit of the pool's egress."""
     gone_container_id: ContainerId | None
     """The container that vanished and that the slot's next one replaces."""
     phase: SlotPhase | None

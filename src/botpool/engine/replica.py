@@ -27,6 +27,7 @@ from botpool.engine.lifecycle.descriptions import Describer
 from botpool.engine.lifecycle.image_digests import ImageDigests
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.observer import Observer
+from botpool.engine.lifecycle.pacing import PacingControl
 from botpool.engine.lifecycle.queue_poller import QueuePoller
 from botpool.engine.lifecycle.reconciler import Reconciler
 from botpool.engine.lifecycle.release import Releaser
@@ -146,7 +147,8 @@ class Replica:
         self.image_gate = ImageGate(**shared)
         self.outcome = DeploymentOutcome(**shared, image_gate=self.image_gate)
         self.slot_deletion = SlotDeletion(**shared)
-        self.bot_endings = BotEndings(self.database, self.wakeups, self.metrics)
+        self.pacing = PacingControl(**shared)
+        self.bot_endings = BotEndings(self.database, self.wakeups, self.metrics, self.pacing)
         self.bot_stopper = BotStopper(
             **shared, admission=self.admission, bot_endings=self.bot_endings
         )
@@ -235,8 +237,11 @@ class Replica:
             outcome=self.outcome,
             heartbeats=self.heartbeats,
             epoch_watch=self.epoch_watch,
+            pacing=self.pacing,
         )
-        self.pools = PoolCommands(**shared, matcher=self.matcher, deletion=self.slot_deletion)
+        self.pools = PoolCommands(
+            **shared, matcher=self.matcher, deletion=self.slot_deletion, pacing=self.pacing
+        )
         self.slot_commands = SlotCommands(
             **shared, pools=self.pools, bot_endings=self.bot_endings, outcome=self.outcome
         )

@@ -47,6 +47,7 @@ class Settings(Section):
             raise SettingError("pools", "is empty: define a pool, such as [pools.google-meet]")
         if not self.database.embedded:
             self._require_identity()
+        self._check_pacing()
         for pool_name, pool in self.pools.items():
             if pool.backend != "process":
                 self._require_backend_settings(pool_name, pool)
@@ -57,6 +58,27 @@ class Settings(Section):
             problem = "is not above agent.heartbeat_interval_ms: live bots would fail"
             raise SettingError("recovery.heartbeat_freshness_s", problem)
         return self
+
+    def _check_pacing(self) -> None:
+        by_egress: dict[str, tuple[str, sections.PacingSettings]] = {}
+        for pool_name, pool in self.pools.items():
+            pacing, name = pool.pacing, f"pools.{pool_name}.pacing"
+            if not pacing.per_minute:
+                if pacing.egress is not None:
+                    problem = f"is required with {name}.egress: the most starts per minute"
+                    raise SettingError(f"{name}.per_minute", problem)
+                continue
+            if pacing.burst * 60 < pacing.per_minute:
+                problem = f"is too small for {name}.per_minute: use at least a sixtieth of it"
+                raise SettingError(f"{name}.burst", problem)
+            egress = pacing.egress or pool_name
+            other, others = by_egress.setdefault(egress, (pool_name, pacing))
+            if pacing.model_copy(update={"egress": others.egress}) != others:
+                problem = (
+                    f"differs from pools.{other}.pacing: both share the egress {egress}, so their "
+                    "settings must be the same"
+                )
+                raise SettingError(name, problem)
 
     def _require_identity(self) -> None:
         own = self.installation

@@ -85,6 +85,31 @@ class InstallationSettings(Section):
         return tuple(dict.fromkeys(each.get_secret_value() for each in given))
 
 
+class PacingSettings(Section):
+    """The pace of a pool's starts, and of all starts that leave with the same address."""
+
+    per_minute: Annotated[float, Field(ge=0, le=100_000)] = setting(
+        0, example=20, unit="starts per minute"
+    )
+    """How many bots start per minute at most; 0 means no limit. Botpool lowers this pace while bots
+    report that they were blocked, and raises it slowly again."""
+    burst: Annotated[int, Field(ge=1, le=100_000)] = setting(5, example=10, unit="starts")
+    """How many bots may start at once after a quiet time. At least a sixtieth of `per_minute`."""
+    egress: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{0,62}$")] | None = setting(
+        None, example="office-nat"
+    )
+    """A name for the address with which the pool's bots leave. Pools with the same egress share its
+    pace and its circuit breaker, and need the same `pacing` settings. By default the pool's name,
+    so that the pool has an egress of its own."""
+    pause_after_blocks: Count = setting(5, example=10, unit="bots")
+    """After so many blocked bots in a row, the circuit breaker opens: the egress starts no bot."""
+    pause_s: Seconds = setting(300, example=900)
+    """How long the circuit breaker stays open before one bot may start as a probe. Each blocked
+    probe doubles the time, up to an hour."""
+    recover_s: Seconds = setting(1_800, example=3_600)
+    """How long the pace takes to rise from zero to `per_minute`."""
+
+
 class PoolSettings(Section):
     """One pool of slots. Its name, such as `google-meet`, is part of the section's name."""
 
@@ -115,6 +140,7 @@ class PoolSettings(Section):
     read_only: bool = setting(False, example=True)
     """Whether the root file system of the pool's Docker containers is read-only. They can then
     write only to `/tmp` (kept in memory), `/dev/shm` and volumes of the image."""
+    pacing: PacingSettings = PacingSettings()
 
     @field_validator("backend")
     @classmethod

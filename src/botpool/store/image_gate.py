@@ -51,6 +51,10 @@ def pass_image_gate(
 
 @query
 def pass_start_gate(
-    *, backend: str, limit: int | None, reason: str = reasons.START_ALLOWED
+    *,
+    backend: str,
+    limit: int | None,
+    reason: str = reasons.START_ALLOWED,
+    probe_reason: str = reasons.BREAKER_PROBES,
 ) -> list[SlotPastStartGate]:
-    """Let slots start in the order of their assignment, within the backend's limit of starts."""
+    """Let slots start, within the backend's limit of starts and the permits of their egress."""

@@ -94,6 +94,7 @@ def upsert_pool(
     cpus: float,
     memory_mb: int,
     stalled_after_s: float,
+    egress: str | None,
 ) -> PoolName | None:
     """Write a pool's settings; returns the pool's name if they changed."""
 

@@ -1,5 +1,6 @@
 """Loading settings: defaults, precedence of the sources, and one line for an invalid setting."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -291,3 +292,36 @@ def test_data_directory_ignores_later_changes_of_working_directory(
 def test_settings_are_immutable() -> None:
     with pytest.raises(ValueError, match="frozen"):
         load_settings().server.port = 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "[pools.zoom.pacing]\nper_minute = 600\nburst = 9",
+            "pools.zoom.pacing.burst: is too small for pools.zoom.pacing.per_minute",
+        ),
+        (
+            '[pools.zoom.pacing]\negress = "nat"',
+            "pools.zoom.pacing.per_minute: is required with pools.zoom.pacing.egress",
+        ),
+        (
+            '[pools]\nzoom.pacing.per_minute = 6\nteams.pacing = {per_minute = 7, egress = "zoom"}',
+            "pools.teams.pacing: differs from pools.zoom.pacing: both share the egress zoom",
+        ),
+    ],
+)
+def test_pacing_that_cannot_work_is_refused(
+    write_config: WriteConfig, text: str, problem: str
+) -> None:
+    write_config(text)
+    with pytest.raises(SettingError, match=re.escape(problem)):
+        load_settings()
+
+
+def test_pools_may_share_an_egress_by_naming_another_pool(write_config: WriteConfig) -> None:
+    write_config(
+        "[pools.zoom.pacing]\nper_minute = 6\n"
+        '[pools.teams.pacing]\nper_minute = 6\negress = "zoom"\n'
+    )
+    assert load_settings().pools["teams"].pacing.egress == "zoom"

@@ -79,6 +79,8 @@ def _pools(snapshot: Snapshot, width: int) -> list[Text]:
             line.append(f"{cell:<{wide}}  ", queue_style if n in _QUEUE_COLUMNS else "not bold")
         if pool.drained:
             line.append("drained  ", style="yellow")
+        if pool.is_paused:
+            line.append("paused: bots were blocked  ", style="bold red")
         if not pool.backend_health.ok:
             line.append(f"failing: {sanitised(pool.backend_health.detail)}", style="bold red")
         slots = [slot for slot in snapshot.slots if slot.platform == pool.platform]

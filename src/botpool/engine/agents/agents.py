@@ -21,6 +21,7 @@ from botpool.domain.states import FINAL, BotStatus, EndReason, SlotStatus, statu
 from botpool.engine.agents.heartbeats import Heartbeats
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
+from botpool.engine.lifecycle.pacing import PacingControl
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.epoch_watch import EpochWatch
 from botpool.engine.service import Service
@@ -29,6 +30,8 @@ from botpool.store.bots import report_status
 from botpool.store.history import record_agent_events
 
 _ASSIGNED = frozenset({SlotStatus.DEPLOYING, SlotStatus.BUSY})
+_ADMITTED = frozenset({BotStatus.IN_WAITING_ROOM, BotStatus.IN_CALL, BotStatus.CALL_ENDED})
+"""Statuses that prove that the meeting platform did not block the bot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,7 @@ class Agents(Service):
     outcome: DeploymentOutcome
     heartbeats: Heartbeats
     epoch_watch: EpochWatch
+    pacing: PacingControl
 
     async def identify(
         self, assignment_id: AssignmentId, container_id: ContainerId, boot_id: str | None = None
@@ -127,6 +131,8 @@ class Agents(Service):
             correlation_id=view.bot.correlation_id,
             reason=reasons.REPORTED_BY_AGENT,
         )
+        if status in _ADMITTED:
+            await self.pacing.report_admitted(view.bot.pool_name, assignment_id)
         return True
 
     async def record(

@@ -11,6 +11,7 @@
     deployment_outcome       a deployment's container runs, or the deployment finished or failed
     queue_poller             polls the queue and the image gates
     image_gate               one pull per image and image host, and the limit of starts
+    pacing                   lowers the pace of starts while bots are blocked, and pauses them
     slot_steps, slot_deletion, image_digests, container_environment, descriptions
                              parts that import no other module of this package
 

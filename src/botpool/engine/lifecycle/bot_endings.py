@@ -15,7 +15,8 @@ from datetime import datetime
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.records import BotChange
-from botpool.domain.states import BotStatus
+from botpool.domain.states import BotStatus, FailureCode
+from botpool.engine.lifecycle.pacing import PacingControl
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.batching import Batcher
@@ -42,8 +43,11 @@ class BotEnd:
 class BotEndings:
     """Ends bots at every stage."""
 
-    def __init__(self, database: Database, wakeups: Wakeups, metrics: Metrics) -> None:
+    def __init__(
+        self, database: Database, wakeups: Wakeups, metrics: Metrics, pacing: PacingControl
+    ) -> None:
         self._database = database
+        self._pacing = pacing
         self._wakeups = wakeups
         self._metrics = metrics
         self._ends: Batcher[BotEnd, EndedBot | None] = Batcher(
@@ -78,7 +82,13 @@ class BotEndings:
                 silent_since=silent_since,
             )
         )
-        return ended is not None
+        if ended is None:
+            return False
+        if ending.failure_code is FailureCode.BLOCKED:
+            await self._pacing.report_blocked(ended.pool_name, assignment_id)
+        elif ending.status is BotStatus.DONE:
+            await self._pacing.report_admitted(ended.pool_name, assignment_id)
+        return True
 
     async def cancel_queued(self, bot_id: BotId, *, reason: str) -> bool:
         """Cancel a bot in the queue; False if the bot is not queued."""

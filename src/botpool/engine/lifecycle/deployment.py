@@ -146,7 +146,7 @@ class Deployer(Service):
             image=slot.image,
             limits=slot.limits,
             image_known_s=policy.image_known_s,
-            starts_limited=backend.concurrent_starts is not None,
+            starts_limited=backend.concurrent_starts is not None or slot.is_paced,
             wait_timeout_s=policy.deploy_wait_timeout_s,
             lease_s=policy.lease_s,
             reason=reason,

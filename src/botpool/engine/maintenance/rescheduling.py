@@ -12,6 +12,7 @@ import structlog
 from botpool.domain.ids import SlotId
 from botpool.engine.service import Service
 from botpool.store import clock
+from botpool.store.pacing import reschedule_egresses
 
 _log = structlog.get_logger()
 _TOLERANCE_S = 5.0
@@ -33,6 +34,7 @@ class Rescheduling(Service):
         assignments = await clock.correct_assignments(self.database, tolerance_s=_TOLERANCE_S)
         await clock.correct_liveness(self.database, tolerance_s=_TOLERANCE_S)
         backends = await self._backends()
+        await reschedule_egresses(self.database)
         if queue or slots or heartbeats or assignments or backends:
             _log.warning(
                 "recovery.rescheduled",

@@ -61,6 +61,17 @@ class MetricDefinitions:
             "1 while most bots of the pool send no heartbeats, which Botpool itself may cause.",
             "pool",
         )
+        self.egress_paused = gauge(
+            "egress_paused",
+            "1 while the circuit breaker of the egress is open or half open, because bots were "
+            "blocked: no bot starts, or one.",
+            "egress",
+        )
+        self.egress_pace = gauge(
+            "egress_starts_per_minute",
+            "Starts per minute that the egress allows now; lower than configured after blocks.",
+            "egress",
+        )
         self.database_reachable = gauge(
             "database_reachable",
             "1 if the database answered the last read of the pool metrics; otherwise 0, and the "

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from botpool.domain.errors import DatabaseUnavailable
+from botpool.domain.pacing import Breaker, EgressState
 from botpool.domain.states import SlotStatus
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.clock import loop_time
 from botpool.store.database import Database
 from botpool.store.doctor import OpenTransaction, list_open_transactions
+from botpool.store.pacing import list_egresses
 from botpool.store.pools import PoolFigures, measure_pools
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -53,13 +55,25 @@ class MetricsExport:
         try:
             async with asyncio.timeout(_READ_TIMEOUT_S):
                 pools = await measure_pools(self._database)
+                egresses = await list_egresses(self._database)
                 held_by = await list_open_transactions(self._database, longer_than_s=_HELD_S)
         except (DatabaseUnavailable, TimeoutError):
             self._set_pools([], reachable=False)
+            self._set_egresses([])
             self._set_transactions([])
         else:
             self._set_pools(pools, reachable=True)
+            self._set_egresses(egresses)
             self._set_transactions([each for each in held_by if each.holds_stream])
+
+    def _set_egresses(self, egresses: Sequence[EgressState]) -> None:
+        metrics = self._instruments
+        metrics.egress_paused.clear()
+        metrics.egress_pace.clear()
+        for each in egresses:
+            is_paused = each.breaker is not Breaker.CLOSED
+            metrics.egress_paused.labels(each.egress).set(is_paused)
+            metrics.egress_pace.labels(each.egress).set(each.per_minute)
 
     def _set_transactions(self, transactions: Sequence[OpenTransaction]) -> None:
         gauge = self._instruments.open_transactions

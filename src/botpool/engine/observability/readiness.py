@@ -10,6 +10,7 @@ from asyncio import Task
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -31,6 +32,7 @@ from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Database
 from botpool.store.liveness import read_server_role
 from botpool.store.migrations import check_schema
+from botpool.store.pacing import list_egresses
 
 _log = structlog.get_logger()
 _CHECK_TIMEOUT_S = 5.0
@@ -46,6 +48,8 @@ class ReadinessState:
     problem: str | None
     listening: bool
     backends: Mapping[str, Health]
+    paused_egresses: Mapping[str, datetime]
+    """Egresses that start no bots, and when they start one again."""
 
 
 class Readiness:
@@ -68,6 +72,7 @@ class Readiness:
         self._stale: set[str] = set()
         self._checks: dict[str, Task[Any]] = {}
         self._loops: Sequence[Loop] = ()
+        self._paused_egresses: Mapping[str, datetime] = {}
         self._refused_writes: Callable[[], str | None] = lambda: None
         self.wake = asyncio.Event()
         """Set when a backend's health check should run early."""
@@ -102,6 +107,7 @@ class Readiness:
             ready=problem is None,
             problem=problem,
             listening=self._wakeups.listening,
+            paused_egresses=self._paused_egresses,
             backends={
                 name: check.result() if check.done() else self._unanswered(name)
                 for name, check in health.items()
@@ -129,6 +135,11 @@ class Readiness:
         try:
             check_schema(await self._database.applied_migrations())
             role = await read_server_role(self._database)
+            self._paused_egresses = {
+                each.egress: each.probe_at
+                for each in await list_egresses(self._database)
+                if each.probe_at is not None
+            }
         except (DatabaseUnavailable, SchemaMismatch) as error:
             return str(error)
         if role.is_standby or role.is_read_only:

@@ -6,15 +6,19 @@ ends with a match.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import PoolName, SlotId
 from botpool.domain.records import PoolSpec
 from botpool.engine.admission.matcher import Match, Matcher
+from botpool.engine.lifecycle.pacing import PacingControl
 from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.engine.service import Service
 from botpool.store.database import Transaction
+from botpool.store.pacing import upsert_egress
 from botpool.store.pools import drain_pool, lock_pool, register_backends, upsert_pool
+from botpool.store.query import Statement
 from botpool.store.slots import cordon_slots, find_slot
 
 
@@ -24,16 +28,18 @@ class PoolCommands(Service):
 
     matcher: Matcher
     deletion: SlotDeletion
+    pacing: PacingControl
 
     async def configure(self, specs: Sequence[PoolSpec]) -> None:
         """Write the settings of pools; the match that follows grows or shrinks each pool."""
         await register_backends(self.database, backends=sorted(self.backends))
+        self.pacing.configure(specs)
         for spec in sorted(specs, key=lambda spec: spec.pool_name):
             match = Match(spec.pool_name)
             await self.database.commit(
                 [
                     lock_pool.statement(pool_name=spec.pool_name),
-                    upsert_pool.statement(**asdict(spec)),
+                    *_settings_statements(spec),
                     *match.statements,
                 ]
             )
@@ -95,3 +101,11 @@ class PoolCommands(Service):
         if slot is None:
             raise NotFound("slot", slot_id)
         return slot.pool_name
+
+
+def _settings_statements(spec: PoolSpec) -> list[Statement[Any]]:
+    """Return the statements that write a pool's settings and those of its egress."""
+    values = asdict(spec)
+    pacing = values.pop("pacing")
+    egress = [upsert_egress.statement(**pacing)] if pacing else []
+    return [*egress, upsert_pool.statement(**values, egress=pacing["egress"] if pacing else None)]

@@ -1,12 +1,14 @@
 """Checks of incidents that Botpool has recorded in the database."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from botpool.domain.errors import BotpoolError
+from botpool.domain.pacing import Breaker, EgressState
 from botpool.engine.maintenance.doctor.findings import Check, Finding
 from botpool.store.clock import ClockJump, get_clock_jump
 from botpool.store.database_epochs import DatabaseEpoch, get_database_epoch
 from botpool.store.doctor import list_silent_pools
+from botpool.store.pacing import list_egresses
 from botpool.store.readonly_connection import ReadonlyConnection
 
 _DAY_S = 86_400.0
@@ -33,7 +35,15 @@ CLOCK_JUMP = Check(
     "lets queued bots expire and ends bots at their maximum duration too early.",
 )
 
-CHECKS = (EPOCH, SILENCE, CLOCK_JUMP)
+BREAKERS = Check(
+    name="circuit_breaker",
+    meaning="no circuit breaker stops the starts of an egress",
+    remedy="Meeting platforms blocked bots that leave with this address. Lower "
+    "pacing.per_minute, or let bots leave with another address. A probe closes "
+    "the breaker when it is admitted.",
+)
+
+CHECKS = (EPOCH, SILENCE, CLOCK_JUMP, BREAKERS)
 
 
 def epoch_finding(epoch: DatabaseEpoch | None) -> Finding:
@@ -59,6 +69,17 @@ def clock_finding(jump: ClockJump | None) -> Finding:
     return CLOCK_JUMP.warning(found)
 
 
+def breaker_finding(egresses: Sequence[EgressState]) -> Finding:
+    """Report the egresses whose circuit breaker is not closed."""
+    found = [
+        f"{each.egress}: {each.breaker.replace('_', ' ')} after {each.blocks_in_a_row} blocks in a "
+        f"row, next probe at {each.probe_at:%Y-%m-%dT%H:%M:%SZ}"
+        for each in egresses
+        if each.breaker is not Breaker.CLOSED
+    ]
+    return BREAKERS.warning(", ".join(found)) if found else BREAKERS.ok()
+
+
 async def check_incidents(connection: ReadonlyConnection) -> AsyncIterator[Finding]:
     """Report the recorded incidents."""
     try:
@@ -77,3 +98,7 @@ async def check_incidents(connection: ReadonlyConnection) -> AsyncIterator[Findi
         yield clock_finding(await get_clock_jump(connection))
     except BotpoolError as error:
         yield CLOCK_JUMP.not_checked(error)
+    try:
+        yield breaker_finding(await list_egresses(connection))
+    except BotpoolError as error:
+        yield BREAKERS.not_checked(error)

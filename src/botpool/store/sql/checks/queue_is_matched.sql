@@ -6,6 +6,8 @@ SELECT DISTINCT ON (p.pool_name) q.bot_id AS next_bot, p.pool_name AS pool
 FROM pools p
 JOIN bot_pool_queue q ON q.pool_name = p.pool_name AND q.timeout_at > botpool_now()
 WHERE p.drained_at IS NULL
+  -- In a paced pool, bots wait for a permit.
+  AND CASE WHEN p.egress IS NULL THEN true ELSE botpool_assignable_bots(p.egress) > 0 END
   AND (
       EXISTS (
           SELECT

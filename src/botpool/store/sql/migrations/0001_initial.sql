@@ -22,6 +22,61 @@ CREATE FUNCTION botpool_not_after(moment timestamptz, latest timestamptz) RETURN
 COMMENT ON FUNCTION botpool_not_after IS 'The earlier of both times. Unlike least, it keeps a null moment null.';
 
 -- ---------------------------------------------------------------------------------------------
+-- Pacing
+
+CREATE TABLE egresses (
+    egress              text PRIMARY KEY,
+    per_minute          double precision NOT NULL CHECK (per_minute > 0),
+    burst               integer NOT NULL CHECK (burst >= 1),
+    pause_after_blocks  integer NOT NULL CHECK (pause_after_blocks >= 1),
+    pause_s             double precision NOT NULL CHECK (pause_s > 0),
+    recover_s           double precision NOT NULL CHECK (recover_s > 0),
+    pace                double precision NOT NULL DEFAULT 1 CHECK (pace > 0 AND pace <= 1),
+    permits             double precision NOT NULL CHECK (permits >= 0),
+    counted_at          timestamptz NOT NULL DEFAULT botpool_now(),
+    lowered_at          timestamptz,
+    blocks              integer NOT NULL DEFAULT 0,
+    breaker             text NOT NULL DEFAULT 'closed' CHECK (breaker IN ('closed', 'open', 'half_open')),
+    probe_at       timestamptz,
+    pauses              integer NOT NULL DEFAULT 0,
+    probe_assignment_id bigint,
+    CHECK ((breaker = 'closed') = (probe_at IS NULL)),
+    CHECK ((breaker = 'half_open') = (probe_assignment_id IS NOT NULL))
+);
+COMMENT ON TABLE egresses IS
+    'Addresses from which bots join meetings, with the pace of their starts. Pools with the same egress share its permits.';
+COMMENT ON COLUMN egresses.per_minute IS 'The configured pace: permits per minute.';
+COMMENT ON COLUMN egresses.burst IS 'The most permits that are kept for later.';
+COMMENT ON COLUMN egresses.pause_after_blocks IS
+    'After so many blocks in a row the circuit breaker opens.';
+COMMENT ON COLUMN egresses.pause_s IS 'How long the circuit breaker stays open at first.';
+COMMENT ON COLUMN egresses.recover_s IS 'The time in which the pace rises from zero to the configured pace.';
+COMMENT ON COLUMN egresses.pace IS 'The fraction of the configured pace that was allowed at counted_at.';
+COMMENT ON COLUMN egresses.permits IS 'The permits that were left at counted_at.';
+COMMENT ON COLUMN egresses.lowered_at IS
+    'When blocks last lowered the pace. Blocks of bots that were assigned before do not lower it again.';
+COMMENT ON COLUMN egresses.blocks IS 'Blocks in a row: bots of the egress that were admitted to a meeting set it to 0.';
+COMMENT ON COLUMN egresses.breaker IS
+    'The circuit breaker: closed, open (no starts) or half_open (one start, the probe).';
+COMMENT ON COLUMN egresses.probe_at IS
+    'Open: when the probe may start. Half open: when another one may, if the first had no outcome.';
+COMMENT ON COLUMN egresses.pauses IS 'How often in a row the circuit breaker opened; each time it stays open twice as long.';
+COMMENT ON COLUMN egresses.probe_assignment_id IS 'The assignment whose outcome closes or opens the breaker.';
+
+CREATE FUNCTION botpool_pace(e egresses) RETURNS double precision LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT least(1, e.pace + greatest(extract(epoch FROM botpool_now() - e.counted_at)::float8, 0) / e.recover_s)
+$$;
+COMMENT ON FUNCTION botpool_pace IS 'The fraction of the configured pace that an egress allows now: it rises with time.';
+
+CREATE FUNCTION botpool_permits(e egresses) RETURNS double precision LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT least(
+        e.burst,
+        e.permits + greatest(extract(epoch FROM botpool_now() - e.counted_at)::float8, 0)
+            / 60 * e.per_minute * (e.pace + botpool_pace(e)) / 2)
+$$;
+COMMENT ON FUNCTION botpool_permits IS 'The permits of an egress now, without regard to its circuit breaker.';
+
+-- ---------------------------------------------------------------------------------------------
 -- Pools and backends
 
 CREATE TABLE pools (
@@ -33,6 +88,7 @@ CREATE TABLE pools (
     cpus             double precision NOT NULL DEFAULT 1 CHECK (cpus > 0),
     memory_mb        integer NOT NULL DEFAULT 2048 CHECK (memory_mb > 0),
     stalled_after_s  double precision NOT NULL DEFAULT 0 CHECK (stalled_after_s >= 0),
+    egress           text REFERENCES egresses,
     drained_at       timestamptz,
     silence_alarm_at timestamptz,
     created_at       timestamptz NOT NULL DEFAULT botpool_now(),
@@ -45,6 +101,7 @@ COMMENT ON COLUMN pools.cpus IS 'The CPU limit of a container.';
 COMMENT ON COLUMN pools.memory_mb IS 'The memory limit of a container.';
 COMMENT ON COLUMN pools.stalled_after_s IS
     'After how long in the call without media a bot counts as stalled; 0: never.';
+COMMENT ON COLUMN pools.egress IS 'The egress whose permits the starts of the pool need; null if the pool is not paced.';
 COMMENT ON COLUMN pools.drained_at IS 'When an operator drained the pool; null while it admits bots.';
 COMMENT ON COLUMN pools.silence_alarm_at IS
     'Since when so many bots are silent that Botpool itself may be at fault.';
@@ -468,6 +525,34 @@ CREATE FUNCTION botpool_newest_assignment() RETURNS bigint LANGUAGE sql STABLE
     AS 'SELECT CASE WHEN s.is_called THEN s.last_value ELSE 0 END FROM assignments_id_seq s';
 COMMENT ON FUNCTION botpool_newest_assignment IS
     'The newest assignment so far: a call to a backend that names it can end no later one.';
+
+CREATE FUNCTION botpool_allowed_starts(e egresses) RETURNS integer LANGUAGE sql STABLE AS $$
+    SELECT CASE
+        WHEN e.breaker = 'closed' THEN floor(botpool_permits(e))::integer
+        -- One probe, and another one if the first ended without an outcome.
+        WHEN e.probe_at <= botpool_now()
+            OR EXISTS (
+                SELECT FROM assignments a
+                WHERE a.id = e.probe_assignment_id AND a.ended_at IS NOT NULL)
+        THEN 1
+        ELSE 0
+    END
+$$;
+COMMENT ON FUNCTION botpool_allowed_starts IS 'How many starts an egress allows now.';
+
+CREATE FUNCTION botpool_assignable_bots(of_egress text) RETURNS integer LANGUAGE sql STABLE AS $$
+    SELECT greatest(0, botpool_allowed_starts(e) - (
+        SELECT count(*)::integer
+        FROM pools p
+        JOIN slot_identities i ON i.pool_name = p.pool_name
+        JOIN bot_pool_slots s ON s.id = i.slot_id
+        WHERE p.egress = e.egress AND s.status = 'deploying' AND s.start_allowed_at IS NULL))
+    FROM egresses e
+    WHERE e.egress = of_egress
+$$;
+COMMENT ON FUNCTION botpool_assignable_bots IS
+    'How many bots the matcher may assign in the pools of an egress: no more than could start now. The '
+    'others keep their place in the queue.';
 
 CREATE TABLE bot_heartbeats (
     bot_id        bigint PRIMARY KEY,

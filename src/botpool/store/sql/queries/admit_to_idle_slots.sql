@@ -27,6 +27,8 @@ WITH request AS MATERIALIZED (
           AND NOT s.cordoned
           AND s.backend = p.backend
           AND p.drained_at IS NULL
+          -- Bots of a paced pool pass through the queue, where the matcher holds them back.
+          AND p.egress IS NULL
           AND (
               SELECT q.id FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
               ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL

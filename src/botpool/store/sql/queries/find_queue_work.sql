@@ -7,6 +7,7 @@ SELECT
         SELECT p.pool_name
         FROM pools p
         WHERE p.drained_at IS NULL
+          AND CASE WHEN p.egress IS NULL THEN true ELSE botpool_assignable_bots(p.egress) > 0 END
           AND (
               SELECT q.id FROM bot_pool_queue q WHERE q.pool_name = p.pool_name
               ORDER BY q.priority, q.bot_id LIMIT 1) IS NOT NULL

@@ -3,7 +3,10 @@
 WITH pool AS MATERIALIZED (
     SELECT
         p.pool_name, p.backend, p.image, p.max_size,
-        p.max_size - (SELECT count(*) FROM slot_identities i WHERE i.pool_name = p.pool_name) AS room
+        least(
+            p.max_size - (SELECT count(*) FROM slot_identities i WHERE i.pool_name = p.pool_name),
+            -- In a paced pool, no more slots than bots could start. Null is no limit.
+            CASE WHEN p.egress IS NOT NULL THEN botpool_assignable_bots(p.egress) END) AS room
     FROM pools p
     WHERE p.pool_name = %(pool_name)s
       AND p.drained_at IS NULL

@@ -7,8 +7,11 @@ SELECT
     waiting.oldest_wait_ms,
     recent.warm_ratio,
     recent.p50_ms AS time_to_running_p50_ms,
-    recent.p95_ms AS time_to_running_p95_ms
+    recent.p95_ms AS time_to_running_p95_ms,
+    e.egress, e.per_minute * botpool_pace(e) AS per_minute, e.per_minute AS configured_per_minute,
+    e.breaker, e.probe_at, e.blocks AS blocks_in_a_row
 FROM pools p
+LEFT JOIN egresses e ON e.egress = p.egress
 LEFT JOIN LATERAL (
     SELECT sum(g.n)::bigint AS size, json_object_agg(g.status, g.n) AS by_status
     FROM (

@@ -16,10 +16,15 @@ WITH heads AS MATERIALIZED (
             WHEN (
                 SELECT e.id FROM bot_pool_queue e WHERE e.pool_name = %(pool_name)s
                 ORDER BY e.priority, e.bot_id LIMIT 1) IS NULL THEN 0
-            ELSE (
-                SELECT count(*)
-                FROM bot_pool_slots s
-                WHERE s.pool_name = %(pool_name)s AND s.status = 'idle' AND NOT s.cordoned)
+            ELSE least(
+                (
+                    SELECT count(*)
+                    FROM bot_pool_slots s
+                    WHERE s.pool_name = %(pool_name)s AND s.status = 'idle' AND NOT s.cordoned),
+                -- In a paced pool, no more bots than could start. Null is no limit.
+                (
+                    SELECT CASE WHEN p.egress IS NOT NULL THEN botpool_assignable_bots(p.egress) END
+                    FROM pools p WHERE p.pool_name = %(pool_name)s))
         END
         FOR UPDATE
     ) AS q

@@ -1,10 +1,29 @@
 -- Let slots start in the order of their assignment, within the backend's limit of concurrent
--- deployments (null: no limit). The transaction holds the gate's lock.
-WITH next AS MATERIALIZED (
-    SELECT s.id
+-- deployments (null: no limit) and the permits of their egress. A permit is spent in the transaction
+-- that allows the start. The transaction holds the gate's lock, which guards one backend; the rows of
+-- the egresses are locked because pools of other backends may share them.
+WITH waiting AS MATERIALIZED (
+    SELECT
+        s.id, s.last_assigned_at, p.egress,
+        row_number() OVER (PARTITION BY p.egress ORDER BY s.last_assigned_at, s.id) AS nth
     FROM bot_pool_slots s
+    JOIN pools p ON p.pool_name = s.pool_name
     WHERE s.backend = %(backend)s AND s.phase = 'waiting_for_start'
-    ORDER BY s.last_assigned_at, s.id
+), locked AS MATERIALIZED (
+    SELECT e AS state
+    FROM egresses e
+    WHERE e.egress = ANY (ARRAY(SELECT w.egress FROM waiting w))
+    ORDER BY e.egress
+    FOR UPDATE
+), egress AS MATERIALIZED (
+    SELECT (l.state).egress, l.state, botpool_allowed_starts(l.state) AS starts
+    FROM locked l
+), next AS MATERIALIZED (
+    SELECT w.id
+    FROM waiting w
+    LEFT JOIN egress ON egress.egress = w.egress
+    WHERE w.egress IS NULL OR w.nth <= egress.starts
+    ORDER BY w.last_assigned_at, w.id
     LIMIT CASE WHEN %(limit)s::integer IS NOT NULL THEN greatest(
         %(limit)s - (
             SELECT count(*)
@@ -34,6 +53,32 @@ WITH next AS MATERIALIZED (
     FROM passing
     WHERE s.id = passing.id
     RETURNING s.id, s.version
+), started AS MATERIALIZED (
+    SELECT p.egress, count(*) AS starts, max(passing.assignment_id) AS assignment_id
+    FROM passing
+    JOIN pools p ON p.pool_name = passing.pool_name
+    WHERE p.egress IS NOT NULL
+    GROUP BY p.egress
+), spent AS (
+    UPDATE egresses e
+    SET pace = botpool_pace(egress.state),
+        permits = greatest(botpool_permits(egress.state) - started.starts, 0),
+        counted_at = botpool_now(),
+        breaker = CASE WHEN e.breaker = 'closed' THEN 'closed' ELSE 'half_open' END,
+        probe_at = CASE WHEN e.breaker <> 'closed'
+                             THEN botpool_now() + make_interval(secs => e.pause_s) END,
+        probe_assignment_id = CASE WHEN e.breaker <> 'closed' THEN started.assignment_id END
+    FROM started
+    JOIN egress ON egress.egress = started.egress
+    WHERE e.egress = started.egress
+), probing AS (
+    INSERT INTO history (kind, assignment_id, from_state, to_state, reason, data)
+    SELECT
+        'egress.breaker', started.assignment_id, (egress.state).breaker, 'half_open',
+        %(probe_reason)s, json_build_object('egress', started.egress)
+    FROM started
+    JOIN egress ON egress.egress = started.egress
+    WHERE (egress.state).breaker <> 'closed'
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,

@@ -1,9 +1,9 @@
 -- Write a pool's settings, if they changed.
 INSERT INTO pools AS p (
-    pool_name, backend, image, max_size, heartbeats, cpus, memory_mb, stalled_after_s)
+    pool_name, backend, image, max_size, heartbeats, cpus, memory_mb, stalled_after_s, egress)
 VALUES (
     %(pool_name)s, %(backend)s, %(image)s, %(max_size)s, %(heartbeats)s, %(cpus)s, %(memory_mb)s,
-    %(stalled_after_s)s)
+    %(stalled_after_s)s, %(egress)s)
 ON CONFLICT (pool_name) DO UPDATE
 SET backend = EXCLUDED.backend,
     image = EXCLUDED.image,
@@ -12,9 +12,11 @@ SET backend = EXCLUDED.backend,
     cpus = EXCLUDED.cpus,
     memory_mb = EXCLUDED.memory_mb,
     stalled_after_s = EXCLUDED.stalled_after_s,
+    egress = EXCLUDED.egress,
     updated_at = botpool_now()
-WHERE (p.backend, p.image, p.max_size, p.heartbeats, p.cpus, p.memory_mb, p.stalled_after_s)
+WHERE (p.backend, p.image, p.max_size, p.heartbeats, p.cpus, p.memory_mb, p.stalled_after_s,
+       p.egress)
     IS DISTINCT FROM (
         EXCLUDED.backend, EXCLUDED.image, EXCLUDED.max_size, EXCLUDED.heartbeats, EXCLUDED.cpus,
-        EXCLUDED.memory_mb, EXCLUDED.stalled_after_s)
+        EXCLUDED.memory_mb, EXCLUDED.stalled_after_s, EXCLUDED.egress)
 RETURNING p.pool_name

@@ -4,7 +4,7 @@ import { duration, NO_VALUE, plural } from "../format.js";
 import { fetchJson, serverNow } from "../http.js";
 import { model, slotCounts, slotsOf } from "../model.js";
 import { throttle } from "../timing.js";
-import { poolCard } from "./pool-card.js";
+import { isPaused, poolCard } from "./pool-card.js";
 
 const ACTIVITY_MS = 15_000;
 const NOT_AN_OPERATOR =
@@ -102,6 +102,9 @@ function summarisePools(pools) {
   const failing = pools.filter((pool) => !pool.backendHealth.ok).map((pool) => pool.platform);
   if (failing.length)
     return { kind: "bad", text: `The backend of ${failing.join(", ")} is failing` };
+  const paused = pools.filter(isPaused).map((pool) => pool.platform);
+  if (paused.length)
+    return { kind: "bad", text: `${paused.join(", ")}: paused, because bots were blocked` };
   const waiting = pools.filter((pool) => pool.queueDepth > 0);
   const depth = waiting.reduce((sum, pool) => sum + pool.queueDepth, 0);
   if (depth) {

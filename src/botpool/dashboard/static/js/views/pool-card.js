@@ -2,7 +2,15 @@
 import { actionButton, poolActions } from "../actions.js";
 import { lastHourCharts } from "../charts/last-hour.js";
 import { html, setAttribute, setStyle, setText, syncChildren } from "../dom.js";
-import { curlCommand, duration, NO_VALUE, percent, preciseDuration } from "../format.js";
+import {
+  curlCommand,
+  duration,
+  NO_VALUE,
+  percent,
+  plural,
+  preciseDuration,
+  timeOfDay,
+} from "../format.js";
 import { slotCounts } from "../model.js";
 import { sendBot } from "../send-bot.js";
 import { SLOT_STATUSES } from "../statuses.js";
@@ -132,12 +140,12 @@ export function poolCard(platform, onAction) {
     element,
     showFigures,
     show(pool, slots, now) {
-      setText(badge, pool.drained ? "drained" : "");
+      setText(badge, isPaused(pool) ? "paused" : pool.drained ? "drained" : "");
       setText(backend, `${pool.backend} · ${pool.image}`);
       setText(
         backendError,
         pool.backendHealth.ok
-          ? ""
+          ? pauseText(pool, now)
           : `The backend “${pool.backend}” is failing: ${pool.backendHealth.detail}`,
       );
       setAttribute(element, "data-drained", pool.drained);
@@ -158,4 +166,19 @@ export function poolCard(platform, onAction) {
       grid.tick(now);
     },
   };
+}
+
+/** Whether the circuit breaker of the pool's egress stops its starts. */
+export function isPaused(pool) {
+  return Boolean(pool.pacing) && pool.pacing.breaker !== "closed";
+}
+
+function pauseText(pool, now) {
+  if (!isPaused(pool)) return "";
+  const { egress, blocksInARow, probeAt, breaker } = pool.pacing;
+  const next =
+    breaker === "open"
+      ? `the next bot starts at ${timeOfDay(probeAt, now)} as a probe`
+      : "the outcome of one bot, the probe, decides";
+  return `Starts from “${egress}” are paused: ${plural(blocksInARow, "bot was", "bots were")} blocked in a row; ${next}`;
 }
