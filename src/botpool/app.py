@@ -12,8 +12,9 @@ from fastapi import FastAPI
 
 from botpool.api.app import create_app
 from botpool.backends.process import ProcessBackend
-from botpool.backends.protocol import Backend, RequestBudget
+from botpool.backends.protocol import Backend, ContainerAdopter, RequestBudget
 from botpool.dashboard import static_files
+from botpool.domain.errors import SettingError
 from botpool.domain.ids import PoolName
 from botpool.domain.installation_secret import Purpose, derive_keys
 from botpool.domain.pacing import Pacing
@@ -30,6 +31,7 @@ from botpool.store.migrations import check_schema
 
 if TYPE_CHECKING:
     from botpool.engine.maintenance.doctor import Target
+    from botpool.engine.operations.meeboter_import import MeeboterImport
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -197,6 +199,58 @@ async def doctor_target(settings: Settings, installed: Installation) -> AsyncIte
 
 
 @asynccontextmanager
+async def meeboter_import(
+    settings: Settings,
+    installed: Installation,
+    *,
+    meeboter_url: str,
+    with_coolify: bool,
+    apply: bool,
+) -> AsyncIterator["MeeboterImport"]:
+    """Yield the import from Meeboter's database. The replica behind it runs no loops."""
+    from botpool.engine.operations.meeboter_import import MeeboterImport
+    from botpool.store.meeboter import MeeboterDatabase
+
+    database = Database(
+        installed.database_url, statement_timeout_s=settings.database.statement_timeout_s
+    )
+    backends = backends_of(settings, installed, database)
+    coolify = backends.get("coolify")
+    if with_coolify and coolify is None:
+        raise SettingError("backends.coolify.url", "--coolify needs the settings of Coolify")
+    async with contextlib.AsyncExitStack() as stack:
+        await database.open()
+        stack.push_async_callback(database.close)
+        check_schema(await database.applied_migrations())
+        for backend in backends.values():
+            stack.push_async_callback(backend.close)
+        meeboter = await stack.enter_async_context(MeeboterDatabase.connected(meeboter_url))
+        replica = Replica(database, backends, policy_of(settings), _identity(installed, ""))
+        if apply:
+            await replica.pools.configure(pools_of(settings))
+        yield MeeboterImport(
+            meeboter=meeboter,
+            database=database,
+            admission=replica.admission,
+            adopter=coolify if with_coolify and isinstance(coolify, ContainerAdopter) else None,
+            image_host=coolify.image_host if coolify is not None else "",
+            pools={spec.pool_name: spec.image for spec in pools_of(settings)},
+            slot_pools=frozenset(
+                spec.pool_name for spec in pools_of(settings) if spec.backend == "coolify"
+            ),
+            max_queue_timeout_ms=settings.queue.max_timeout_ms,
+        )
+
+
+def _identity(installed: Installation, public_url: str) -> Identity:
+    return Identity(
+        owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
+        public_url=public_url,
+        agent_keys=derive_keys(installed.secrets, Purpose.AGENTS),
+    )
+
+
+@asynccontextmanager
 async def running_replica(
     settings: Settings, installed: Installation, *, public_url: str
 ) -> AsyncIterator[Replica]:
@@ -212,11 +266,7 @@ async def running_replica(
         for backend in backends.values():
             await backend.open()
             stack.push_async_callback(backend.close)
-        identity = Identity(
-            owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
-            public_url=public_url,
-            agent_keys=derive_keys(installed.secrets, Purpose.AGENTS),
-        )
+        identity = _identity(installed, public_url)
         replica = Replica(database, backends, policy_of(settings), identity)
         await replica.pools.configure(pools_of(settings))
         # The lock of the data directory makes this process the only one at an embedded database.

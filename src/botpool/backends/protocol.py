@@ -93,6 +93,33 @@ class ImageResolver(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignContainer:
+    """A container that another system created."""
+
+    container_id: ContainerId
+    name: str
+    image: str | None
+    is_owned: bool
+    """Whether it carries this installation's mark by now."""
+
+
+@runtime_checkable
+class ContainerAdopter(Protocol):
+    """A backend whose containers of another system can become containers of this installation."""
+
+    async def find_containers(
+        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+    ) -> Mapping[ContainerId, ForeignContainer]:
+        """Find containers of any owner; one that the backend does not know is missing."""
+
+    async def adopt(self, container_id: ContainerId, name: str, *, timeout_s: float) -> None:
+        """Give the container a slot's name and this installation's mark."""
+
+    async def delete_foreign(self, container_id: ContainerId, *, timeout_s: float) -> None:
+        """Stop and delete a container. A container that is already gone is no error."""
+
+
 class Backend(Protocol):
     name: str
     image_host: str

@@ -10,6 +10,7 @@ from botpool.cli import (
     database,
     doctor,
     emulate,
+    import_meeboter,
     keys,
     pools,
     secrets,
@@ -103,6 +104,7 @@ _GROUPS = {
     "secret": _group(
         "The installation's secret, which signs agents' tokens.", rotate=secrets.rotate
     ),
+    "import": _group("Move over from another system.", meeboter=import_meeboter.meeboter),
     "emulate": _group("Emulated backends, to try Botpool and to test it.", coolify=emulate.coolify),
 }
 for _name, _members in _GROUPS.items():

@@ -123,6 +123,10 @@ class SettingError(BotpoolError):
     problem: str
 
 
+class ImportRefused(BotpoolError):
+    """The import from another system cannot be done; the message says what to do."""
+
+
 class DatabaseProblem(StrEnum):
     """Why the database does not do its work; the value is part of the problem's type in HTTP."""
 

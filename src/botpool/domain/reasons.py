@@ -58,6 +58,11 @@ HEARTBEATS_FRESH = "its heartbeats are fresh"
 IDLE_BUT_RUNNING = "its container runs although the slot is idle"
 
 
+def adopted_from(slot_name: str) -> str:
+    """Return the reason for a slot whose container another system created."""
+    return f"adopted from Meeboter's slot {slot_name}"
+
+
 def waited_too_long(phase: SlotPhase, limit_s: float) -> str:
     """Return the reason for giving up a deployment that waited at the image gate."""
     return f"{phase.replace('_', ' ')} for more than {limit_s:g} s"

@@ -112,3 +112,22 @@ def remove_slot(
     *, slot_id: SlotId, version: int, reason: str = reasons.CONTAINER_GONE
 ) -> SlotChange | None:
     """Remove a slot whose container is gone."""
+
+
+@query
+def find_free_slot_number(*, pool_name: PoolName, wanted: int) -> int | None:
+    """Find the number for a new slot: the wanted one if it is free, else the first free one."""
+
+
+@query
+def adopt_slot(
+    *,
+    pool_name: PoolName,
+    number: int,
+    slot_name: str,
+    container_id: ContainerId,
+    image: str,
+    image_host: str,
+    reason: str,
+) -> SlotChange | None:
+    """Insert a slot for a container of another system, in `error` until its stop is confirmed."""

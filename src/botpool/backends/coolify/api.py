@@ -48,6 +48,15 @@ class Api:
     async def list_tagged(self, tag: str) -> Sequence[Application]:
         return parse_list(Application, self._content(await self._read("/applications", tag=tag)))
 
+    async def list_all(self) -> Sequence[Application]:
+        """List the applications of every owner."""
+        return parse_list(Application, self._content(await self._read("/applications")))
+
+    async def add_tag(self, uuid: ContainerId, tag: str) -> None:
+        """Add a tag; one that the application has already is no error."""
+        path = f"/applications/{_quoted(uuid)}/tags"
+        self._content(await self._write("POST", path, {"tag_name": tag}), application=uuid)
+
     async def application(self, uuid: ContainerId) -> Application:
         response = await self._read(f"/applications/{_quoted(uuid)}")
         return parse(Application, self._content(response, application=uuid))

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from botpool.backends.coolify import (
+    adoption,
     ensure,
     error_messages,
     logs,
@@ -27,6 +28,7 @@ from botpool.backends.coolify.operation import Operation
 from botpool.backends.coolify.ownership import Ownership
 from botpool.backends.protocol import (
     ContainerSpec,
+    ForeignContainer,
     Health,
     OwnedContainer,
     RequestBudget,
@@ -154,6 +156,29 @@ class CoolifyBackend:
             OwnedContainer(container_id=application.uuid, name=application.name)
             for application in owned
         ]
+
+    async def find_containers(
+        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+    ) -> Mapping[ContainerId, ForeignContainer]:
+        """Send two requests for any number of applications."""
+        async with self._operation(
+            "find", RequestPurpose.CREATE, timeout_s, adoption.FIND_REQUESTS
+        ) as api:
+            return await adoption.find(api, self._ownership, container_ids)
+
+    async def adopt(self, container_id: ContainerId, name: str, *, timeout_s: float) -> None:
+        """Send two requests."""
+        async with self._operation(
+            "adopt", RequestPurpose.CREATE, timeout_s, adoption.ADOPT_REQUESTS
+        ) as api:
+            await adoption.adopt(api, self._ownership, container_id, name)
+
+    async def delete_foreign(self, container_id: ContainerId, *, timeout_s: float) -> None:
+        """Send two requests, and one more for an open deployment."""
+        async with self._operation(
+            "delete", RequestPurpose.CREATE, timeout_s, adoption.DELETE_REQUESTS
+        ) as api:
+            await adoption.delete(api, container_id)
 
     async def describe(self, container_id: ContainerId, text: str, *, timeout_s: float) -> None:
         """Send one request."""

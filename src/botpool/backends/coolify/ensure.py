@@ -19,7 +19,7 @@ from botpool.domain.errors import BackendUnavailable, StillRunning
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ENDED_STATES, ContainerState
 
-_STOP_GRACE_S = 10
+STOP_GRACE_S = 10
 """Between SIGTERM and SIGKILL. Coolify's default of 30 s delays the hand-over to the next bot."""
 REQUESTS = 5
 """List, deployments, fence, cancel, stop; or list, create, list, delete, deployments."""
@@ -109,7 +109,7 @@ def _new_application(config: CoolifyConfig, spec: ContainerSpec) -> Mapping[str,
         "ports_exposes": "80",
         "autogenerate_domain": False,
         "instant_deploy": False,
-        "stop_grace_period": _STOP_GRACE_S,
+        "stop_grace_period": STOP_GRACE_S,
         # Otherwise a deployment starts the new container before it stops the old one.
         "is_consistent_container_name_enabled": True,
     }

@@ -12,6 +12,7 @@ from botpool.emulators.coolify.server_handlers import require
 from botpool.emulators.coolify.validation import (
     ChangedApplication,
     NewApplication,
+    SentTags,
     SentVariable,
     read_json,
     validate,
@@ -80,6 +81,20 @@ def update(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx
     if sent.instant_deploy:
         coolify.deployments.queue(application)
     return http.data({"uuid": application.uuid})
+
+
+@endpoint("GET /applications/{uuid}/tags", Ability.READ)
+def list_tags(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
+    return http.data(serializers.tags(find_application(coolify, uuid)))
+
+
+@endpoint("POST /applications/{uuid}/tags", Ability.WRITE)
+def add_tags(coolify: EmulatedCoolify, request: httpx.Request, uuid: str) -> httpx.Response:
+    """Add tags; those that the application has already stay."""
+    application = find_application(coolify, uuid)
+    sent = validate(SentTags, read_json(request))
+    application.tags = tuple(dict.fromkeys((*application.tags, *sent.names)))
+    return http.data(serializers.tags(application), 201)
 
 
 @endpoint("DELETE /applications/{uuid}", Ability.WRITE)

@@ -1,6 +1,7 @@
 """Converts records to the JSON of Coolify's API, without the fields that describe other packs."""
 
 from typing import Any
+from uuid import NAMESPACE_OID, uuid5
 
 from botpool.emulators.coolify.emulated_coolify import EmulatedCoolify
 from botpool.emulators.coolify.records import Application, Deployment, Variable, timestamp
@@ -28,6 +29,11 @@ def application(coolify: EmulatedCoolify, record: Application) -> dict[str, Any]
         "created_at": timestamp(record.created_at),
         "updated_at": timestamp(record.updated_at),
     }
+
+
+def tags(record: Application) -> list[dict[str, Any]]:
+    """Return the tags; a tag with one name has one uuid in all applications."""
+    return [{"uuid": uuid5(NAMESPACE_OID, name).hex[:24], "name": name} for name in record.tags]
 
 
 def deployment(coolify: EmulatedCoolify, record: Deployment) -> dict[str, Any]:

@@ -57,6 +57,20 @@ class NewApplication(ApplicationFields):
     tags: list[str] = []
 
 
+class SentTags(BaseModel):
+    """One tag or several, in lower case when Coolify stores them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tag_name: str | None = Field(default=None, min_length=2)
+    tag_names: list[str] = []
+
+    @property
+    def names(self) -> list[str]:
+        sent = [self.tag_name] if self.tag_name is not None else self.tag_names
+        return [name.lower() for name in sent]
+
+
 class SentVariable(BaseModel):
     key: str
     value: str | None = None
