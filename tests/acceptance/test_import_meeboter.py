@@ -261,13 +261,13 @@ async def test_columns_in_camel_case_are_understood(
 async def test_application_with_another_name_is_left_alone(
     installed: CoolifyInstallation, meeboter: MeeboterPool
 ) -> None:
-    uuid = await meeboter.add_application("somebody's database")
+    uuid = await meeboter.add_application("another team's database")
     meeboter.tables.add_slot(uuid, "pool-google-meet-001")
     meeboter.tables.add_slot("gone", "pool-google-meet-002")
     result = await run_import(installed, meeboter, "--apply", expected=1)
     assert [each["succeeded"] for each in result["outcomes"]] == [False, False]
-    assert "somebody's database" in result["outcomes"][0]["text"]
-    assert (await meeboter.applications())[uuid] == "somebody's database"
+    assert "another team's database" in result["outcomes"][0]["text"]
+    assert (await meeboter.applications())[uuid] == "another team's database"
     assert meeboter.tables.execute("SELECT DISTINCT status FROM bot_pool_slots") == [("idle",)]
 
 

@@ -100,8 +100,6 @@ class ForeignContainer:
     container_id: ContainerId
     name: str
     image: str | None
-    is_owned: bool
-    """Whether it carries this installation's mark by now."""
 
 
 @runtime_checkable

@@ -1,6 +1,5 @@
 """`botpool import meeboter`: moves the slots and queued bots of Meeboter's pool to Botpool."""
 
-import asyncio
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,6 +50,8 @@ def meeboter(
     botpool import meeboter --database postgresql://…/meeboter --coolify
     botpool import meeboter --database postgresql://…/meeboter --coolify --apply --wait
     """
+    import asyncio
+
     from botpool import logs
     from botpool.cli.errors import UsageError
     from botpool.settings import load_settings
@@ -92,6 +93,8 @@ async def _run(
 
 
 async def _apply(move: "MeeboterImport", plan: "ImportPlan", *, wait: bool) -> "list[Outcome]":
+    import asyncio
+
     outcomes: list[Outcome] = []
     with output.console(sys.stderr).status("Moving …") as status:
         while True:

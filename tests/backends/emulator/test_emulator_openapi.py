@@ -168,6 +168,11 @@ CASES: list[tuple[str, int, str, dict[str, Any]]] = [
     ("PATCH /applications/{uuid}", 404, "none", {"json": {"name": "new"}}),
     ("PATCH /applications/{uuid}", 422, "application", {"json": {"x": 1}}),
     ("PATCH /applications/{uuid}", 500, "application", {"json": {"description": "x" * 256}}),
+    ("GET /applications/{uuid}/tags", 200, "application", {}),
+    ("GET /applications/{uuid}/tags", 404, "none", {}),
+    ("POST /applications/{uuid}/tags", 201, "application", {"json": {"tag_name": "two"}}),
+    ("POST /applications/{uuid}/tags", 404, "none", {"json": {"tag_name": "two"}}),
+    ("POST /applications/{uuid}/tags", 422, "application", {"json": {"x": 1}}),
     (
         "PATCH /applications/{uuid}/envs/bulk",
         201,

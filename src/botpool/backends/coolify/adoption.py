@@ -15,22 +15,20 @@ from botpool.backends.protocol import ForeignContainer
 from botpool.domain.errors import ContainerGone
 from botpool.domain.ids import ContainerId
 
-FIND_REQUESTS = 2
+FIND_REQUESTS = 1
 ADOPT_REQUESTS = 2
 DELETE_REQUESTS = 3
 """Deployments, cancel, delete."""
 
 
 async def find(
-    api: Api, ownership: Ownership, container_ids: Sequence[ContainerId]
+    api: Api, container_ids: Sequence[ContainerId]
 ) -> Mapping[ContainerId, ForeignContainer]:
-    owned = {application.uuid for application in await ownership.list(api)}
     return {
         application.uuid: ForeignContainer(
             container_id=application.uuid,
             name=application.name,
             image=_image_of(application),
-            is_owned=application.uuid in owned,
         )
         for application in await api.list_all()
         if application.uuid in set(container_ids)

@@ -160,11 +160,11 @@ class CoolifyBackend:
     async def find_containers(
         self, container_ids: Sequence[ContainerId], *, timeout_s: float
     ) -> Mapping[ContainerId, ForeignContainer]:
-        """Send two requests for any number of applications."""
+        """Send one request for any number of applications."""
         async with self._operation(
             "find", RequestPurpose.CREATE, timeout_s, adoption.FIND_REQUESTS
         ) as api:
-            return await adoption.find(api, self._ownership, container_ids)
+            return await adoption.find(api, container_ids)
 
     async def adopt(self, container_id: ContainerId, name: str, *, timeout_s: float) -> None:
         """Send two requests."""

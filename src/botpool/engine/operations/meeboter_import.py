@@ -20,6 +20,7 @@ from typing import Any
 
 from botpool.backends.protocol import ContainerAdopter, ForeignContainer
 from botpool.domain import reasons
+from botpool.domain.callers import DEFAULT_TENANT, DEFAULT_TENANT_ID, Caller
 from botpool.domain.errors import BotpoolError, ImportRefused
 from botpool.domain.ids import ContainerId, PoolName
 from botpool.domain.meeboter import (
@@ -47,8 +48,14 @@ _MAX_NUMBERS = 10
 """How often another replica may take the slot's number before the import gives up."""
 _MIN_QUEUE_MS = 60_000
 _MAX_NAME = 100
-_IMPORT_KEY_ID = 0
-"""No API key has this id: the idempotency keys of the import are a space of their own."""
+_CALLER = Caller(
+    # No API key has this id: the idempotency keys of the import are a space of their own.
+    key_id=0,
+    key_name="import from Meeboter",
+    scope="operator",
+    tenant_id=DEFAULT_TENANT_ID,
+    tenant=DEFAULT_TENANT,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +159,8 @@ class MeeboterImport:
         assert pool_name is not None
         if container is None:
             raise ImportRefused(f"Coolify has no application {slot.container_id}; left alone")
-        if container.name != slot.slot_name and not container.is_owned:
+        # An interrupted import renamed the application of a slot that it had claimed.
+        if container.name != slot.slot_name and not slot.is_moved:
             raise ImportRefused(f"its application is named {container.name} in Coolify; left alone")
         await self._claim(plan, MOVED)
         found = pool_and_number(slot.slot_name)
@@ -212,6 +220,7 @@ class MeeboterImport:
         assert bot.pool_name is not None
         assert bot.meeting_url is not None
         request = BotRequest(
+            caller=_CALLER,
             pool_name=bot.pool_name,
             meeting_url=bot.meeting_url,
             bot_display_name=(bot.display_name or "Botpool")[:_MAX_NAME],
@@ -222,9 +231,7 @@ class MeeboterImport:
         )
         # The remaining time differs in a repeated import, so the hash covers the key alone.
         body_hash = hashlib.sha256(key.encode()).digest()
-        admitted = await self.admission.admit(
-            request, IdempotencyKey(api_key_id=_IMPORT_KEY_ID, key=key, body_hash=body_hash)
-        )
+        admitted = await self.admission.admit(request, IdempotencyKey(key=key, body_hash=body_hash))
         await queries.finish_bot_move(
             self.meeboter, bot_id=bot.bot_id, botpool_bot_id=admitted.bot.id
         )
