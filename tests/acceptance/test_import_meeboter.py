@@ -17,7 +17,7 @@ from tests.support.meeboter_database import CAMEL_CASE, MeeboterTables
 from tests.support.postgres import TestPostgres
 from tests.support.server import COMMAND
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 DUPLICATED = "meeboter-pool-google-meet-001"
 
