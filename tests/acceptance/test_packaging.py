@@ -20,10 +20,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.agent_programs import built_npm_package, wrapper_program
 from tests.support.components import missing
 
 ROOT = Path(__file__).parents[2]
-DOCKERFILES = ("Dockerfile", "deploy/bot/Dockerfile", "examples/browser-bot/Dockerfile")
+DOCKERFILES = (
+    "Dockerfile",
+    "deploy/bot/Dockerfile",
+    "examples/browser-bot/Dockerfile",
+    "examples/browser-bot-ts/Dockerfile",
+)
 SECRETS = {
     "POSTGRES_PASSWORD": "password",
     "BOTPOOL_INSTALLATION__SECRET": "9c41e07d2ab85f36c1e0d4972f6ba853",
@@ -101,15 +107,74 @@ def test_systemd_unit_is_valid(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from a copy, because the build leaves files behind."""
-    folder = tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    """Build the wheel without the wrapper, as a machine without Go does."""
+    return _build_wheel(_copy_of_sources(tmp_path_factory.mktemp("wheel")))
+
+
+def _copy_of_sources(folder: Path) -> Path:
+    """Copy what a build reads, because a build leaves files behind."""
+    for name in ("pyproject.toml", "README.md", "LICENSE", "setup.py", "MANIFEST.in"):
         shutil.copy(ROOT / name, folder)
     shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def _build_wheel(folder: Path) -> Path:
     build = ("-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", "dist", ".")
     run(sys.executable, *build, cwd=folder)
     (built,) = (folder / "dist").glob("*.whl")
     return built
+
+
+def test_wheel_without_the_wrapper_is_for_every_machine(wheel: Path) -> None:
+    assert wheel.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if "botpool-agent" in name]
+
+
+def test_wheel_carries_the_wrapper_and_installs_its_command(tmp_path: Path) -> None:
+    folder = _copy_of_sources(tmp_path)
+    (folder / "packages" / "agent-go").mkdir(parents=True)
+    binary = folder / "packages" / "agent-go" / "botpool-agent"
+    shutil.copy(wrapper_program(), binary)
+    wheel = _build_wheel(folder)
+    assert re.search(r"-py3-none-\w*linux\w*\.whl$", wheel.name)
+    home = tmp_path / "venv"
+    venv.create(home, with_pip=False, symlinks=True)
+    install = ("install", "--quiet", "--no-deps", "--no-compile", str(wheel))
+    run(sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), *install)
+    installed = home / "bin" / "botpool-agent"
+    assert installed.read_bytes() == binary.read_bytes()
+    assert run(str(installed), "version").startswith("botpool-agent 0.")
+
+    run(
+        sys.executable, "-c", "import setuptools.build_meta as b; b.build_sdist('dist')", cwd=folder
+    )
+    (sources,) = (folder / "dist").glob("*.tar.gz")
+    assert "agent-go" not in run("tar", "-tzf", str(sources))
+
+
+def test_npm_package_holds_the_built_agent_and_its_types(tmp_path: Path) -> None:
+    package = built_npm_package()
+    if (npm := shutil.which("npm")) is None:
+        missing("npm", "install the package npm")
+    packed = run(npm, "pack", "--ignore-scripts", "--json", str(package), cwd=tmp_path)
+    (described,) = _npm_packages(json.loads(packed))
+    names = {file["path"] for file in described["files"]}
+    assert {"package.json", "dist/index.js", "dist/index.d.ts"} <= names
+    assert not [name for name in names if not name.startswith("dist/") and name != "package.json"]
+    declared = json.loads((package / "package.json").read_text())
+    assert "dependencies" not in declared
+    assert declared["version"] == _version()
+
+
+def _npm_packages(described: object) -> list[dict[str, list[dict[str, str]]]]:
+    """Return npm's descriptions; newer versions of npm name each package."""
+    return list(described.values()) if isinstance(described, dict) else described  # type: ignore[return-value]
+
+
+def _version() -> str:
+    return re.findall(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[0]
 
 
 def test_wheel_declares_every_imported_package(wheel: Path) -> None:

@@ -1,21 +1,28 @@
-"""The browser bot example, run as a local process in a meeting page of this test."""
+"""The browser bot examples, run as local processes in a meeting page of this test."""
 
 import asyncio
 import shlex
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
+
 from tests.browser.conftest import CHROMIUM
+from tests.support.agent_programs import built_example, node
 from tests.support.components import missing
 from tests.support.server import installation, none_left
 
 ROOT = Path(__file__).parents[2]
 
-BOT = ROOT / "examples" / "browser-bot" / "browser_bot.py"
+PYTHON_BOT = ROOT / "examples" / "browser-bot" / "browser_bot.py"
+BOTS: dict[str, Callable[[], list[str]]] = {
+    "python": lambda: [sys.executable, str(PYTHON_BOT)],
+    "typescript": lambda: [node(), str(built_example())],
+}
 PAGE = b"""<!doctype html><title>A meeting</title><h1>Welcome</h1>
 <script>fetch("/joined?by=" + encodeURIComponent(document.title))</script>"""
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -48,15 +55,16 @@ def meeting() -> Iterator[tuple[str, list[str]]]:
         server.server_close()
 
 
+@pytest.mark.parametrize("bot", BOTS)
 async def test_browser_bot_joins_takes_screenshots_and_leaves_on_request(
-    database_url: str, tmp_path: Path
+    bot: str, database_url: str, tmp_path: Path
 ) -> None:
     if not CHROMIUM.exists():
         missing("chromium", "install it with: apt-get install chromium")
     settings = {
         "pools.google-meet.max_size": "1",
         "pools.google-meet.allowed_hosts": "127.0.0.1",
-        "backends.process.command": shlex.join([sys.executable, str(BOT)]),
+        "backends.process.command": shlex.join(BOTS[bot]()),
         "agent.heartbeat_interval_ms": "500",
         "agent.leave_grace_s": "300",
     }

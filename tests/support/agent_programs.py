@@ -28,11 +28,10 @@ def wrapper_program() -> Path:
 
 
 @functools.cache
-def node() -> str:
-    """Return Node, after building the TypeScript agent where a bot's import finds it."""
-    found = shutil.which("node")
+def built_npm_package() -> Path:
+    """Build the TypeScript agent where a bot's import finds it."""
     compiler = NODE_PACKAGES / ".bin" / "tsc"
-    if found is None or not compiler.exists():
+    if not compiler.exists():
         missing("the TypeScript compiler", "run scripts/install-test-packages (needs npm)")
     package = NODE_PACKAGES / "botpool-agent"
     with _one_at_a_time("typescript"):
@@ -40,7 +39,27 @@ def node() -> str:
         shutil.copy(TYPESCRIPT / "package.json", package)
         roots = ("--typeRoots", NODE_PACKAGES / "@types")
         _run(compiler, "--project", TYPESCRIPT, "--outDir", package / "dist", *roots)
+    return package
+
+
+@functools.cache
+def node() -> str:
+    """Return Node, after building the TypeScript agent."""
+    if (found := shutil.which("node")) is None:
+        missing("Node", "install the package nodejs, 18 or later")
+    built_npm_package()
     return found
+
+
+@functools.cache
+def built_example() -> Path:
+    """Build the example bot in TypeScript beside the packages that it imports."""
+    built_npm_package()
+    folder = NODE_PACKAGES.parent / "browser-bot-ts"
+    with _one_at_a_time("example"):
+        shutil.copytree(ROOT / "examples" / "browser-bot-ts", folder, dirs_exist_ok=True)
+        _run(NODE_PACKAGES / ".bin" / "tsc", "--project", folder)
+    return folder / "dist" / "browser_bot.js"
 
 
 def _run(*command: str | Path) -> None:

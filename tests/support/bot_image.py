@@ -29,22 +29,30 @@ _SOURCES = Path(botpool.__file__).parents[1]
 
 def archive(names: Sequence[str], command: Sequence[str], files: Mapping[str, bytes]) -> bytes:
     """Build an image with these names that runs `command` and holds `files`."""
+    environment = [
+        "PATH=/bot",
+        f"PYTHONHOME={_home()}",
+        f"PYTHONPATH={_SOURCES}",
+        f"LD_LIBRARY_PATH={_home()}/lib",
+        "PYTHONDONTWRITEBYTECODE=1",
+        "PYTHONUNBUFFERED=1",
+    ]
     layers = [_interpreter(), _packed(files, directories=["tmp"])]
+    return _image(names, command, environment, layers)
+
+
+def plain_archive(names: Sequence[str], command: Sequence[str], files: Mapping[str, Path]) -> bytes:
+    """Build an image without Python that holds copies of `files`, with their modes."""
+    return _image(names, command, ["PATH=/bin:/usr/bin"], [_copied(list(files.items()))])
+
+
+def _image(
+    names: Sequence[str], command: Sequence[str], environment: list[str], layers: list[bytes]
+) -> bytes:
     config = {
         "architecture": "amd64",
         "os": "linux",
-        "config": {
-            "Cmd": list(command),
-            "Env": [
-                "PATH=/bot",
-                f"PYTHONHOME={_home()}",
-                f"PYTHONPATH={_SOURCES}",
-                f"LD_LIBRARY_PATH={_home()}/lib",
-                "PYTHONDONTWRITEBYTECODE=1",
-                "PYTHONUNBUFFERED=1",
-            ],
-            "WorkingDir": "/meeting",
-        },
+        "config": {"Cmd": list(command), "Env": environment, "WorkingDir": "/meeting"},
         "rootfs": {
             "type": "layers",
             "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}" for layer in layers],
@@ -88,9 +96,14 @@ def _interpreter() -> bytes:
     interpreter = _executable()
     modules = _modules()
     paths = {*_linked(str(interpreter), modules), *modules}
+    return _copied([(PYTHON, interpreter), *((path, Path(path)) for path in paths)])
+
+
+def _copied(files: Sequence[tuple[str, Path]]) -> bytes:
+    """Build a layer of these files: paths inside the image and here."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as layer:
-        for inside, outside in [(PYTHON, interpreter), *((path, Path(path)) for path in paths)]:
+        for inside, outside in files:
             member = tarfile.TarInfo(inside.lstrip("/"))
             found = outside.stat()
             # Python compares the modification time with the one in the compiled file.
@@ -121,6 +134,11 @@ def _linked(interpreter: str, modules: Sequence[str]) -> Sequence[str]:
         ["ldd", interpreter, *extensions], check=True, capture_output=True, text=True
     ).stdout
     return sorted(set(re.findall(r"(/\S+) \(0x", output)))
+
+
+def linked_libraries(program: Path) -> Sequence[str]:
+    """Return the shared libraries of a program."""
+    return _linked(str(program), [])
 
 
 def _packed(files: Mapping[str, bytes], directories: Sequence[str] = ()) -> bytes:

@@ -46,7 +46,7 @@ class Agent:
         token: str,
         correlation_id: str | None = None,
         timeout_s: float = 10.0,
-        final_report_limit_s: float = 60.0,
+        final_report_limit_s: float = 900.0,
         wait_for_stop_s: float = 0.0,
         backoff: Backoff | None = None,
     ) -> None:
