@@ -104,7 +104,7 @@ def test_heartbeat_carries_progress_and_the_finishing_phase(
     assert running.exit_code() == 0
 
 
-def test_finishing_phase_is_told_at_once(
+def test_finishing_phase_is_sent_at_once(
     agent: Launcher, plane: ControlPlane, tmp_path: Path
 ) -> None:
     plane.heartbeat_interval_ms = 3_600_000
