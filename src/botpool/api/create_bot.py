@@ -91,7 +91,7 @@ def router(
                 "model": schemas.BotResponse,
                 "description": "A repeated request: the bot of the first one.",
             },
-            **error_responses(400, 401, 403, 409, 413, 415, 422, 503),
+            **error_responses(400, 401, 403, 409, 413, 415, 422, 429, 503),
         },
         openapi_extra={
             "parameters": described_headers(BotHeaders),

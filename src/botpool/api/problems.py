@@ -24,19 +24,22 @@ _TITLES = {
     413: "Request too large",
     415: "Request is not JSON",
     422: "Invalid request",
+    429: "Too many requests",
     431: "Request headers too large",
     500: "Internal error",
     503: "Temporarily unavailable",
 }
 
+_RETRY_AFTER = {
+    "Retry-After": {
+        "description": "Seconds to wait before a retry.",
+        "schema": {"type": "integer"},
+    }
+}
 _HEADERS = {
     401: {"WWW-Authenticate": {"schema": {"type": "string"}}},
-    503: {
-        "Retry-After": {
-            "description": "Seconds to wait before a retry.",
-            "schema": {"type": "integer"},
-        }
-    },
+    429: _RETRY_AFTER,
+    503: _RETRY_AFTER,
 }
 
 _STATUS: Mapping[type[BaseException], int] = {
@@ -47,6 +50,7 @@ _STATUS: Mapping[type[BaseException], int] = {
     errors.NameTaken: 409,
     errors.IdempotencyConflict: 409,
     errors.SlotInUse: 409,
+    errors.TenantQueueFull: 429,
     errors.NoFreeSlot: 503,
     errors.PoolDrained: 503,
     errors.ShuttingDown: 503,
@@ -117,7 +121,7 @@ async def _on_botpool_error(_: Request, error: Exception) -> JSONResponse:
     if status == 500:
         _log.error("request.failed", exc_info=error)
     headers = {}
-    if status == 503:
+    if status in (429, 503):
         headers["Retry-After"] = str(getattr(error, "retry_after_s", 2))
     field_errors = []
     if isinstance(error, errors.UnknownPool):

@@ -94,6 +94,20 @@ class NoFreeSlot(BotpoolError):
 
 
 @dataclass(eq=False)
+class TenantQueueFull(BotpoolError):
+    """The tenant's quota of queued bots is used up, and no slot is free for another bot."""
+
+    template = (
+        "No slot is free, and tenant {tenant} already has as many queued bots as its quota allows "
+        "(maxQueued is {max_queued}). Try again in {retry_after_s} s, stop queued bots, or ask an "
+        "admin for a higher quota."
+    )
+    tenant: str
+    max_queued: int
+    retry_after_s: int = 5
+
+
+@dataclass(eq=False)
 class PoolDrained(BotpoolError):
     template = "Pool {pool_name} is drained by an operator and admits no new bots."
     pool_name: str

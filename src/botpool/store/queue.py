@@ -37,7 +37,10 @@ class EnqueuedBot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledBot:
-    """A new bot after the match: in a slot, or queued at `position` (None beyond a thousand)."""
+    """A new bot after the match: in a slot, or queued at `position` (None beyond a thousand).
+
+    With `exceeded_quota`, the bot was deleted again: its tenant's queue is full.
+    """
 
     bot_id: BotId
     status: BotStatus
@@ -48,6 +51,7 @@ class SettledBot:
     queued_at: datetime | None
     assigned_at: datetime | None
     position: int | None
+    exceeded_quota: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from botpool.domain.errors import (
     NotFound,
     PoolDrained,
     ShuttingDown,
+    TenantQueueFull,
     UnknownPool,
 )
 from botpool.domain.ids import BotId, PoolName, TenantId
@@ -92,7 +93,7 @@ class Admission:
         """Admit a bot, or return the bot that an earlier request with this key created."""
         try:
             return await self._admit(AdmissionRequest(bot=request, key=key))
-        except (NoFreeSlot, PoolDrained, ShuttingDown):
+        except (NoFreeSlot, PoolDrained, ShuttingDown, TenantQueueFull):
             self._metrics.refused(request.pool_name)
             raise
 
@@ -178,18 +179,18 @@ class Admission:
         if pool_name in self._full_pools and all(request.can_batch for request in requests):
             settled = await self._enqueue_in_full_pool(pool_name, requests)
             if any(settled):
-                return [*settled]
+                return settled
         return await self._enqueue_and_match(pool_name, requests)
 
     async def _enqueue_in_full_pool(
         self, pool_name: PoolName, requests: Sequence[AdmissionRequest]
-    ) -> list[SettledBot | None]:
+    ) -> list[SettledBot | Exception | None]:
         """Queue the bots without a match; all None if the pool is not full any more."""
         lock = lock_pool.statement(pool_name=pool_name)
         enqueue = self._enqueue_statement(requests, match_follows=False)
         settle = settle_new_bots.statement()
         await self._database.commit([lock, enqueue, settle])
-        return _by_request(enqueue.result, settle.result, len(requests))
+        return _by_request(requests, enqueue.result, settle.result)
 
     async def _enqueue_and_match(
         self, pool_name: PoolName, requests: Sequence[AdmissionRequest]
@@ -212,7 +213,7 @@ class Admission:
             return [UnknownPool(f"There is no pool {pool_name}.") for _ in requests]
         if pool.result.drained_at is not None:
             return [PoolDrained(pool_name) for _ in requests]
-        return [*_by_request(enqueue.result, settle.result, len(requests))]
+        return _by_request(requests, enqueue.result, settle.result)
 
     async def _commit_unless_queued(
         self,
@@ -224,7 +225,7 @@ class Admission:
 
         async def run(transaction: Transaction) -> None:
             await transaction.run(statements)
-            if any(bot.status is BotStatus.QUEUED for bot in settle.result):
+            if any(bot.assigned_at is None for bot in settle.result):
                 raise NoFreeSlot(pool_name, retry_after_s=_RETRY_AFTER_S)
 
         await self._database.transact(run)
@@ -301,9 +302,17 @@ def _log_claims(claimed: Sequence[ClaimedSlot]) -> None:
 
 
 def _by_request(
-    enqueued: Sequence[EnqueuedBot], settled: Sequence[SettledBot], requests: int
-) -> list[SettledBot | None]:
+    requests: Sequence[AdmissionRequest],
+    enqueued: Sequence[EnqueuedBot],
+    settled: Sequence[SettledBot],
+) -> list[SettledBot | Exception | None]:
     """Return the bots in the order of their requests; None for a request without a bot."""
     settled_by_id = {bot.bot_id: bot for bot in settled}
     by_number = {bot.n: settled_by_id[bot.bot_id] for bot in enqueued}
-    return [by_number.get(n) for n in range(1, requests + 1)]
+    return [_result(request, by_number.get(n)) for n, request in enumerate(requests, 1)]
+
+
+def _result(request: AdmissionRequest, settled: SettledBot | None) -> SettledBot | Exception | None:
+    if settled is not None and settled.exceeded_quota is not None:
+        return TenantQueueFull(request.bot.caller.tenant, settled.exceeded_quota)
+    return settled

@@ -3,6 +3,8 @@
 -- arrival. A request without a row was not queued: its idempotency key is taken, or the pool is
 -- drained or unknown. Without a match that follows, bots are queued only if a match would find
 -- nothing to do: no slot is idle, and the pool cannot grow.
+-- Locks the rows of tenants with a queue quota, also against other pools: settle_new_bots, a later
+-- statement with a newer snapshot, counts their queues.
 WITH request AS MATERIALIZED (
     SELECT
         w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
@@ -64,8 +66,16 @@ WITH request AS MATERIALIZED (
     SELECT 'bot.status', a.bot_id, 'PENDING', %(accepted_reason)s, a.correlation_id
     FROM admitted a
     ORDER BY a.n
+), quota AS MATERIALIZED (
+    SELECT t.id
+    FROM tenants t
+    WHERE t.id = ANY (%(tenant_ids)s::bigint[]) AND t.max_queued IS NOT NULL
+    ORDER BY t.id
+    FOR NO KEY UPDATE
+), locked AS MATERIALIZED (
+    SELECT count(*) AS tenants FROM quota
 ), new_bots AS MATERIALIZED (
     SELECT set_config('botpool.new_bot_ids', array_agg(a.bot_id)::text, true) AS bot_ids
     FROM admitted a
 )
-SELECT a.n::integer AS n, a.bot_id FROM admitted a CROSS JOIN new_bots
+SELECT a.n::integer AS n, a.bot_id FROM admitted a CROSS JOIN new_bots CROSS JOIN locked
