@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from botpool.api.app import create_app
+from botpool.api.connections import ConnectionLimits
 from botpool.backends.process import ProcessBackend
 from botpool.backends.protocol import Backend, ContainerAdopter, RequestBudget
 from botpool.dashboard import static_files
@@ -275,9 +276,9 @@ async def running_replica(
         yield replica
 
 
-def http_app(replica: Replica, settings: Settings) -> FastAPI:
+def http_app(replica: Replica, settings: Settings, limits: ConnectionLimits) -> FastAPI:
     """Return the HTTP application: the API and the dashboard."""
-    app = create_app(replica, settings)
+    app = create_app(replica, settings, limits)
     static_files.add_routes(app)
     return app
 

@@ -8,8 +8,10 @@ import pytest
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import AssignmentId, BotId
+from botpool.engine.maintenance.liveness import WatchedListener
 from botpool.engine.maintenance.recovery import RecoveryResult
 from botpool.engine.replica import Replica
+from botpool.store.liveness import list_listeners
 from tests.engine.recovery_cases import pass_time, run_bot
 from tests.support.replaced_statements import replaced_statements
 from tests.support.replicas import Stage, pool
@@ -96,3 +98,69 @@ async def test_slow_heartbeats_count_as_not_written(
             await asyncio.sleep(0.01)
         sending.cancel()
         await asyncio.wait([sending])
+
+
+def watched(replica: Replica, *, answers: bool) -> None:
+    """Let the replica find that its HTTP server answers, or that it does not."""
+
+    async def check(timeout_s: float) -> bool:
+        return answers
+
+    replica.liveness.watch(WatchedListener(answers=check, file_limit=1024, files_needed=5376))
+
+
+async def test_time_without_answers_of_the_http_server_is_no_silence(stage: Stage) -> None:
+    """Agents reach a replica that accepts no connection; another replica recovers."""
+    failing, other = await stage.replica(pool(3)), await stage.replica(pool(3))
+    bots = [await run_bot(stage, failing) for _ in range(3)]
+    watched(failing, answers=False)
+    for _ in range(40):
+        await failing.liveness.check()
+        await pass_time(stage, other, 29)
+        assert await other.recovery.recover() == RecoveryResult()
+    assert set(stage.statuses(*bots)) == {"JOINING_CALL"}
+
+
+async def test_silence_counts_again_when_the_http_server_answers_again(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await run_bot(stage, replica)
+    watched(replica, answers=False)
+    for _ in range(4 * WINDOW_S // 20):
+        await replica.liveness.check()
+        await pass_time(stage, replica, 20)
+    assert await replica.recovery.recover() == RecoveryResult()
+    watched(replica, answers=True)
+    await replica.liveness.check()
+    await pass_time(stage, replica, WINDOW_S - 10)
+    assert await replica.recovery.recover() == RecoveryResult()
+    await pass_time(stage, replica, 20)
+    await replica.recovery.recover()
+    assert stage.bot(bot)["failure_code"] == "heartbeat_lost"
+
+
+async def test_one_missed_answer_is_no_gap(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    bot = await run_bot(stage, replica)
+    for answers in (False, True):
+        watched(replica, answers=answers)
+        await replica.liveness.check()
+        await pass_time(stage, replica, 10)
+    await pass_time(stage, replica, WINDOW_S)
+    await replica.recovery.recover()
+    assert stage.bot(bot)["failure_code"] == "heartbeat_lost"
+
+
+async def test_replica_records_its_file_limit_and_missed_answers(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    watched(replica, answers=False)
+    await replica.liveness.check()
+    await pass_time(stage, replica, 60)
+    watched(replica, answers=True)
+    await replica.liveness.check()
+    (listener,) = await list_listeners(replica.database, within_s=60)
+    assert (listener.file_limit, listener.files_needed) == (1024, 5376)
+    assert listener.unanswered_at is not None
+    await pass_time(stage, replica, 90_000)
+    await replica.liveness.check()
+    (listener,) = await list_listeners(replica.database, within_s=60)
+    assert listener.unanswered_at is None

@@ -18,8 +18,10 @@ from botpool.engine.maintenance.doctor import ALL_CHECKS, Check, Finding, Result
 from botpool.engine.maintenance.doctor.backends import compare
 from botpool.engine.maintenance.doctor.database import replicas_finding, server_findings
 from botpool.engine.maintenance.doctor.invariants import INVARIANTS, finding_of, persistent
+from botpool.engine.maintenance.doctor.listeners import file_limit_finding, listener_finding
 from botpool.store import readonly_connection
 from botpool.store.doctor import ConnectedReplicas, ServerFacts, SlotContainer
+from botpool.store.liveness import Listener
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "when-something-is-wrong.md"
 CHECKS = Path(readonly_connection.__file__).parent / "sql" / "checks"
@@ -190,6 +192,29 @@ def test_containers_are_compared_with_slots(
     compared = compare(before=before, listed=listed, after=after)
     assert [found.container_id for found in compared.leftover] == leftover
     assert compared.missing == missing
+
+
+# HTTP servers of replicas.
+
+
+def listener(**fields: Any) -> Listener:
+    recorded = {"replica": "a:1:00", "is_alive": True, "file_limit": 6000, "files_needed": 5376}
+    return Listener(**{**recorded, "unanswered_at": None, **fields})
+
+
+def test_low_file_limit_of_a_replica_is_a_warning() -> None:
+    assert file_limit_finding([listener()]).result == Result.OK
+    assert file_limit_finding([listener(file_limit=None, files_needed=None)]).result == Result.OK
+    low = file_limit_finding([listener(), listener(replica="b:2:00", file_limit=1024)])
+    assert low.result == Result.WARNING
+    assert low.found == "b:2:00 may open 1024 files and needs 5376"
+
+
+def test_replica_without_an_answer_in_the_last_day_is_a_warning() -> None:
+    assert listener_finding([listener()]).result == Result.OK
+    failed = listener_finding([listener(unanswered_at=NOW)])
+    assert failed.result == Result.WARNING
+    assert failed.found == "no answer: a:1:00 at 2026-03-01T12:00:00Z"
 
 
 # Violations.

@@ -92,6 +92,8 @@ def test_every_alert_is_defined() -> None:
         "BotpoolBackendUnavailable",
         "BotpoolRecoveriesRising",
         "BotpoolNoReplicaListening",
+        "BotpoolConnectionsClosed",
+        "BotpoolListenerNotAnswering",
         "BotpoolDatabaseUnreachable",
         "BotpoolBotsFailing",
         "BotpoolMassSilence",

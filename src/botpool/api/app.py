@@ -22,7 +22,9 @@ from botpool.api import (
     users,
     validation_messages,
 )
+from botpool.api.active_requests import ActiveRequests
 from botpool.api.auth import KEY_SCHEMES
+from botpool.api.connections import ConnectionLimits
 from botpool.api.correlation import CorrelationMiddleware
 from botpool.api.limits import BodyLimit
 from botpool.api.request_checks import RequestChecks
@@ -30,7 +32,25 @@ from botpool.engine.replica import Replica
 from botpool.settings import Settings
 
 
-def create_app(replica: Replica, settings: Settings) -> FastAPI:
+def connection_limits_of(settings: Settings) -> ConnectionLimits:
+    """Return the limits for connections and requests in progress."""
+    limits = settings.limits
+    return ConnectionLimits(
+        connections=limits.connections,
+        for_agents=limits.connections_for_agents,
+        per_address=limits.connections_per_address,
+        per_agent=limits.requests_per_agent,
+        first_byte_s=limits.first_byte_timeout_s,
+        head_s=limits.head_timeout_s,
+        body_s=limits.body_timeout_s,
+        response_s=limits.response_timeout_s,
+        keep_alive_s=limits.keep_alive_timeout_s,
+    )
+
+
+def create_app(
+    replica: Replica, settings: Settings, connection_limits: ConnectionLimits | None = None
+) -> FastAPI:
     """Create the application with the routes, error handlers and middleware of this replica."""
     pool_names = tuple(settings.pools)
     bot_create = schemas.bot_create_model(
@@ -67,6 +87,11 @@ def create_app(replica: Replica, settings: Settings) -> FastAPI:
     validation_messages.add_validation_handlers(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(CorrelationMiddleware)
+    app.add_middleware(
+        ActiveRequests,
+        limits=connection_limits or connection_limits_of(settings),
+        on_refused=lambda limit: replica.metrics.request_refused(limit),
+    )
     app.add_middleware(RequestChecks)
     _document_schemas(app, bot_create)
     return app

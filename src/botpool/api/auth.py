@@ -12,6 +12,8 @@ from fastapi.openapi.models import APIKey, HTTPBearer
 from fastapi.openapi.models import SecurityBase as Described
 from fastapi.security.base import SecurityBase
 
+from botpool.api.active_requests import count_agent_request
+from botpool.api.connections import CallerKind, identify_connection
 from botpool.api.parameters import BotPath
 from botpool.domain.callers import Caller
 from botpool.domain.errors import DatabaseUnavailable
@@ -120,6 +122,7 @@ class RequireScope(SecurityBase):
                 "Create one with 'botpool key create'.",
                 {"WWW-Authenticate": "Bearer"},
             )
+        identify_connection(request, CallerKind.USER)
         caller = key.caller
         if not caller.has_scope(self._needed):
             raise HTTPException(
@@ -159,6 +162,8 @@ class AgentToken(SecurityBase):
                 "Send the assignment's token (BOTPOOL_TOKEN) as 'Authorization: Bearer <token>'.",
                 {"WWW-Authenticate": "Bearer"},
             )
+        count_agent_request(request, assignment_id)
+        identify_connection(request, CallerKind.AGENT)
         return assignment_id
 
 

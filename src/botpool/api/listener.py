@@ -8,7 +8,7 @@ from botpool.domain.errors import SettingError
 
 
 @contextmanager
-def listening_socket(host: str, port: int) -> Iterator[socket.socket]:
+def listening_socket(host: str, port: int, *, backlog: int = 1024) -> Iterator[socket.socket]:
     """Bind and listen before anything else starts, so that a used port stops the start."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
@@ -16,7 +16,7 @@ def listening_socket(host: str, port: int) -> Iterator[socket.socket]:
         try:
             listener.bind((host, port))
             # Listen at once: of two starts at the same moment, only one may continue.
-            listener.listen(1024)
+            listener.listen(backlog)
         except OSError as error:
             name = "server.host" if isinstance(error, socket.gaierror) else "server.port"
             problem = f"{host}:{port} cannot be used: {(error.strerror or str(error)).lower()}"

@@ -20,6 +20,7 @@ _TITLES = {
     403: "Not allowed with this key",
     404: "Not found",
     405: "Method not allowed",
+    408: "Request not received in time",
     409: "Conflict",
     413: "Request too large",
     415: "Request is not JSON",

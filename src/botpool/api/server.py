@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from botpool.api.http_protocol import HttpProtocol
+from botpool.api.connections import ConnectionLimits, ConnectionTable
+from botpool.api.file_limit import backlog_of
+from botpool.api.http_protocol import protocol_for
 
 _GRACEFUL_S = 5
-_KEEP_ALIVE_S = 75
-"""Longer than clients keep idle connections, so that no client sends on a closing connection."""
 
 
 def _avoid_long_collections() -> None:
@@ -31,11 +31,21 @@ class HttpServer:
     """Serves until SIGTERM or SIGINT. A second signal ends the graceful stop."""
 
     def __init__(
-        self, app: FastAPI, listener: socket.socket, *, trusted_proxies: Sequence[str] = ()
+        self,
+        app: FastAPI,
+        listener: socket.socket,
+        *,
+        trusted_proxies: Sequence[str] = (),
+        limits: ConnectionLimits | None = None,
+        on_closed: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """`on_closed` is called with the reason when a limit or deadline ends a connection."""
+        self.connections = ConnectionTable(
+            limits, trusted_proxies=trusted_proxies, on_closed=on_closed
+        )
         config = uvicorn.Config(
             app,
-            http=HttpProtocol,
+            http=protocol_for(self.connections),
             ws="none",
             log_config=None,
             access_log=False,
@@ -43,7 +53,9 @@ class HttpServer:
             proxy_headers=bool(trusted_proxies),
             forwarded_allow_ips=list(trusted_proxies),
             timeout_graceful_shutdown=_GRACEFUL_S,
-            timeout_keep_alive=_KEEP_ALIVE_S,
+            # uvicorn declares whole seconds, but only passes the number to the event loop's timer.
+            timeout_keep_alive=self.connections.limits.keep_alive_s,  # type: ignore[arg-type]
+            backlog=backlog_of(self.connections.limits.connections),
             lifespan="off",
         )
         self._listener = listener

@@ -5,10 +5,14 @@ import socket
 
 from rich.console import Console
 
+from botpool.api.app import connection_limits_of
+from botpool.api.file_limit import allowed_files, files_needed, fit_to_files
+from botpool.api.listener_probe import ListenerProbe
 from botpool.api.server import HttpServer
 from botpool.app import http_app, public_url_of, running_replica
 from botpool.cli.progress import bar
 from botpool.domain.tokens import new_api_key
+from botpool.engine.maintenance.liveness import WatchedListener
 from botpool.engine.replica import Replica
 from botpool.settings import Settings
 from botpool.store.data_dir import DataDir, write_private
@@ -21,10 +25,22 @@ async def serve(
     """Serve until a signal. With a console (`botpool up`), greet there and stop all bots."""
     public_url = public_url_of(settings, listener)
     async with running_replica(settings, installed, public_url=public_url) as replica:
+        wanted = connection_limits_of(settings)
+        limits = fit_to_files(wanted, files := allowed_files())
         server = HttpServer(
-            http_app(replica, settings),
+            http_app(replica, settings, limits),
             listener,
             trusted_proxies=settings.server.trusted_proxies,
+            limits=limits,
+            on_closed=replica.metrics.connection_closed,
+        )
+        replica.watch_listener(
+            WatchedListener(
+                answers=ListenerProbe(listener, server.connections).answers,
+                file_limit=files,
+                files_needed=files_needed(wanted.connections),
+            ),
+            connections=server.connections.count,
         )
         if console is None:
             await server.serve(before_stop=replica.changes.close)

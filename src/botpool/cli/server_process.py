@@ -9,6 +9,7 @@ from functools import partial
 
 from rich.console import Console
 
+from botpool.api.file_limit import backlog_of, files_needed, raise_file_limit
 from botpool.api.listener import listening_socket
 from botpool.cli.database import installation_of
 from botpool.cli.progress import Update, bar
@@ -27,7 +28,10 @@ async def run(settings: Settings, *, interactive: bool) -> None:
     `interactive` is `botpool up`: it prints how to go on, and at the end it stops all bots.
     """
     _cancel_on_signal()
-    with listening_socket(settings.server.host, settings.server.port) as listener:
+    connections = settings.limits.connections
+    raise_file_limit(files_needed(connections))
+    server, backlog = settings.server, backlog_of(connections)
+    with listening_socket(server.host, server.port, backlog=backlog) as listener:
         async with _installation(settings, interactive=interactive) as installed:
             from botpool.cli.serve_replica import serve
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -39,7 +39,7 @@ from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.lifecycle.stop_bot import BotStopper
 from botpool.engine.maintenance.cleanup import Cleanup
 from botpool.engine.maintenance.error_resets import ErrorResets
-from botpool.engine.maintenance.liveness import Liveness
+from botpool.engine.maintenance.liveness import Liveness, WatchedListener
 from botpool.engine.maintenance.recovery import Recovery
 from botpool.engine.maintenance.recovery_actions import RecoveryActions
 from botpool.engine.maintenance.rescheduling import Rescheduling
@@ -284,6 +284,13 @@ class Replica:
             loop.on_round = self.metrics.round_finished
         self.readiness.watch(loops, refused_writes=lambda: liveness.problem)
         return loops
+
+    def watch_listener(self, listener: WatchedListener, *, connections: Callable[[], int]) -> None:
+        """Check with each record of liveness that the HTTP server answers, and export metrics."""
+        self.liveness.watch(listener)
+        self.metrics.watch_listener(
+            connections=connections, answers=lambda: self.liveness.listener_answers
+        )
 
     async def start(self, *, alone: bool = False) -> None:
         """Start the loops. `alone`: no other replica runs, so all leases may be returned."""

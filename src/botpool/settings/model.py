@@ -33,6 +33,7 @@ class Settings(Section):
     recovery: sections.RecoverySettings = sections.RecoverySettings()
     agent: sections.AgentSettings = sections.AgentSettings()
     bots: sections.BotsSettings = sections.BotsSettings()
+    limits: sections.LimitsSettings = sections.LimitsSettings()
     retention: sections.RetentionSettings = sections.RetentionSettings()
 
     @field_validator("data_dir")
@@ -57,6 +58,9 @@ class Settings(Section):
         if self.recovery.heartbeat_freshness_s * 1_000 <= self.agent.heartbeat_interval_ms:
             problem = "is not above agent.heartbeat_interval_ms: live bots would fail"
             raise SettingError("recovery.heartbeat_freshness_s", problem)
+        if self.limits.connections_for_agents >= self.limits.connections:
+            problem = f"is not below limits.connections ({self.limits.connections})"
+            raise SettingError("limits.connections_for_agents", problem)
         return self
 
     def _check_pacing(self) -> None:

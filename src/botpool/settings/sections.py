@@ -217,6 +217,37 @@ class BotsSettings(Section):
     """The longest run of a bot; then it fails with `max_duration`. 0 means no limit."""
 
 
+class LimitsSettings(Section):
+    """Limits for clients, so that none of them can use up a server."""
+
+    connections: Annotated[int, Field(ge=32, le=500_000)] = setting(
+        4_096, example=20_000, unit="connections"
+    )
+    """The most connections of a replica at once. A new connection takes the place of the one that
+    has waited longest for a request, callers without a key first. A replica raises its limit of
+    open files as far as necessary and possible, and lowers this number to fit."""
+    connections_for_agents: CountOrZero = setting(2_048, example=10_000, unit="connections")
+    """How many of `limits.connections` only agents can use. Other callers get 503 when they have
+    requests in progress on all others. Must be below `limits.connections`."""
+    connections_per_address: Count = setting(512, example=2_000, unit="connections")
+    """The most connections from one IPv4 address or IPv6 /64 network that wait for a first request
+    without a key, and the most requests in progress from there. Agents' requests and the
+    connections of `server.trusted_proxies` do not count."""
+    requests_per_agent: Count = setting(32, example=8, unit="requests")
+    """The most requests of one agent in progress at once on a replica; more get 429."""
+    first_byte_timeout_s: Seconds = setting(10, example=5)
+    """How long a new connection may stay without a byte."""
+    head_timeout_s: Seconds = setting(10, example=5)
+    """How long the head of a request may take, from its first to its last byte."""
+    body_timeout_s: Seconds = setting(60, example=120)
+    """How long the body of a request may take, from the end of the head to its last byte."""
+    response_timeout_s: Seconds = setting(60, example=120)
+    """How long a client may leave a response unread that waits to be sent."""
+    keep_alive_timeout_s: Seconds = setting(75, example=120)
+    """How long a connection may stay open between two requests. Must be above that of a reverse
+    proxy, so that no proxy sends a request on a connection that closes."""
+
+
 class RetentionSettings(Section):
     """How long data is kept. Meeting links contain passwords, so nothing is kept forever."""
 

@@ -15,6 +15,18 @@ class LiveReplica:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """What a replica has recorded about its HTTP server."""
+
+    replica: str
+    is_alive: bool
+    file_limit: int | None
+    files_needed: int | None
+    unanswered_at: datetime | None
+    """When the server last accepted no connection or gave no answer, in the last day."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRole:
     """Whether the server is a standby, and whether transactions are read-only."""
 
@@ -24,7 +36,15 @@ class ServerRole:
 
 @query
 def record_liveness(
-    *, replica: str, public_url: str, heartbeats_work: bool, gap_s: float, lost_s: float
+    *,
+    replica: str,
+    public_url: str,
+    heartbeats_work: bool,
+    listener_answers: bool,
+    file_limit: int | None,
+    files_needed: int | None,
+    gap_s: float,
+    lost_s: float,
 ) -> datetime:
     """Record that a replica is alive; the result is when the last gap in heartbeats ended."""
 
@@ -37,6 +57,11 @@ def end_liveness(*, replica: str, gap_s: float) -> None:
 @query
 def list_live_replicas(*, within_s: float) -> list[LiveReplica]:
     """List the replicas that recorded their liveness within some seconds."""
+
+
+@query
+def list_listeners(*, within_s: float) -> list[Listener]:
+    """List the HTTP servers of live replicas, and of those that did not answer in the last day."""
 
 
 @query

@@ -174,6 +174,10 @@ def test_variables_of_agents_and_kubernetes_are_ignored(
         ("[queue]\nmax_timeout_ms = 5", "queue.max_timeout_ms: is less than"),
         ("data_dir = 3", "data_dir: should be a path"),
         ("[agent]\nheartbeat_interval_ms = 300000", "recovery.heartbeat_freshness_s: is not above"),
+        (
+            "[limits]\nconnections = 1000\nconnections_for_agents = 1000",
+            "limits.connections_for_agents: is not below limits.connections (1000)",
+        ),
     ],
 )
 def test_error_names_the_invalid_setting(

@@ -1,4 +1,4 @@
-"""Records that this replica is alive, can write and can write heartbeats.
+"""Records that this replica is alive, accepts connections and can write heartbeats.
 
 Time in which this installation cannot accept, answer or write heartbeats is a gap, and the silence
 of agents counts only from the end of the last gap. A replica that disappears without a word leaves
@@ -7,17 +7,33 @@ a gap too, because agents that call it get no answer.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
+
+import structlog
 
 from botpool.domain.errors import DatabaseProblem, DatabaseUnavailable
 from botpool.store import liveness as statements
 from botpool.store.database import Database
 
+_log = structlog.get_logger()
 _REFUSED_WRITES = frozenset(
     {DatabaseProblem.READ_ONLY, DatabaseProblem.DISK_FULL, DatabaseProblem.NOT_PERMITTED}
 )
 _LONGEST_INTERVAL_S = 10.0
 _ROUNDS_OF_A_GAP = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedListener:
+    """The HTTP server of this replica, as agents reach it."""
+
+    answers: Callable[[float], Awaitable[bool]]
+    """Find out, within some seconds, whether the server accepts connections and answers."""
+    file_limit: int
+    """The limit of open files of this process."""
+    files_needed: int
+    """The limit of open files that `limits.connections` needs."""
 
 
 class Liveness:
@@ -42,14 +58,22 @@ class Liveness:
         self._check_heartbeats = check_heartbeats
         self.interval_s = min(_LONGEST_INTERVAL_S, freshness_s / 9)
         self._gap_s = _ROUNDS_OF_A_GAP * self.interval_s
+        self._listener: WatchedListener | None = None
+        self.listener_answers = True
+        """Whether the HTTP server answered the last check; true before the first."""
         self.problem: str | None = None
         """Why the database refuses writes, or None."""
         self.wake = asyncio.Event()
         """Set when the database refused a write: the next check is due now."""
         database.on_failure = self._on_failure
 
+    def watch(self, listener: WatchedListener) -> None:
+        """Check from now on that the HTTP server answers."""
+        self._listener = listener
+
     async def check(self) -> None:
         """Record that this replica is alive, and check that the database accepts writes."""
+        await self._check_listener()
         try:
             await self._check_heartbeats()
             await self.record()
@@ -61,11 +85,15 @@ class Liveness:
 
     async def record(self) -> datetime:
         """Record that this replica is alive and return when the last gap ended."""
+        listener = self._listener
         return await statements.record_liveness(
             self._database,
             replica=self._replica,
             public_url=self._public_url,
             heartbeats_work=self._heartbeats_work(),
+            listener_answers=self.listener_answers,
+            file_limit=listener.file_limit if listener else None,
+            files_needed=listener.files_needed if listener else None,
             gap_s=self._gap_s,
             lost_s=self._freshness_s,
         )
@@ -78,6 +106,17 @@ class Liveness:
         """Return the other live replicas."""
         alive = await statements.list_live_replicas(self._database, within_s=self._gap_s)
         return [each for each in alive if each.replica != self._replica]
+
+    async def _check_listener(self) -> None:
+        if self._listener is None:
+            return
+        answers = await self._listener.answers(self.interval_s / 2)
+        if answers != self.listener_answers:
+            self.listener_answers = answers
+            if answers:
+                _log.info("listener.answers_again", replica=self._replica)
+            else:
+                _log.warning("listener.not_answering", replica=self._replica)
 
     def _on_failure(self, failure: DatabaseUnavailable) -> None:
         if failure.problem in _REFUSED_WRITES:

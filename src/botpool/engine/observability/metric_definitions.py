@@ -39,6 +39,7 @@ class MetricDefinitions:
         self._declare_slots()
         self._declare_backends()
         self._declare_replica()
+        self._declare_listener()
 
     def _declare_pools(self) -> None:
         """Define the metrics of pools, which come from the database."""
@@ -208,6 +209,27 @@ class MetricDefinitions:
             "build_info", "Always 1; the label is the version of this replica.", "version"
         )
         build_info.labels(__version__).set(1)
+
+    def _declare_listener(self) -> None:
+        self.connections = self._gauge("connections", "Open connections of the HTTP server.")
+        self.connections_closed = self._counter(
+            "connections_closed_total",
+            "Connections that a deadline (`first_byte`, `head`, `body`, `response`) or a limit "
+            "closed: `address` (too many from one address), `room` (made room for another), `full` "
+            "(refused, because all others had requests in progress).",
+            "reason",
+        )
+        self.requests_refused = self._counter(
+            "requests_refused_total",
+            "Requests refused because too many were in progress: on this replica (`connections`), "
+            "from one address (`address`) or of one agent (`agent`).",
+            "limit",
+        )
+        self.listener_answers = self._gauge(
+            "listener_answers",
+            "1 if the HTTP server accepted and answered the replica's last check of itself. Time "
+            "in which it is 0 does not count as silence of bots.",
+        )
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         name = self._describe(name, "counter", text, labels)

@@ -30,6 +30,21 @@ class Metrics:
         self.instruments.listening.set_function(listening)
         self.instruments.database_epoch.set_function(database_epoch)
 
+    def watch_listener(
+        self, *, connections: Callable[[], float], answers: Callable[[], float]
+    ) -> None:
+        """Register functions of the HTTP server that `/metrics` calls for the current values."""
+        self.instruments.connections.set_function(connections)
+        self.instruments.listener_answers.set_function(answers)
+
+    def connection_closed(self, reason: str) -> None:
+        """Count a connection that a limit or deadline ended."""
+        self.instruments.connections_closed.labels(reason).inc()
+
+    def request_refused(self, limit: str) -> None:
+        """Count a request that got no answer because too many were in progress."""
+        self.instruments.requests_refused.labels(limit).inc()
+
     def claimed(self, pool: str, *, warm: int, cold: int) -> None:
         """Count bots that one statement admitted to idle slots."""
         for start, count in (("warm", warm), ("cold", cold)):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import BotpoolError, DatabaseUnavailable
 from botpool.domain.policy import Policy
-from botpool.engine.maintenance.doctor import backends, database, incidents
+from botpool.engine.maintenance.doctor import backends, database, incidents, listeners
 from botpool.engine.maintenance.doctor.findings import Check, Finding, Result
 from botpool.engine.maintenance.doctor.invariants import INVARIANTS, check_invariants
 from botpool.store.readonly_connection import ReadonlyConnection
@@ -15,6 +15,7 @@ from botpool.store.readonly_connection import ReadonlyConnection
 ALL_CHECKS: tuple[Check, ...] = (
     *database.CHECKS,
     *incidents.CHECKS,
+    *listeners.CHECKS,
     *INVARIANTS,
     *backends.CHECKS,
 )
@@ -59,6 +60,8 @@ async def _check_contents(target: Target, connection: ReadonlyConnection) -> Asy
     async for finding in database.check_activity(connection):
         yield finding
     async for finding in incidents.check_incidents(connection):
+        yield finding
+    async for finding in listeners.check_listeners(connection):
         yield finding
     async for finding in check_invariants(
         connection, policy=target.policy, backends=sorted(target.backends)

@@ -653,15 +653,22 @@ CREATE TABLE liveness (
     alive_at      timestamptz NOT NULL,
     heartbeats_at timestamptz NOT NULL,
     gap_ended_at  timestamptz,
-    stopped_at    timestamptz
+    stopped_at    timestamptz,
+    unanswered_at timestamptz,
+    file_limit    integer,
+    files_needed  integer
 );
 COMMENT ON TABLE liveness IS
     'When each replica was last alive: outages of Botpool do not count as silence of bots.';
 COMMENT ON COLUMN liveness.public_url IS 'The address that the replica hands out to containers.';
-COMMENT ON COLUMN liveness.heartbeats_at IS 'When the replica could last write heartbeats.';
+COMMENT ON COLUMN liveness.heartbeats_at IS 'When the replica could last take and write heartbeats.';
 COMMENT ON COLUMN liveness.gap_ended_at IS
-    'When the last time ended in which the replica could not write heartbeats, or no replica was alive.';
+    'When the last time ended in which the replica could not take or write heartbeats, or no replica was alive.';
 COMMENT ON COLUMN liveness.stopped_at IS 'When the replica stopped in order.';
+COMMENT ON COLUMN liveness.unanswered_at IS
+    'When the replica''s HTTP server last accepted no connection or gave no answer, by the replica''s own check.';
+COMMENT ON COLUMN liveness.file_limit IS 'The limit of open files of the replica.';
+COMMENT ON COLUMN liveness.files_needed IS 'The limit of open files that limits.connections needs.';
 
 CREATE UNLOGGED TABLE write_probes (
     payload text NOT NULL

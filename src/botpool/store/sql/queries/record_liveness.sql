@@ -1,5 +1,5 @@
--- Record that a replica is alive, and whether it can write heartbeats, and return when the last gap in
--- heartbeats ended. During a gap no agent counts as silent: this replica could not write heartbeats,
+-- Record that a replica is alive, accepts connections and can write heartbeats, and return when the last gap
+-- in heartbeats ended. During a gap no agent counts as silent: this replica could not take or write heartbeats,
 -- another replica cannot or disappeared without a word, or no replica was there. A replica that
 -- disappeared counts for `lost_s`: its agents find another replica, or it comes back.
 WITH clock AS MATERIALIZED (
@@ -9,9 +9,10 @@ WITH clock AS MATERIALIZED (
     FROM liveness l
     WHERE l.replica <> %(replica)s
 ), own AS (
-    INSERT INTO liveness AS l (replica, public_url, alive_at, heartbeats_at, gap_ended_at)
+    INSERT INTO liveness AS l
+        (replica, public_url, alive_at, heartbeats_at, file_limit, files_needed, gap_ended_at)
     SELECT
-        %(replica)s, %(public_url)s, clock.now, clock.now,
+        %(replica)s, %(public_url)s, clock.now, clock.now, %(file_limit)s::integer, %(files_needed)s::integer,
         CASE WHEN EXISTS (SELECT FROM others o WHERE clock.now - o.heartbeats_at <= clock.longest)
              THEN NULL ELSE clock.now END
     FROM clock
@@ -19,8 +20,14 @@ WITH clock AS MATERIALIZED (
     SET alive_at = EXCLUDED.alive_at,
         stopped_at = NULL,
         heartbeats_at = CASE
-            WHEN %(heartbeats_work)s::boolean THEN EXCLUDED.alive_at ELSE l.heartbeats_at
+            WHEN %(heartbeats_work)s::boolean AND %(listener_answers)s::boolean
+            THEN EXCLUDED.alive_at ELSE l.heartbeats_at
         END,
+        unanswered_at = CASE
+            WHEN %(listener_answers)s::boolean THEN l.unanswered_at ELSE EXCLUDED.alive_at
+        END,
+        file_limit = EXCLUDED.file_limit,
+        files_needed = EXCLUDED.files_needed,
         gap_ended_at = CASE
             WHEN EXCLUDED.alive_at - l.heartbeats_at > make_interval(secs => %(gap_s)s)
             THEN EXCLUDED.alive_at ELSE l.gap_ended_at

@@ -1,0 +1,61 @@
+"""The limit of open files of this process, which must have room for all connections."""
+
+import resource
+
+import structlog
+
+from botpool.api.connections import ConnectionLimits
+
+_OTHER_FILES = 256
+"""Connections to the database and backends, pipes, locks and logs."""
+_FEWEST_CONNECTIONS = 32
+_MOST_WAITING = 1024
+_SHARE_WAITING = 4
+
+_log = structlog.get_logger()
+
+
+def backlog_of(connections: int) -> int:
+    """Return how many connections may wait to be accepted.
+
+    The event loop accepts all of them at once, before it closes others to make room.
+    """
+    return min(_MOST_WAITING, connections // _SHARE_WAITING)
+
+
+def files_needed(connections: int) -> int:
+    """Return the limit of open files that this many connections need."""
+    return _OTHER_FILES + connections + backlog_of(connections)
+
+
+def allowed_files() -> int:
+    """Return the limit of open files of this process."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def raise_file_limit(needed: int) -> None:
+    """Raise the limit of open files to this number, or as far as the hard limit allows.
+
+    Programs of the process backend inherit the limit, so it is not raised further.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < needed and soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(needed, hard), hard))
+
+
+def fit_to_files(limits: ConnectionLimits, files: int) -> ConnectionLimits:
+    """Return the limits, with fewer connections if they do not fit into the limit of open files."""
+    needed = files_needed(limits.connections)
+    if files >= needed:
+        return limits
+    share = _SHARE_WAITING / (_SHARE_WAITING + 1)
+    lowered = limits.lowered_to(max(_FEWEST_CONNECTIONS, int((files - _OTHER_FILES) * share)))
+    _log.warning(
+        "connections.lowered",
+        connections=lowered.connections,
+        wanted=limits.connections,
+        file_limit=files,
+        files_needed=needed,
+        remedy="Raise the limit of open files (LimitNOFILE), or lower limits.connections.",
+    )
+    return lowered
