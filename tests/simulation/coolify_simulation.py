@@ -282,7 +282,7 @@ class CoolifySimulation:
                 raise ReplicaCrashed
 
     async def _run_loops(self, replica: Replica, due: set[str]) -> None:
-        await replica.liveness.record()
+        await replica.liveness.check()
         if "observe" in due:
             await replica.observer.observe_due_backends()
         if "recover" in due:

@@ -466,6 +466,7 @@ class ObservedSlot(BackendSlot):
     observed_running_at: datetime | None
     """When an observation, and not only the agent, first showed the container running."""
     failure: str | None
+    needs_heartbeats: bool
     last_heartbeat_at: datetime | None
 
 

@@ -102,16 +102,22 @@ class Observer(Service):
             return False
         if any(each.status_unreliable for each in observations.values()):
             await mark_status_unreliable(self.database, backend=backend)
+        is_announced = container_id is not None
         applied = [
-            await self.apply(slot, observations[slot.container_id])
+            await self.apply(slot, observations[slot.container_id], is_announced=is_announced)
             for slot in slots
             if slot.container_id in observations
         ]
         self.changed.difference_update(wanted)
         return all(applied)
 
-    async def apply(self, slot: ObservedSlot, observation: Observation) -> bool:
-        """Apply one observation to its slot; returns False if the slot has changed meanwhile."""
+    async def apply(
+        self, slot: ObservedSlot, observation: Observation, *, is_announced: bool = False
+    ) -> bool:
+        """Apply one observation to its slot; returns False if the slot has changed meanwhile.
+
+        `is_announced`: the backend announced a change of the container.
+        """
         with structlog.contextvars.bound_contextvars(correlation_id=slot.correlation_id):
             if is_of_later_assignment(observation, slot.assignment_id):
                 await self._stop_lost_run(slot, observation)
@@ -122,7 +128,9 @@ class Observer(Service):
                     await self.releaser.apply(slot, observation)
                     return True
                 case _:
-                    return await self._apply_to_starting(slot, observation)
+                    return await self._apply_to_starting(
+                        slot, observation, is_announced=is_announced
+                    )
 
     async def _stop_lost_run(self, slot: ObservedSlot, observation: Observation) -> None:
         """Stop a run whose assignment the database lost in a restore, and nothing else.
@@ -164,7 +172,9 @@ class Observer(Service):
         )
         return await self.bot_endings.end(slot.assignment_id, ending, version=slot.version)
 
-    async def _apply_to_starting(self, slot: ObservedSlot, observation: Observation) -> bool:
+    async def _apply_to_starting(
+        self, slot: ObservedSlot, observation: Observation, *, is_announced: bool
+    ) -> bool:
         started_at = slot.start_issued_at
         assert started_at is not None, "only started slots are observed"
         try:
@@ -185,6 +195,10 @@ class Observer(Service):
             timeout_s=self.policy.deploy_timeout_s,
         )
         if assessment.verdict is StartVerdict.RUNNING:
+            # The announcement of a start comes within milliseconds. A container that exits before
+            # its agent calls is a failed deployment, which is retried, however short it ran.
+            if is_announced and slot.needs_heartbeats:
+                return True
             return await self.outcome.mark_running(
                 slot.assignment_id, version=slot.version, reason=reasons.OBSERVED_RUNNING
             )

@@ -6,10 +6,11 @@ SELECT
     s.deployment_id, s.deployment_status, s.start_issued_at, s.deployment_ended_at,
     s.stop_issued_at, s.delete_issued_at, s.version,
     b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.leave_by, a.running_at,
-    a.observed_running_at, a.failure,
+    a.observed_running_at, a.failure, p.heartbeats = 'required' AS needs_heartbeats,
     h.last_at AS last_heartbeat_at, k.status_unreliable_at, botpool_now() AS now
 FROM bot_pool_slots s
 JOIN backends k ON k.name = s.backend
+JOIN pools p ON p.pool_name = s.pool_name
 JOIN bots b ON b.id = s.assigned_bot_id
 JOIN assignments a ON a.id = s.assignment_id
 LEFT JOIN bot_heartbeats h ON h.bot_id = b.id AND h.assignment_id = s.assignment_id
