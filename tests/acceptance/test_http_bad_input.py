@@ -103,9 +103,9 @@ async def test_body_without_a_content_type_is_rejected(api: Api) -> None:
 
 
 async def test_number_of_reported_errors_is_limited(api: Api) -> None:
-    fields = {f"{n}{'x' * 500}": n for n in range(1000)}
+    fields = {f"{n}{'x' * 500}": n for n in range(50)}
     answer = await api.post("/v1/bots", fields)
-    problem = assert_problem(answer, 422, "meetingUrl: is required (and 1000 more)")
+    problem = assert_problem(answer, 422, "meetingUrl: is required (and 50 more)")
     assert len(problem["errors"]) <= 20
     assert len(answer.content) < 5000
 
@@ -170,7 +170,10 @@ async def test_field_of_the_wrong_type_is_rejected(api: Api, field: str, right: 
             "priority -2^31": ({"priority": -(2**31)}, "priority: should be greater than or"),
             "priority 1e999": ({"priority": float("inf")}, "priority: should be a valid integer"),
             "botData of one byte more": ({"botData": {"a": "x" * (64 * 1024 - 7)}}, "it has 65537"),
-            "botData of multibyte": ({"botData": {"a": "é" * 33_000}}, "at most 65536 bytes"),
+            "botData of multibyte": (
+                {"botData": {"a": "é" * 10_000 + "x" * 46_000}},
+                "at most 65536 bytes",
+            ),
             "botData NaN": ({"botData": {"a": [float("nan")]}}, "botData: should be plain JSON"),
             "botData Infinity": ({"botData": {"a": float("inf")}}, "no infinity"),
             "botData surrogate": ({"botData": {"a": "\ud800"}}, "no broken Unicode"),

@@ -1,8 +1,9 @@
 """Routes and dependencies run on the event loop, not in threads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from inspect import iscoroutinefunction, isfunction, ismethod
-from typing import Any, cast
+from types import NoneType
+from typing import Any, cast, get_args
 
 import pytest
 from fastapi import FastAPI
@@ -11,6 +12,9 @@ from fastapi.routing import APIRoute
 from starlette.routing import Match, Route
 
 from botpool.api.app import create_app
+from botpool.api.auth import AgentToken, RequireScope
+from botpool.api.authenticated_route import AuthenticatedRoute
+from botpool.api.schemas import RequestModel
 from botpool.engine.replica import Replica
 from botpool.settings import Settings
 
@@ -40,6 +44,40 @@ def test_plain_route_serves_requests_for_bots(app: FastAPI) -> None:
     assert type(serving) is Route
     documented = app.openapi()["paths"]["/v1/bots"]["post"]
     assert {"201", "200", "409", "422", "503"} <= set(documented["responses"])
+
+
+def test_routes_with_a_body_authenticate_before_they_read_it(app: FastAPI) -> None:
+    routes = [route for route in _routes(app) if route.body_field is not None]
+    assert len(routes) > 3
+    assert [route.path for route in routes if not isinstance(route, AuthenticatedRoute)] == []
+    unchecked = [
+        route.path
+        for route in routes
+        if not any(
+            isinstance(each.call, RequireScope | AgentToken)
+            for each in route.dependant.dependencies
+        )
+    ]
+    assert unchecked == []
+
+
+def test_bodies_limit_the_number_of_their_fields(app: FastAPI) -> None:
+    """Each unknown field costs an error message, so a body of them would block the loop."""
+    bodies = [param.field_info.annotation for route in _routes(app) for param in _body_of(route)]
+    assert len(bodies) > 3
+    kinds = [kind for body in bodies for kind in (get_args(body) or (body,))]
+    unlimited = [
+        kind for kind in kinds if kind is not NoneType and not issubclass(kind, RequestModel)
+    ]
+    assert unlimited == []
+
+
+def _routes(app: FastAPI) -> list[APIRoute]:
+    return [route for route in app.routes if isinstance(route, APIRoute)]
+
+
+def _body_of(route: APIRoute) -> Sequence[Any]:
+    return route.dependant.body_params
 
 
 def _calls(dependant: Dependant) -> Iterator[Any]:

@@ -6,7 +6,7 @@ from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from botpool.api.opaque_json import storable_up_to
 from botpool.api.patterns import EVENT_KIND, NO_NUL
-from botpool.api.schemas import Bot, Model
+from botpool.api.schemas import Bot, Model, RequestModel
 from botpool.domain import records
 from botpool.domain.heartbeat import AgentPhase, HeartbeatReport
 from botpool.domain.states import EndReason
@@ -36,7 +36,7 @@ class AgentSlot(Model):
     heartbeat_interval_ms: int
 
 
-class HeartbeatBody(Model):
+class HeartbeatBody(RequestModel):
     """What an agent may tell with a heartbeat. An absent field changes nothing."""
 
     phase: Annotated[
@@ -75,7 +75,7 @@ class Heartbeat(Model):
     should_exit: bool
 
 
-class StatusReport(Model):
+class StatusReport(RequestModel):
     status: Annotated[
         Literal[
             "JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "CALL_ENDED", "DONE", "FAILED", "FATAL"
@@ -104,12 +104,12 @@ class Applied(Model):
     bot: AgentBot
 
 
-class AgentEvent(Model):
+class AgentEvent(RequestModel):
     kind: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=EVENT_KIND)]
     data: Annotated[dict[str, Any], storable_up_to(_MAX_EVENT_DATA)] = {}  # noqa: RUF012 - pydantic copies it
 
 
-class AgentEvents(Model):
+class AgentEvents(RequestModel):
     events: Annotated[list[AgentEvent], Field(max_length=100)]
 
 

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from botpool.api import agent_schemas
 from botpool.api.auth import AgentAssignment, Service
+from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.parameters import BotPath
 from botpool.api.patterns import VISIBLE
 from botpool.api.problems import error_responses
@@ -15,7 +16,7 @@ from botpool.domain.states import FINAL, BotStatus
 _ERRORS = error_responses(401, 404, 422, 503)
 _BODY_ERRORS = error_responses(400, 401, 404, 413, 415, 422, 503)
 
-routes = APIRouter(prefix="/v1/agent", tags=["containers"])
+routes = APIRouter(prefix="/v1/agent", tags=["containers"], route_class=AuthenticatedRoute)
 
 
 @routes.get("/slot", response_model_exclude_unset=True, responses=_ERRORS)

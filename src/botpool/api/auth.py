@@ -114,7 +114,10 @@ class RequireScope(SecurityBase):
         self._needed = needed
 
     async def __call__(self, request: Request) -> Caller:
-        key = await _key_of(request)
+        # `AuthenticatedRoute` calls this before FastAPI does.
+        key = getattr(request.state, "api_key", None)
+        if key is None:
+            key = request.state.api_key = await _key_of(request)
         if key is None:
             raise HTTPException(
                 401,

@@ -7,6 +7,7 @@ from fastapi.responses import StreamingResponse
 
 from botpool.api import schemas
 from botpool.api.auth import OwnBot, Service, User, validity_check
+from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.log_stream import log_stream
 from botpool.api.paging import Limit, PageCursor, decode_cursor, encode_cursor
 from botpool.api.parameters import DecimalDigits
@@ -14,7 +15,10 @@ from botpool.api.problems import error_responses
 from botpool.domain.pages import EventPosition, NewestEventPosition, Page
 
 routes = APIRouter(
-    prefix="/v1/bots/{id}", tags=["users"], responses=error_responses(401, 403, 404, 422, 503)
+    prefix="/v1/bots/{id}",
+    tags=["users"],
+    route_class=AuthenticatedRoute,
+    responses=error_responses(401, 403, 404, 422, 503),
 )
 
 

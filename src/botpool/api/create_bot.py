@@ -16,6 +16,7 @@ from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from botpool.api import schemas
 from botpool.api.auth import RequireScope, replica_of
+from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.bot_response import bot_response
 from botpool.api.correlation import HEADER, MAX_LENGTH
 from botpool.api.json_body import described_headers, read_json, validate_body, validate_headers
@@ -59,13 +60,12 @@ def router(
 ) -> APIRouter:
     """Create the route with the request model, and by pool name its backend and allowed hosts."""
     pool_names = tuple(backends)
-    routes = APIRouter(prefix="/v1", tags=["users"])
+    routes = APIRouter(prefix="/v1", tags=["users"], route_class=AuthenticatedRoute)
 
     async def create_bot(request: Request) -> Response:
         """Send a bot into a meeting. The response does not wait for the backend."""
-        sent = await read_json(request)
         caller = await _require_user(request)
-        body = validate_body(bot_create, sent)
+        body = validate_body(bot_create, await read_json(request))
         headers = validate_headers(BotHeaders, request)
         idempotency = None
         if headers.idempotency_key is not None:

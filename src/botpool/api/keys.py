@@ -4,10 +4,11 @@ from fastapi import APIRouter
 
 from botpool.api import schemas
 from botpool.api.auth import Admin, Service
+from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.parameters import KeyPath
 from botpool.api.problems import error_responses
 
-routes = APIRouter(prefix="/v1/keys", tags=["admins"])
+routes = APIRouter(prefix="/v1/keys", tags=["admins"], route_class=AuthenticatedRoute)
 
 
 @routes.post("", status_code=201, responses=error_responses(400, 401, 403, 413, 415, 422, 503))

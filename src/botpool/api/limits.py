@@ -1,18 +1,24 @@
-"""A limit for the size of request bodies, applied before anything reads them."""
+"""Limits for the size of request bodies, applied before anything reads them."""
+
+import re
 
 from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from botpool.api.problems import problem_response
 
-MAX_BODY_BYTES = 1024 * 1024
+MAX_BODY_BYTES = 128 * 1024
+"""Enough for a bot with `botData` of 64 KiB, and for every other request but events."""
 
-_DETAIL = f"A request may have at most {MAX_BODY_BYTES} bytes."
+MAX_EVENTS_BYTES = 1024 * 1024
+_LARGER = ((re.compile(r"/v1/agent/bots/[0-9]+/events"), MAX_EVENTS_BYTES),)
+"""Paths whose bodies may be larger: 100 events of 8 KiB each."""
+
 _HEADERS = {"Connection": "close"}
 
 
 class BodyLimit:
-    """Responds 413 when a request declares or sends a body above the limit."""
+    """Responds 413 when a request declares or sends a body above the limit of its path."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -21,9 +27,11 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        limit = _limit_of(scope["path"])
+        detail = f"A request to this path may have at most {limit} bytes."
         declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if declared.isdigit() and int(declared) > MAX_BODY_BYTES:
-            await problem_response(413, _DETAIL, headers=_HEADERS)(scope, receive, send)
+        if declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
+            await problem_response(413, detail, headers=_HEADERS)(scope, receive, send)
             return
         received = 0
 
@@ -31,9 +39,13 @@ class BodyLimit:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > MAX_BODY_BYTES:
+            if received > limit:
                 # FastAPI passes only this exception on while it reads a body.
-                raise HTTPException(413, _DETAIL, _HEADERS)
+                raise HTTPException(413, detail, _HEADERS)
             return message
 
         await self._app(scope, receive_limited, send)
+
+
+def _limit_of(path: str) -> int:
+    return next((limit for pattern, limit in _LARGER if pattern.fullmatch(path)), MAX_BODY_BYTES)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 
 from botpool.api import operator_schemas as schemas
 from botpool.api.auth import Operator, Service
+from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.parameters import CorrelationHeader, DecimalDigits, PoolPath
 from botpool.api.problems import error_responses
 from botpool.domain.ids import PoolName
@@ -16,7 +17,7 @@ from botpool.engine.replica import Replica
 _ERRORS = error_responses(401, 403, 404, 422, 503)
 _MAX_MINUTES = 24 * 60
 
-routes = APIRouter(prefix="/v1", tags=["operators"])
+routes = APIRouter(prefix="/v1", tags=["operators"], route_class=AuthenticatedRoute)
 
 
 @routes.get("/pools", responses=error_responses(401, 403, 503))

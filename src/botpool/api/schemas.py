@@ -12,6 +12,7 @@ from pydantic import (
     Field,
     StringConstraints,
     create_model,
+    model_validator,
 )
 from pydantic.alias_generators import to_camel
 
@@ -53,7 +54,24 @@ def _is_link(url: str) -> str:
     return url
 
 
-class BotCreate(Model):
+_MAX_FIELDS = 50
+"""Above the fields of every request: each unknown field costs an error message."""
+
+
+class RequestModel(Model):
+    """The body of a request, or an object in it. Too many fields are one error."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _limit_fields(cls, value: object) -> object:
+        if isinstance(value, dict) and len(value) > _MAX_FIELDS:
+            raise ValueError(
+                f"has {len(value)} fields, of which at most {len(cls.model_fields)} are known"
+            )
+        return value
+
+
+class BotCreate(RequestModel):
     """A request for a bot. `bot_create_model` adds the fields that depend on settings."""
 
     meeting_url: Annotated[
@@ -246,7 +264,7 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-class KeyCreate(Model):
+class KeyCreate(RequestModel):
     name: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=PRINTABLE)]
     scope: Literal["user", "operator", "admin"] = "user"
     tenant: Annotated[
@@ -264,7 +282,7 @@ class KeyCreate(Model):
     ] = None
 
 
-class KeyRotation(Model):
+class KeyRotation(RequestModel):
     overlap_ms: Annotated[
         int,
         Field(

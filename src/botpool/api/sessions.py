@@ -6,6 +6,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from botpool.api import schemas
 from botpool.api.auth import COOKIE, Service, User, session_id_of
+from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.problems import error_responses
 from botpool.domain.callers import Caller
 from botpool.engine.dashboard_sessions import SESSION_S
@@ -14,7 +15,7 @@ Replace = Annotated[
     bool, Query(description="False: refuse with 409 to replace the session of another key.")
 ]
 
-routes = APIRouter(prefix="/v1", tags=["users"])
+routes = APIRouter(prefix="/v1", tags=["users"], route_class=AuthenticatedRoute)
 
 
 @routes.post("/session", responses=error_responses(401, 403, 409, 422, 503))

@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from botpool.api import operator_schemas as schemas
 from botpool.api.auth import Operator, Service
+from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.paging import Limit, PageCursor, decode_cursor, encode_cursor
 from botpool.api.parameters import (
     BotQuery,
@@ -21,7 +22,7 @@ from botpool.engine.replica import Replica
 
 _ERRORS = error_responses(401, 403, 404, 422, 503)
 
-routes = APIRouter(prefix="/v1", tags=["operators"])
+routes = APIRouter(prefix="/v1", tags=["operators"], route_class=AuthenticatedRoute)
 
 
 @routes.get("/slots", responses=error_responses(401, 403, 422, 503))

@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from botpool.api import schemas
 from botpool.api.auth import Service, User, validity_check
+from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.problems import error_responses
 from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable
@@ -43,7 +44,7 @@ _CONTENT: dict[str, Any] = {
     }
 }
 
-routes = APIRouter(prefix="/v1", tags=["users"])
+routes = APIRouter(prefix="/v1", tags=["users"], route_class=AuthenticatedRoute)
 
 
 @routes.get(

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from botpool.api import schemas
 from botpool.api.auth import Service, User
+from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.bot_response import bot_response
 from botpool.api.paging import Limit, PageCursor, decode_cursor, encode_cursor
 from botpool.api.parameters import BotPath, ContainerQuery, PlatformQuery, TenantQuery
@@ -36,7 +37,7 @@ SlotNameQuery = Annotated[
         description="Only bots of the slot that has this name now.",
     ),
 ]
-routes = APIRouter(prefix="/v1", tags=["users"])
+routes = APIRouter(prefix="/v1", tags=["users"], route_class=AuthenticatedRoute)
 
 
 @routes.get("/bots", responses=error_responses(401, 403, 422, 503))

@@ -114,9 +114,7 @@ class Client:
         }
         if correlation_id is not None:
             headers["X-Correlation-ID"] = correlation_id
-        # ASCII can encode any text, a lone surrogate too, which the server then refuses.
-        content = json.dumps(body).encode("ascii")
-        return self._bot("POST", "/v1/bots", content=content, headers=headers)
+        return self._bot("POST", "/v1/bots", content=_to_json(body), headers=headers)
 
     def get(self, bot_id: int) -> Bot:
         return self._bot("GET", f"/v1/bots/{bot_id}")
@@ -429,6 +427,14 @@ def _all_of(get_page: Callable[..., Page[T]]) -> Iterator[T]:
         yield from page.items
         if (cursor := page.next_cursor) is None:
             return
+
+
+def _to_json(body: Mapping[str, Any]) -> bytes:
+    """Encode as UTF-8, the shortest form. A lone surrogate, which the server refuses, as ASCII."""
+    try:
+        return json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.dumps(body).encode("ascii")
 
 
 def _without_none(**values: Any) -> dict[str, Any]:
