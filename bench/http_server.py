@@ -23,6 +23,7 @@ from botpool.api import schemas
 from botpool.api.app import create_app
 from botpool.api.listener import listening_socket
 from botpool.api.server import HttpServer
+from botpool.domain.limits import Limits, Rate
 from botpool.domain.policy import Policy
 from botpool.domain.records import AdmissionRequest
 from botpool.domain.tokens import new_api_key
@@ -36,6 +37,13 @@ from botpool.store.queue import ClaimedSlot, admit_to_idle_slots, new_bots
 AGENT_KEY = b"bench"
 _POOL_NAMES = ("google-meet",)
 _NOOP = {"ok": True}
+_WIDE = {"per_minute": 10**9, "burst": 10**6}
+_LIMITS = Limits(
+    requests=Rate(limit="limits.requests_per_minute", **_WIDE),
+    posts=Rate(limit="limits.posts_per_minute", **_WIDE),
+    queue_length=10**6,
+)
+"""Limits that refuse nothing and cost as much as the defaults: tokens are taken by the hundred."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +107,7 @@ async def _serve(url: str) -> None:
     database = Database(url)
     await database.open()
     identity = Identity(owner="bench-http", public_url="http://127.0.0.1", agent_keys=(AGENT_KEY,))
-    replica = Replica(database, {}, Policy(), identity)
+    replica = Replica(database, {}, Policy(limits=_LIMITS), identity)
     key = new_api_key()
     await replica.api_keys.adopt(key, "bench", "admin")
     await replica.start()

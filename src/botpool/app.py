@@ -18,6 +18,7 @@ from botpool.dashboard import static_files
 from botpool.domain.errors import SettingError
 from botpool.domain.ids import PoolName
 from botpool.domain.installation_secret import Purpose, derive_keys
+from botpool.domain.limits import EventLimits, Limits, Rate
 from botpool.domain.pacing import Pacing
 from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
@@ -53,6 +54,7 @@ def policy_of(settings: Settings) -> Policy:
             deploy_timeout_s=settings.deploy.timeout_s,
             max_resets=settings.recovery.max_attempts,
         ),
+        limits=limits_of(settings),
         max_duration_s=settings.bots.max_duration_s,
         leave_grace_s=settings.agent.leave_grace_s,
         idempotency_days=settings.retention.idempotency_days,
@@ -60,6 +62,30 @@ def policy_of(settings: Settings) -> Policy:
         history_days=settings.retention.history_days,
         stray_share=settings.recovery.stray_share,
         heartbeat_interval_ms=settings.agent.heartbeat_interval_ms,
+    )
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Return the limits for callers and agents."""
+    chosen = settings.limits
+    return Limits(
+        requests=Rate(
+            limit="limits.requests_per_minute",
+            per_minute=chosen.requests_per_minute,
+            burst=chosen.requests_burst,
+        ),
+        posts=Rate(
+            limit="limits.posts_per_minute",
+            per_minute=chosen.posts_per_minute,
+            burst=chosen.posts_burst,
+        ),
+        events=EventLimits(
+            count=chosen.events_per_assignment,
+            bytes=chosen.event_bytes_per_assignment,
+            per_minute=chosen.events_per_minute,
+            burst=chosen.events_burst,
+        ),
+        queue_length=settings.queue.max_length,
     )
 
 

@@ -241,7 +241,9 @@ async def test_only_full_pool_queues_without_match(
     await idle(stage, replica, 1)
     for _ in range(busy):
         await stage.run_bot(replica)
-    enqueue = enqueue_bots.statement(idempotency_days=1, match_follows=False, **new_bots([REQUEST]))
+    enqueue = enqueue_bots.statement(
+        idempotency_days=1, max_length=100, match_follows=False, **new_bots([REQUEST])
+    )
     lock = lock_pool.statement(pool_name=MEET)
     await replica.database.commit([lock, enqueue, settle_new_bots.statement()])
     assert len(enqueue.result) == len(stage.rows("SELECT bot_id FROM bot_pool_queue")) == queued

@@ -12,7 +12,7 @@ import pytest
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, SlotId
 from botpool.domain.records import AdmissionRequest
 from botpool.domain.states import BotStatus
-from botpool.store import assignments, bots, history, pools, queue, slots
+from botpool.store import assignments, bots, history, pools, queue, slots, token_buckets
 from botpool.store.migrator import migrate
 from botpool.store.query import Statement
 from botpool.store.sessions import SessionTimeouts
@@ -256,14 +256,39 @@ HOT: list[tuple[str, Mapping[str, Any], int]] = [
     ("find_slot_of_bot", {"bot_id": BUSY // 2}, 30),
     (
         *call(
-            queue.enqueue_bots.statement(idempotency_days=7, match_follows=True, **new_bots(TEAMS))
+            queue.enqueue_bots.statement(
+                idempotency_days=7, max_length=1_000, match_follows=True, **new_bots(ZOOM)
+            )
         ),
         10 * BATCH,
+    ),
+    # The queue is counted up to its maximum length.
+    (
+        *call(
+            queue.enqueue_bots.statement(
+                idempotency_days=7, max_length=1_000, match_follows=True, **new_bots(TEAMS)
+            )
+        ),
+        1_000 + BATCH,
+    ),
+    (
+        *call(
+            token_buckets.take_tokens.statement(
+                bucket="limits.posts_per_minute key:1", wanted=100, burst=1_000, per_minute=600
+            )
+        ),
+        2,
     ),
     (
         *call(
             history.record_agent_events.statement(
-                assignment_id=ASSIGNMENT, kinds=["joined"], data=["{}"]
+                assignment_id=ASSIGNMENT,
+                kinds=["joined"],
+                data=["{}"],
+                max_events=10,
+                max_bytes=1_000,
+                per_minute=60,
+                burst=100,
             )
         ),
         30,

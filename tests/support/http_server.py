@@ -25,6 +25,7 @@ from botpool.api.app import create_app
 from botpool.backends.process import ProcessBackend
 from botpool.domain.ids import AssignmentId
 from botpool.domain.installation_secret import Purpose, derive_key
+from botpool.domain.policy import Policy
 from botpool.domain.records import PoolSpec
 from botpool.domain.tokens import agent_token
 from botpool.engine.api_keys import ApiKeys
@@ -122,7 +123,7 @@ def assert_problem(answer: httpx.Response, status: int, *words: str) -> dict[str
     assert answer.status_code == status, (answer.status_code, answer.text[:500])
     assert answer.headers["content-type"] == "application/problem+json"
     problem: dict[str, Any] = answer.json()
-    assert set(problem) - {"errors"} == {"type", "title", "status", "detail"}, problem
+    assert set(problem) - {"errors", "limit"} == {"type", "title", "status", "detail"}, problem
     assert problem["status"] == status
     assert problem["type"] == "about:blank"
     assert problem["title"] and problem["detail"]
@@ -210,10 +211,13 @@ class Api:
 
 @asynccontextmanager
 async def api_over(
-    stage: Stage, *pools: PoolSpec, allowed_hosts: tuple[str, ...] = ("*",)
+    stage: Stage,
+    *pools: PoolSpec,
+    allowed_hosts: tuple[str, ...] = ("*",),
+    policy: Policy | None = None,
 ) -> AsyncIterator[Api]:
     """The API without a socket. As in a server, an exception becomes a response."""
-    replica = await stage.replica(*pools)
+    replica = await stage.replica(*pools, policy=policy)
     settings = Settings(
         pools={spec.pool_name: PoolSettings(allowed_hosts=allowed_hosts) for spec in pools}
     )

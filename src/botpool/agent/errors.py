@@ -44,6 +44,14 @@ class Unavailable(AgentError):
 
 
 @dataclass(eq=False)
+class Limited(Unavailable):
+    """The control plane refused the call for now because of a limit: retry later."""
+
+    def __str__(self) -> str:
+        return f"The control plane limits the calls: {self.problem}"
+
+
+@dataclass(eq=False)
 class Released(AgentError):
     """The container's assignment has ended: the bot must not join and reports nothing."""
 

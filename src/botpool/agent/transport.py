@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from .errors import Misconfigured, Refused, Unavailable
+from .errors import Limited, Misconfigured, Refused, Unavailable
 from .response import Response, read_response
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-WAIT_AND_RETRY = frozenset({408, 425, 429})
+WAIT_AND_RETRY = frozenset({408, 425})
 LONGEST_RETRY_AFTER_S = 120.0
 
 
@@ -54,11 +54,11 @@ class Transport:
         """
         try:
             answer = _interpret(await self._send(self._request(method, path, body)))
+        except (Limited, Refused):
+            self._log_reachability(None)
+            raise
         except Unavailable as outage:
             self._log_reachability(outage)
-            raise
-        except Refused:
-            self._log_reachability(None)
             raise
         self._log_reachability(None)
         return answer
@@ -121,6 +121,9 @@ def _interpret(response: Response) -> dict[str, Any]:
         if answer is None:
             raise Unavailable("the answer is not a JSON object; is this Botpool's address?")
         return answer
+    if status == 429:
+        detail = _detail(status, answer or {}, response)
+        raise Limited(detail, retry_after_s=_retry_after_s(response))
     if status in WAIT_AND_RETRY or status >= 500:
         raise Unavailable(f"HTTP {status}", retry_after_s=_retry_after_s(response))
     # A proxy such as Traefik answers 404 while its upstream is being redeployed. Only the

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from botpool.api import agent_schemas
-from botpool.api.auth import AgentAssignment, Service
+from botpool.api.auth import AgentAssignment, EventAssignment, Service
 from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.parameters import BotPath
 from botpool.api.patterns import VISIBLE
@@ -92,9 +92,13 @@ async def report_status(
 
 @routes.post("/bots/{id}/events", responses=_BODY_ERRORS)
 async def record_events(
-    replica: Service, assignment: AgentAssignment, bot_id: BotPath, body: agent_schemas.AgentEvents
+    replica: Service, assignment: EventAssignment, bot_id: BotPath, body: agent_schemas.AgentEvents
 ) -> agent_schemas.Recorded:
-    """Add events to the bot's history. After the release this records nothing."""
+    """Add events to the bot's history. After the release this records nothing.
+
+    Events above a limit of the assignment (`limits.events_…`) get 429, and none of the request's
+    events is recorded. Wait for `Retry-After`; statuses and heartbeats are not limited.
+    """
     events = [(event.kind, event.data) for event in body.events]
     recorded = await replica.agents.record(assignment, bot_id, events)
     return agent_schemas.Recorded(recorded=recorded)

@@ -118,6 +118,9 @@ class RequireScope(SecurityBase):
         key = getattr(request.state, "api_key", None)
         if key is None:
             key = request.state.api_key = await _key_of(request)
+            if key is not None:
+                replica = replica_of(request)
+                await replica.token_buckets.take(f"key:{key.id}", replica.policy.limits.requests)
         if key is None:
             raise HTTPException(
                 401,
@@ -170,4 +173,14 @@ class AgentToken(SecurityBase):
         return assignment_id
 
 
+class EventToken(AgentToken):
+    """Requires an agent's token, and refuses an agent that recently sent too many events."""
+
+    async def __call__(self, request: Request) -> AssignmentId:
+        assignment_id = await super().__call__(request)
+        replica_of(request).agents.event_refusals.check(assignment_id)
+        return assignment_id
+
+
 AgentAssignment = Annotated[AssignmentId, Depends(AgentToken())]
+EventAssignment = Annotated[AssignmentId, Depends(EventToken())]

@@ -24,7 +24,7 @@ from botpool.api.patterns import VISIBLE
 from botpool.api.problems import error_responses
 from botpool.backends.protocol import Health
 from botpool.domain.callers import Caller
-from botpool.domain.errors import MeetingHostRefused, UnknownPool
+from botpool.domain.errors import MeetingHostRefused, PriorityNotAllowed, UnknownPool
 from botpool.domain.ids import PoolName
 from botpool.domain.meeting_hosts import is_allowed
 from botpool.domain.meeting_links import pool_name_of
@@ -65,7 +65,11 @@ def router(
     async def create_bot(request: Request) -> Response:
         """Send a bot into a meeting. The response does not wait for the backend."""
         caller = await _require_user(request)
+        replica = replica_of(request)
+        await replica.token_buckets.take(f"key:{caller.key_id}", replica.policy.limits.posts)
         body = validate_body(bot_create, await read_json(request))
+        if body.priority < caller.min_priority:
+            raise PriorityNotAllowed(body.priority, caller.min_priority)
         headers = validate_headers(BotHeaders, request)
         idempotency = None
         if headers.idempotency_key is not None:

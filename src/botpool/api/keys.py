@@ -17,7 +17,11 @@ async def create_key(replica: Service, _: Admin, body: schemas.KeyCreate) -> sch
     lifetime_s = None if body.expires_in_ms is None else body.expires_in_ms / 1000
     tenant_id = await replica.tenants.id_of(body.tenant)
     key, text = await replica.api_keys.create(
-        body.name, body.scope, tenant_id=tenant_id, lifetime_s=lifetime_s
+        body.name,
+        body.scope,
+        tenant_id=tenant_id,
+        lifetime_s=lifetime_s,
+        min_priority=body.min_priority,
     )
     return schemas.NewKey(key=schemas.Key.of(key), secret=text)
 

@@ -6,7 +6,7 @@ from typing import Any
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from botpool.api.correlation import correlation_of
 from botpool.domain import errors
@@ -52,6 +52,9 @@ _STATUS: Mapping[type[BaseException], int] = {
     errors.IdempotencyConflict: 409,
     errors.SlotInUse: 409,
     errors.TenantQueueFull: 429,
+    errors.PriorityNotAllowed: 403,
+    errors.LimitExceeded: 429,
+    errors.QueueFull: 503,
     errors.NoFreeSlot: 503,
     errors.PoolDrained: 503,
     errors.ShuttingDown: 503,
@@ -72,6 +75,7 @@ class Problem(BaseModel):
     title: str
     status: int
     detail: str
+    limit: str | None = Field(None, description="The setting of the limit that was exceeded.")
     errors: list[FieldError] | None = None
 
 
@@ -80,6 +84,7 @@ def problem_response(
     detail: str,
     *,
     kind: str | None = None,
+    limit: str | None = None,
     field_errors: Sequence[FieldError] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
@@ -89,6 +94,7 @@ def problem_response(
         title=_TITLES.get(status, "Error"),
         status=status,
         detail=detail,
+        limit=limit,
         errors=list(field_errors) or None,
     )
     return JSONResponse(
@@ -100,7 +106,11 @@ def problem_response(
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Document error statuses for the `responses` argument of a route."""
+    """Document error statuses for the `responses` argument of a route.
+
+    Every route that authenticates its callers can refuse those that exceed a limit.
+    """
+    documented = {*statuses, 429} if 401 in statuses else {*statuses}
     content = {_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
         status: {
@@ -108,7 +118,7 @@ def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
             "headers": _HEADERS.get(status, {}),
             "content": content,
         }
-        for status in sorted(statuses)
+        for status in sorted(documented)
     }
 
 
@@ -117,23 +127,28 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _on_unexpected_error)
 
 
-async def _on_botpool_error(_: Request, error: Exception) -> JSONResponse:
+async def _on_botpool_error(request: Request, error: Exception) -> JSONResponse:
     status = next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 500)
     if status == 500:
         _log.error("request.failed", exc_info=error)
     headers = {}
+    limit: str | None = getattr(error, "limit", None)
+    if limit is not None:
+        request.app.state.replica.metrics.limit_exceeded(limit)
     if status in (429, 503):
         headers["Retry-After"] = str(getattr(error, "retry_after_s", 2))
     field_errors = []
     if isinstance(error, errors.UnknownPool):
         field_errors.append(FieldError(field="platform", message=str(error)))
+    if isinstance(error, errors.PriorityNotAllowed):
+        field_errors.append(FieldError(field="priority", message=str(error)))
     if isinstance(error, errors.MeetingHostRefused):
         field_errors.append(FieldError(field="meetingUrl", message=str(error)))
     if isinstance(error, errors.UnknownTenant):
         field_errors.append(FieldError(field="tenant", message=str(error)))
     kind = error.problem if isinstance(error, errors.DatabaseUnavailable) else None
     return problem_response(
-        status, str(error), kind=kind, field_errors=field_errors, headers=headers
+        status, str(error), kind=kind, limit=limit, field_errors=field_errors, headers=headers
     )
 
 

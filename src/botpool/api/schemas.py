@@ -280,6 +280,17 @@ class KeyCreate(RequestModel):
         Field(strict=True, ge=1, le=_MAX_LIFETIME_MS, description="Null: the key never expires."),
         BeforeValidator(_whole),
     ] = None
+    min_priority: Annotated[
+        int | None,
+        Field(
+            strict=True,
+            ge=-_INT32,
+            le=_INT32,
+            description="The lowest `priority` that requests with this key may have. Default: 0 "
+            "for scope `user`, else none.",
+        ),
+        BeforeValidator(_whole),
+    ] = None
 
 
 class KeyRotation(RequestModel):
@@ -308,6 +319,9 @@ class Key(Model):
     overlap_ends_at: Annotated[
         datetime | None,
         Field(description="After a rotation: until when the former secret is valid."),
+    ]
+    min_priority: Annotated[
+        int, Field(description="The lowest `priority` that requests with this key may have.")
     ]
 
 

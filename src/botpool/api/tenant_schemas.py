@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from botpool.api.patterns import TENANT
-from botpool.api.schemas import Model
+from botpool.api.schemas import Model, RequestModel
 
 _MAX_WEIGHT = 1000
 _INT32 = 2**31 - 1
@@ -14,7 +14,7 @@ _INT32 = 2**31 - 1
 _Limit = Annotated[int | None, Field(strict=True, ge=0, le=_INT32)]
 
 
-class TenantUpdate(Model):
+class TenantUpdate(RequestModel):
     """The weight and the quotas of a tenant. Null: no limit."""
 
     weight: Annotated[

@@ -4,11 +4,12 @@ from fastapi import APIRouter
 
 from botpool.api import tenant_schemas as schemas
 from botpool.api.auth import Admin, Operator, Service
+from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.parameters import TenantPath
 from botpool.api.problems import error_responses
 from botpool.domain.records import TenantChanges
 
-routes = APIRouter(prefix="/v1/tenants", tags=["admins"])
+routes = APIRouter(prefix="/v1/tenants", tags=["admins"], route_class=AuthenticatedRoute)
 
 
 @routes.post("", status_code=201, responses=error_responses(400, 401, 403, 409, 413, 415, 422, 503))

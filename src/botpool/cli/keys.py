@@ -16,6 +16,7 @@ from botpool.cli.database import with_database
 from botpool.cli.durations import ExpiresOption, OverlapOption
 from botpool.cli.errors import UsageError, print_notice
 from botpool.cli.options import ConfigOption, DataDirOption, JsonOption
+from botpool.domain.callers import LOWEST_PRIORITY
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,6 +44,16 @@ def create(
         str, typer.Option(metavar="NAME", help="The owner of the bots that the key creates.")
     ] = "default",
     lifetime_s: ExpiresOption = None,
+    min_priority: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=LOWEST_PRIORITY,
+            max=-LOWEST_PRIORITY,
+            show_default=False,
+            help="The lowest priority of its bots. Default: 0 for scope user, else none.",
+        ),
+    ] = None,
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
@@ -60,7 +71,7 @@ def create(
     key, text = with_database(
         config,
         data_dir,
-        lambda database: _create(database, name, scope, tenant, lifetime_s),
+        lambda database: _create(database, name, scope, tenant, lifetime_s, min_priority),
     )
     if as_json:
         _write({"key": _as_json(key), "secret": text})
@@ -71,13 +82,20 @@ def create(
 
 
 async def _create(
-    database: "Database", name: str, scope: str, tenant: str, lifetime_s: float | None
+    database: "Database",
+    name: str,
+    scope: str,
+    tenant: str,
+    lifetime_s: float | None,
+    min_priority: int | None,
 ) -> "tuple[ApiKey, str]":
     from botpool.engine.api_keys import ApiKeys
     from botpool.engine.tenants import Tenants
 
     tenant_id = await Tenants(database).id_of(tenant)
-    return await ApiKeys(database).create(name, scope, tenant_id=tenant_id, lifetime_s=lifetime_s)
+    return await ApiKeys(database).create(
+        name, scope, tenant_id=tenant_id, lifetime_s=lifetime_s, min_priority=min_priority
+    )
 
 
 def rotate(
@@ -151,7 +169,8 @@ def _table(listed: "Sequence[ApiKey]") -> "Table":
 
     several = any(key.tenant != "default" for key in listed)
     names = ("ID", "NAME", "SCOPE", *(["TENANT"] if several else []))
-    table = list_table(*names, "BEGINS WITH", "LAST USED", "STATE", right="ID")
+    columns = (*names, "BEGINS WITH", "LAST USED", "PRIORITY FROM", "STATE")
+    table = list_table(*columns, right="ID")
     now = datetime.now(UTC)
     for key in listed:
         table.add_row(
@@ -161,6 +180,7 @@ def _table(listed: "Sequence[ApiKey]") -> "Table":
             *([key.tenant] if several else []),
             key.prefix,
             ago(key.last_used_at, now),
+            "any" if key.min_priority == LOWEST_PRIORITY else str(key.min_priority),
             _state(key, now),
         )
     return table

@@ -12,6 +12,14 @@ DEFAULT_TENANT = "default"
 """The tenant that every installation has."""
 
 
+LOWEST_PRIORITY = -(2**31 - 1)
+
+
+def default_min_priority(scope: str) -> int:
+    """The lowest priority number of a new key: users do not overtake others with negative ones."""
+    return 0 if scope == "user" else LOWEST_PRIORITY
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """The API key that sent a request, and its tenant."""
@@ -22,6 +30,8 @@ class Caller:
     tenant_id: TenantId
     tenant: str
     """The tenant's name."""
+    min_priority: int = 0
+    """The lowest priority number that the caller's bots may have."""
 
     def has_scope(self, needed: str) -> bool:
         """Whether the key has at least this scope."""

@@ -102,6 +102,7 @@ class TenantQueueFull(BotpoolError):
         "(maxQueued is {max_queued}). Try again in {retry_after_s} s, stop queued bots, or ask an "
         "admin for a higher quota."
     )
+    limit: ClassVar[str] = "maxQueued"
     tenant: str
     max_queued: int
     retry_after_s: int = 5
@@ -112,6 +113,42 @@ class PoolDrained(BotpoolError):
     template = "Pool {pool_name} is drained by an operator and admits no new bots."
     pool_name: str
     retry_after_s: int = 60
+
+
+@dataclass(eq=False)
+class LimitExceeded(BotpoolError):
+    """A caller exceeds a limit. A retry can succeed after `retry_after_s`."""
+
+    limit: str
+    """The setting of the limit."""
+    detail: str
+    retry_after_s: int
+
+    def __str__(self) -> str:
+        return f"{self.detail} Try again in {self.retry_after_s} s."
+
+
+class QueueFull(LimitExceeded):
+    """As many bots wait in the pool as may wait there."""
+
+    @classmethod
+    def of(cls, pool_name: str, max_length: int) -> Self:
+        detail = (
+            f"The queue of pool {pool_name} is full: queue.max_length allows {max_length} bots."
+        )
+        return cls("queue.max_length", detail, retry_after_s=10)
+
+
+@dataclass(eq=False)
+class PriorityNotAllowed(BotpoolError):
+    """The key may not use a priority that low."""
+
+    template = (
+        "priority: this key may use {min_priority} or more, not {priority}. Lower goes first; an "
+        "admin can create a key with another --min-priority."
+    )
+    priority: int
+    min_priority: int
 
 
 @dataclass(eq=False)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from botpool.domain.limits import Limits
 from botpool.domain.recovery import RecoveryLimits
 
 
@@ -19,6 +20,7 @@ class Policy:
     observe_interval_s: float = 15.0
     recovery_interval_s: float = 60.0
     recovery: RecoveryLimits = field(default_factory=RecoveryLimits)
+    limits: Limits = field(default_factory=Limits)
     max_duration_s: float = 21600.0
     leave_grace_s: float = 30.0
     idempotency_days: int = 7

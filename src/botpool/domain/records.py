@@ -266,6 +266,8 @@ class ApiKey:
     revoked_at: datetime | None
     last_used_at: datetime | None
     overlap_ends_at: datetime | None
+    min_priority: int
+    """The lowest priority number that requests with this key may have."""
 
     @property
     def caller(self) -> Caller:
@@ -276,6 +278,7 @@ class ApiKey:
             scope=self.scope,
             tenant_id=self.tenant_id,
             tenant=self.tenant,
+            min_priority=self.min_priority,
         )
 
 

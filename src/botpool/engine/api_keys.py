@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from botpool.domain.callers import DEFAULT_TENANT_ID
+from botpool.domain.callers import DEFAULT_TENANT_ID, default_min_priority
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import TenantId
 from botpool.domain.records import ApiKey
@@ -43,10 +43,18 @@ class ApiKeys:
         *,
         tenant_id: TenantId = DEFAULT_TENANT_ID,
         lifetime_s: float | None = None,
+        min_priority: int | None = None,
     ) -> tuple[ApiKey, str]:
         """Create a key and return its record and its text, which is not stored."""
         text = new_api_key()
-        key = await self.adopt(text, name, scope, tenant_id=tenant_id, lifetime_s=lifetime_s)
+        key = await self.adopt(
+            text,
+            name,
+            scope,
+            tenant_id=tenant_id,
+            lifetime_s=lifetime_s,
+            min_priority=min_priority,
+        )
         assert key is not None, "256 random bits do not collide"
         return key, text
 
@@ -58,6 +66,7 @@ class ApiKeys:
         *,
         tenant_id: TenantId = DEFAULT_TENANT_ID,
         lifetime_s: float | None = None,
+        min_priority: int | None = None,
     ) -> ApiKey | None:
         """Store a given text as a key; None if the key exists."""
         return await insert_api_key(
@@ -68,6 +77,7 @@ class ApiKeys:
             prefix=shown_prefix(text),
             key_hash=hash_api_key(text),
             lifetime_s=lifetime_s,
+            min_priority=default_min_priority(scope) if min_priority is None else min_priority,
         )
 
     async def rotate(self, key_id: int, *, overlap_s: float) -> tuple[ApiKey, str]:

@@ -15,6 +15,7 @@ from botpool.engine.admission.admission import Admission
 from botpool.engine.admission.estimates import Estimates
 from botpool.engine.admission.matcher import Matcher
 from botpool.engine.agents.agents import Agents
+from botpool.engine.agents.event_refusals import EventRefusals
 from botpool.engine.agents.heartbeats import Heartbeats
 from botpool.engine.api_keys import ApiKeys
 from botpool.engine.dashboard_sessions import DashboardSessions
@@ -57,6 +58,7 @@ from botpool.engine.queries import Queries
 from botpool.engine.runtime.clock_watch import ClockWatch
 from botpool.engine.runtime.epoch_watch import EpochWatch
 from botpool.engine.runtime.loop import Loop
+from botpool.engine.runtime.token_buckets import TokenBuckets
 from botpool.engine.runtime.wakeups import Wakeups
 from botpool.engine.service import Shared
 from botpool.engine.stream.changes import ChangeStream
@@ -238,6 +240,7 @@ class Replica:
             heartbeats=self.heartbeats,
             epoch_watch=self.epoch_watch,
             pacing=self.pacing,
+            event_refusals=EventRefusals(),
         )
         self.pools = PoolCommands(
             **shared, matcher=self.matcher, deletion=self.slot_deletion, pacing=self.pacing
@@ -247,6 +250,7 @@ class Replica:
         )
         self.api_keys = ApiKeys(database)
         self.tenants = Tenants(database)
+        self.token_buckets = TokenBuckets(database)
         self.sessions = DashboardSessions(database)
         self.queries = Queries(database=database, backends=self._backends, estimates=self.estimates)
         self.changes = ChangeStream(database)

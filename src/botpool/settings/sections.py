@@ -160,6 +160,11 @@ class QueueSettings(Section):
     """The longest `queueTimeoutMs` that a request may have."""
     poll_interval_ms: Milliseconds = setting(1_000, example=500)
     """How often a replica polls the queue for expired bots and missed wake-ups."""
+    max_length: Annotated[int, Field(ge=100, le=1_000_000)] = setting(
+        10_000, example=500, unit="bots"
+    )
+    """How many bots may wait in each pool, at least 100. A further request gets 503 with
+    `Retry-After`."""
 
 
 class DeploySettings(Section):
@@ -218,7 +223,8 @@ class BotsSettings(Section):
 
 
 class LimitsSettings(Section):
-    """Limits for clients, so that none of them can use up a server."""
+    """Limits for clients, so that none of them can use up a server. A request above them gets 429
+    or 503 with `Retry-After` and the name of the limit."""
 
     connections: Annotated[int, Field(ge=32, le=500_000)] = setting(
         4_096, example=20_000, unit="connections"
@@ -246,6 +252,29 @@ class LimitsSettings(Section):
     keep_alive_timeout_s: Seconds = setting(75, example=120)
     """How long a connection may stay open between two requests. Must be above that of a reverse
     proxy, so that no proxy sends a request on a connection that closes."""
+    requests_per_minute: CountOrZero = setting(12_000, example=6_000, unit="requests")
+    """How many requests one API key may send each minute, at all replicas together; 0 means no
+    limit."""
+    requests_burst: Count = setting(2_000, example=500, unit="requests")
+    """How many requests one API key may send at once."""
+    posts_per_minute: CountOrZero = setting(600, example=60, unit="requests")
+    """How many bots one API key may request each minute, at all replicas together; 0 means no
+    limit."""
+    posts_burst: Count = setting(1_000, example=100, unit="requests")
+    """How many bots one API key may request at once."""
+    events_per_assignment: Count = setting(5_000, example=1_000, unit="events")
+    """How many events the agent of one assignment may send."""
+    event_bytes_per_assignment: Annotated[int, Field(ge=8_192, le=2**40)] = setting(
+        8 * 1024 * 1024, example=1024 * 1024, unit="bytes"
+    )
+    """How much data the events of one assignment may have."""
+    events_per_minute: CountOrZero = setting(600, example=60, unit="events")
+    """How many events the agent of one assignment may send each minute; 0 means no limit."""
+    events_burst: Annotated[int, Field(ge=100, le=1_000_000)] = setting(
+        1_000, example=200, unit="events"
+    )
+    """How many events the agent of one assignment may send at once. At least 100, which one request
+    may have."""
 
 
 class RetentionSettings(Section):

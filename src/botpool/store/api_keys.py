@@ -14,6 +14,7 @@ def insert_api_key(
     prefix: str,
     key_hash: bytes,
     lifetime_s: float | None,
+    min_priority: int,
 ) -> ApiKey | None:
     """Store a new API key, by its hash; no row if the key exists."""
 

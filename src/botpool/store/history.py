@@ -25,6 +25,18 @@ class OldestChange:
     transaction: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsOutcome:
+    """Whether an agent's events were written, and else which limit they exceed."""
+
+    recorded: int
+    accepted: bool
+    too_many: bool
+    too_large: bool
+    wait_s: float
+    """The time until the rate allows these events."""
+
+
 @query
 def list_bot_history(
     *, bot_id: BotId, after: int, limit: int, max_bytes: int
@@ -57,9 +69,13 @@ def record_agent_events(
     assignment_id: AssignmentId,
     kinds: Sequence[str],
     data: Sequence[str],
+    max_events: int,
+    max_bytes: int,
+    per_minute: int,
+    burst: int,
     reason: str = reasons.REPORTED_BY_AGENT,
-) -> list[int]:
-    """Write an agent's events to its bot's history, unless its assignment has ended."""
+) -> EventsOutcome | None:
+    """Write an agent's events, unless they exceed a limit; None if its assignment has ended."""
 
 
 @query

@@ -29,10 +29,13 @@ class ClaimedSlot(SlotChange):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnqueuedBot:
-    """A new bot in the queue; `n` is the number of its request in the batch, from 1."""
+    """A new bot in the queue; `n` is the number of its request in the batch, from 1.
+
+    Without a bot: the queue is full.
+    """
 
     n: int
-    bot_id: BotId
+    bot_id: BotId | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +136,7 @@ def admit_to_idle_slots(
 def enqueue_bots(
     *,
     idempotency_days: int,
+    max_length: int,
     match_follows: bool,
     accepted_reason: str = reasons.ACCEPTED,
     **new_bots: Unpack[NewBots],

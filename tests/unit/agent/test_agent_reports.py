@@ -214,3 +214,34 @@ async def test_events_beyond_the_limit_are_dropped_but_statuses_are_kept(
     assert kept == [*map(str, range(WAITING_EVENTS)), '"after"']
     assert plane.statuses == ["IN_CALL", "DONE"]
     assert "dropped" in caplog.text
+
+
+async def test_limited_events_wait_and_statuses_overtake_them(
+    plane: ControlPlane, make_agent: MakeAgent, until: Until
+) -> None:
+    limited = Fault(
+        status=429, headers=JSON | {"Retry-After": "3600"}, body=b'{"detail": "too many"}'
+    )
+    plane.fail("events", limited)
+    async with make_agent() as agent:
+        await agent.event("chat", {"n": 1})
+        await agent.report("IN_CALL")
+        await until(lambda: plane.statuses == ["IN_CALL"])
+        await agent.event("chat", {"n": 2})
+        await agent.report("CALL_ENDED")
+        await until(lambda: plane.statuses == ["IN_CALL", "CALL_ENDED"])
+        assert plane.events == []
+    assert plane.statuses == ["IN_CALL", "CALL_ENDED", "DONE"], "the end did not wait"
+
+
+async def test_limited_events_are_delivered_after_their_wait(
+    plane: ControlPlane, make_agent: MakeAgent, until: Until
+) -> None:
+    plane.fail("events", Fault(status=429, headers={"Retry-After": "1"}))
+    async with make_agent() as agent:
+        await agent.event("chat", {"n": 1})
+        await agent.report("IN_CALL")
+        await agent.event("chat", {"n": 2})
+        await until(lambda: len(plane.events) == 2)
+    assert [event["data"]["n"] for event in plane.events] == [1, 2]
+    assert plane.statuses == ["IN_CALL", "DONE"]

@@ -23,6 +23,7 @@ from botpool.domain.errors import (
     NoFreeSlot,
     NotFound,
     PoolDrained,
+    QueueFull,
     ShuttingDown,
     TenantQueueFull,
     UnknownPool,
@@ -93,7 +94,7 @@ class Admission:
         """Admit a bot, or return the bot that an earlier request with this key created."""
         try:
             return await self._admit(AdmissionRequest(bot=request, key=key))
-        except (NoFreeSlot, PoolDrained, ShuttingDown, TenantQueueFull):
+        except (NoFreeSlot, PoolDrained, QueueFull, ShuttingDown, TenantQueueFull):
             self._metrics.refused(request.pool_name)
             raise
 
@@ -123,7 +124,13 @@ class Admission:
                 return AdmittedBot(bot=new_bot(request, claimed))
         if key is not None and (earlier := await self._replay(request)) is not None:
             return earlier
-        settled = await _submit(queueings, self._enqueue, request, batch=request.can_batch)
+        try:
+            settled = await _submit(queueings, self._enqueue, request, batch=request.can_batch)
+        except QueueFull:
+            # A request with the same key may have been queued since `_replay`.
+            if key is not None and (earlier := await self._replay(request)) is not None:
+                return earlier
+            raise
         if settled is not None:
             return await self._report_queued(request, settled)
         # Another request took the key after `_replay` read it. A new statement finds its bot.
@@ -190,7 +197,7 @@ class Admission:
         enqueue = self._enqueue_statement(requests, match_follows=False)
         settle = settle_new_bots.statement()
         await self._database.commit([lock, enqueue, settle])
-        return _by_request(requests, enqueue.result, settle.result)
+        return self._by_request(requests, enqueue.result, settle.result)
 
     async def _enqueue_and_match(
         self, pool_name: PoolName, requests: Sequence[AdmissionRequest]
@@ -213,7 +220,30 @@ class Admission:
             return [UnknownPool(f"There is no pool {pool_name}.") for _ in requests]
         if pool.result.drained_at is not None:
             return [PoolDrained(pool_name) for _ in requests]
-        return _by_request(requests, enqueue.result, settle.result)
+        return self._by_request(requests, enqueue.result, settle.result)
+
+    def _by_request(
+        self,
+        requests: Sequence[AdmissionRequest],
+        enqueued: Sequence[EnqueuedBot],
+        settled: Sequence[SettledBot],
+    ) -> list[SettledBot | Exception | None]:
+        """Return the bots in the order of their requests; None for a request without a bot."""
+        limit = self._policy.limits.queue_length
+        settled_by_id = {bot.bot_id: bot for bot in settled}
+        by_number = {bot.n: bot for bot in enqueued}
+
+        def result(n: int, request: AdmissionRequest) -> SettledBot | Exception | None:
+            if (bot := by_number.get(n)) is None:
+                return None
+            if bot.bot_id is None:
+                return QueueFull.of(request.bot.pool_name, limit)
+            found = settled_by_id[bot.bot_id]
+            if found.exceeded_quota is not None:
+                return TenantQueueFull(request.bot.caller.tenant, found.exceeded_quota)
+            return found
+
+        return [result(n, request) for n, request in enumerate(requests, 1)]
 
     async def _commit_unless_queued(
         self,
@@ -235,6 +265,7 @@ class Admission:
     ) -> Statement[list[EnqueuedBot]]:
         return enqueue_bots.statement(
             idempotency_days=self._policy.idempotency_days,
+            max_length=self._policy.limits.queue_length,
             match_follows=match_follows,
             **new_bots(requests),
         )
@@ -299,20 +330,3 @@ async def _submit(
 
 def _log_claims(claimed: Sequence[ClaimedSlot]) -> None:
     event_log.bots_assigned(claimed, reason=reasons.ASSIGNED)
-
-
-def _by_request(
-    requests: Sequence[AdmissionRequest],
-    enqueued: Sequence[EnqueuedBot],
-    settled: Sequence[SettledBot],
-) -> list[SettledBot | Exception | None]:
-    """Return the bots in the order of their requests; None for a request without a bot."""
-    settled_by_id = {bot.bot_id: bot for bot in settled}
-    by_number = {bot.n: settled_by_id[bot.bot_id] for bot in enqueued}
-    return [_result(request, by_number.get(n)) for n, request in enumerate(requests, 1)]
-
-
-def _result(request: AdmissionRequest, settled: SettledBot | None) -> SettledBot | Exception | None:
-    if settled is not None and settled.exceeded_quota is not None:
-        return TenantQueueFull(request.bot.caller.tenant, settled.exceeded_quota)
-    return settled

@@ -18,6 +18,7 @@ from botpool.domain.heartbeat import HeartbeatReport
 from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.records import AgentView
 from botpool.domain.states import FINAL, BotStatus, EndReason, SlotStatus, statuses_before
+from botpool.engine.agents.event_refusals import EventRefusals, events_refusal
 from botpool.engine.agents.heartbeats import Heartbeats
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
@@ -51,6 +52,7 @@ class Agents(Service):
     heartbeats: Heartbeats
     epoch_watch: EpochWatch
     pacing: PacingControl
+    event_refusals: EventRefusals
 
     async def identify(
         self, assignment_id: AssignmentId, container_id: ContainerId, boot_id: str | None = None
@@ -138,19 +140,33 @@ class Agents(Service):
     async def record(
         self, assignment_id: AssignmentId, bot_id: BotId, events: Sequence[tuple[str, Any]]
     ) -> int:
-        """Write an agent's events to its bot's history and return how many were written."""
+        """Write an agent's events to its bot's history and return how many were written.
+
+        Raises `LimitExceeded` if the events exceed a limit; then none is written.
+        """
         view = await self._find_own(assignment_id, bot_id)
         if view is None:
             return 0
         if view.slot_status is SlotStatus.DEPLOYING:
             await self._mark_running(assignment_id)
-        written = await record_agent_events(
+        limits = self.policy.limits.events
+        outcome = await record_agent_events(
             self.database,
             assignment_id=assignment_id,
             kinds=[kind for kind, _ in events],
             data=[json.dumps(data) for _, data in events],
+            max_events=limits.count,
+            max_bytes=limits.bytes,
+            per_minute=limits.per_minute,
+            burst=limits.burst,
         )
-        return len(written)
+        if outcome is None:
+            return 0
+        if not outcome.accepted:
+            refusal = events_refusal(outcome, limits)
+            self.event_refusals.remember(assignment_id, refusal)
+            raise refusal
+        return outcome.recorded
 
     async def _find_own(self, assignment_id: AssignmentId, bot_id: BotId) -> AgentView | None:
         """Return the agent's bot; None if the database does not know the agent's assignment."""

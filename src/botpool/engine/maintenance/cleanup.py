@@ -22,6 +22,7 @@ from botpool.engine.runtime.leases import timed
 from botpool.engine.service import Service
 from botpool.store import maintenance
 from botpool.store.database import Transaction
+from botpool.store.token_buckets import prune_token_buckets
 
 _log = structlog.get_logger()
 _MIN_STRAYS_TO_REFUSE = 2
@@ -120,6 +121,7 @@ class Cleanup(Service):
         return (
             await _in_batches(self._prune_history)
             + await _in_batches(self._prune_idempotency_keys)
+            + await _in_batches(self._prune_token_buckets)
             + await _in_batches(lambda: self.database.transact(self._prune_bots))
         )
 
@@ -130,6 +132,9 @@ class Cleanup(Service):
     async def _prune_idempotency_keys(self) -> int:
         days = self.policy.idempotency_days
         return len(await maintenance.prune_idempotency_keys(self.database, days=days, limit=_BATCH))
+
+    async def _prune_token_buckets(self) -> int:
+        return len(await prune_token_buckets(self.database, limit=_BATCH))
 
     async def _prune_bots(self, transaction: Transaction) -> int:
         """Delete old bots after their assignments, which refer to them."""

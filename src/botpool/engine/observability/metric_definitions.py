@@ -88,6 +88,11 @@ class MetricDefinitions:
             "pool",
             "outcome",
         )
+        self.limit_refusals = counter(
+            "limit_refusals_total",
+            "Requests that were refused because of a limit, by the setting of the limit.",
+            "limit",
+        )
         self.assignments = counter(
             "assignments_total",
             "Bots assigned to a slot: `warm` if the slot had a container, else `cold`.",

@@ -64,6 +64,10 @@ class Metrics:
     def refused(self, pool: str) -> None:
         self.instruments.admissions.labels(pool, "refused").inc()
 
+    def limit_exceeded(self, limit: str) -> None:
+        """Count a refusal; `limit` is the name of a setting."""
+        self.instruments.limit_refusals.labels(limit).inc()
+
     def assigned(self, pool: str, *, warm: bool) -> None:
         self.instruments.assignments.labels(pool, _start_label(warm=warm)).inc()
 

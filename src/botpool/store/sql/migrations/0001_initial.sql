@@ -495,7 +495,10 @@ CREATE TABLE assignments (
     boot_id             text,
     ended_at            timestamptz,
     failure             text,
-    failure_code        text
+    failure_code        text,
+    event_count         integer,
+    event_bytes         bigint,
+    events_full_at      timestamptz
 ) WITH (
     -- The end of an assignment changes no indexed column; with room in the page it writes no entry.
     fillfactor = 50,
@@ -515,6 +518,10 @@ COMMENT ON COLUMN assignments.observed_running_at IS
 COMMENT ON COLUMN assignments.failure IS 'Why the deployment failed, if it did.';
 COMMENT ON COLUMN assignments.failure_code IS
     'The failure code that the bot gets if the failed deployment was its last attempt.';
+COMMENT ON COLUMN assignments.event_count IS 'Events that the agent has sent; null if none.';
+COMMENT ON COLUMN assignments.event_bytes IS 'The size of the data of these events.';
+COMMENT ON COLUMN assignments.events_full_at IS
+    'When the token bucket of the agent''s events is full again.';
 CREATE INDEX idx_assignments_bot ON assignments (bot_id);
 CREATE INDEX idx_assignments_assigned ON assignments (pool_name, assigned_at);
 CREATE INDEX idx_assignments_slot ON assignments (slot_id, id);
@@ -747,17 +754,32 @@ CREATE TABLE api_keys (
     revoked_at timestamptz,
     last_used_at timestamptz,
     former_key_hash bytea UNIQUE,
-    overlap_ends_at timestamptz
+    overlap_ends_at timestamptz,
+    min_priority integer NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE api_keys IS 'API keys. Only a hash and the first characters are stored.';
 COMMENT ON COLUMN api_keys.prefix IS 'The first characters, by which a key is recognised.';
 COMMENT ON COLUMN api_keys.scope IS 'The rights of the key.';
 COMMENT ON COLUMN api_keys.tenant_id IS
     'The owner of the bots that the key creates. A key of scope user sees and changes only these.';
+COMMENT ON COLUMN api_keys.min_priority IS
+    'The lowest priority number that requests with this key may have: a lower one goes first.';
 COMMENT ON COLUMN api_keys.lifetime IS 'The time to the expiry, which begins anew with a rotation.';
 COMMENT ON COLUMN api_keys.former_key_hash IS
     'Hash of the key before its rotation, which stays valid until overlap_ends_at.';
 COMMENT ON COLUMN api_keys.last_used_at IS 'Written every few minutes, not with each request.';
+
+-- Unlogged: after a crash of PostgreSQL all buckets are full again, which does no harm.
+CREATE UNLOGGED TABLE token_buckets (
+    bucket      text PRIMARY KEY,
+    tokens      double precision NOT NULL,
+    granted     integer NOT NULL,
+    refilled_at timestamptz NOT NULL
+) WITH (fillfactor = 50);
+COMMENT ON TABLE token_buckets IS
+    'Token buckets of callers, which all replicas share. A replica takes tokens in advance.';
+COMMENT ON COLUMN token_buckets.bucket IS 'The setting of the limit, and its subject: key:7.';
+COMMENT ON COLUMN token_buckets.granted IS 'The tokens that the last statement took.';
 
 CREATE TABLE dashboard_sessions (
     id_hash    bytea PRIMARY KEY,

@@ -1,16 +1,24 @@
 -- Put new bots into their pool's queue, still PENDING. The caller holds the pool's lock and settles
 -- the bots in the same transaction. Ids are drawn under the lock, so they follow the order of
 -- arrival. A request without a row was not queued: its idempotency key is taken, or the pool is
--- drained or unknown. Without a match that follows, bots are queued only if a match would find
--- nothing to do: no slot is idle, and the pool cannot grow.
+-- drained or unknown. A row without a bot: the queue is full. The count under the lock is exact: only
+-- a holder of the lock adds to the queue. Without a match that follows, bots are queued only if a
+-- match would find nothing to do: no slot is idle, and the pool cannot grow.
 -- Locks the rows of tenants with a queue quota, also against other pools: settle_new_bots, a later
 -- statement with a newer snapshot, counts their queues.
-WITH request AS MATERIALIZED (
+WITH waiting_before AS MATERIALIZED (
+    SELECT count(*) AS bots
+    FROM (
+        SELECT FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
+        LIMIT %(max_length)s::integer
+    ) AS counted
+), request AS MATERIALIZED (
     SELECT
         w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
         w.correlation_id, w.tenant_id, w.api_key_id, w.idempotency_key, w.body_hash,
-        nextval('bots_id_seq') AS bot_id
+        CASE WHEN w.n + b.bots <= %(max_length)s::integer THEN nextval('bots_id_seq') END AS bot_id
     FROM pools p
+    CROSS JOIN waiting_before b
     CROSS JOIN unnest(
         %(meeting_urls)s::text[], %(bot_display_names)s::text[], %(bot_data)s::json[],
         %(priorities)s::integer[], %(queue_timeouts_ms)s::integer[], %(correlation_ids)s::text[],
@@ -34,7 +42,7 @@ WITH request AS MATERIALIZED (
     INSERT INTO idempotency_keys AS k (api_key_id, key, body_hash, bot_id, created_at)
     SELECT w.api_key_id, w.idempotency_key, w.body_hash, w.bot_id, botpool_now()
     FROM request w
-    WHERE w.idempotency_key IS NOT NULL
+    WHERE w.idempotency_key IS NOT NULL AND w.bot_id IS NOT NULL
     ON CONFLICT (api_key_id, key) DO UPDATE
     SET body_hash = EXCLUDED.body_hash, bot_id = EXCLUDED.bot_id, created_at = EXCLUDED.created_at
     WHERE k.created_at < botpool_now() - make_interval(days => %(idempotency_days)s)
@@ -42,8 +50,9 @@ WITH request AS MATERIALIZED (
 ), admitted AS MATERIALIZED (
     SELECT w.n, w.bot_id, w.tenant_id, w.priority, w.queue_timeout_ms, w.correlation_id
     FROM request w
-    WHERE w.idempotency_key IS NULL
-       OR EXISTS (SELECT FROM claimed_key c WHERE c.bot_id = w.bot_id)
+    WHERE w.bot_id IS NOT NULL
+      AND (w.idempotency_key IS NULL
+           OR EXISTS (SELECT FROM claimed_key c WHERE c.bot_id = w.bot_id))
 ), bot AS (
     INSERT INTO bots (
         id, tenant_id, created_by, pool_name, status, meeting_url, bot_display_name, bot_data,
@@ -79,3 +88,5 @@ WITH request AS MATERIALIZED (
     FROM admitted a
 )
 SELECT a.n::integer AS n, a.bot_id FROM admitted a CROSS JOIN new_bots CROSS JOIN locked
+UNION ALL
+SELECT w.n::integer, NULL FROM request w WHERE w.bot_id IS NULL
