@@ -199,7 +199,7 @@ async def test_agent_events_are_added_to_the_history(api: Api) -> None:
     ]
     assert await record(api, bot["id"], sent) == 100
     assert await record(api, bot["id"], []) == 0
-    response = (await api.get(f"/v1/bots/{bot['id']}/events?limit=500")).json()["events"]
+    response = (await api.get(f"/v1/bots/{bot['id']}/events", limit=500)).json()["events"]
     own = [event for event in response if event["kind"].endswith(("chat.message", "tick"))]
     assert len(own) == 100
     assert own[0]["data"] == largest

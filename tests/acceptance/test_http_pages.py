@@ -3,6 +3,7 @@
 import base64
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support.http_server import Api, api_over, assert_problem, pages_of
@@ -26,6 +27,11 @@ async def page(api: Api, path: str, **query: Any) -> dict[str, Any]:
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
+
+
+def with_query(path: str, **query: str) -> str:
+    """Add parameters to a path; httpx would replace those that the path has."""
+    return str(httpx.URL(path).copy_merge_params(query))
 
 
 def flat(pages: list[list[Any]]) -> list[Any]:
@@ -98,6 +104,11 @@ async def test_pages_are_stable_under_inserts(stage: Stage) -> None:
     assert not any(event["kind"] == "agent.chat" for event in older["events"])
 
 
+def names(records: list[Any]) -> list[tuple[Any, ...]]:
+    """The records without their estimates, which change."""
+    return [(each.get("botId"), each.get("position"), each.get("name")) for each in records]
+
+
 async def test_queue_and_slots_of_several_pools_have_pages(stage: Stage) -> None:
     async with api_over(stage, pool(3), pool(2, TEAMS)) as api:
         for n in range(12):
@@ -106,10 +117,10 @@ async def test_queue_and_slots_of_several_pools_have_pages(stage: Stage) -> None
             whole = (await page(api, path, limit=500))[part]
             for limit in (1, 2, 3, 4):
                 pages = await pages_of(api, path, part, limit=limit)
-                assert flat(pages) == whole
+                assert names(flat(pages)) == names(whole)
                 assert all(len(each) == limit for each in pages[:-1])
             teams = flat(await pages_of(api, path, part, limit=1, platform="teams"))
-            assert teams == [each for each in whole if each["platform"] == "teams"]
+            assert names(teams) == names([each for each in whole if each["platform"] == "teams"])
         slots = (await page(api, "/v1/slots"))["slots"]
         queue = (await page(api, "/v1/queue"))["queue"]
     assert [slot["name"] for slot in slots] == [
@@ -138,9 +149,7 @@ async def test_bad_cursor_is_refused(stage: Stage, path: str) -> None:
     async with api_over(stage, pool(1)) as api:
         await api.running()
         for cursor in WRONG:
-            if "bots" in path and cursor == encoded('["BotPosition", 1, 2]'):
-                continue
-            answer = await api.client.get(path, params={"cursor": cursor}, headers=api.operator)
+            answer = await api.client.get(with_query(path, cursor=cursor), headers=api.operator)
             problem = assert_problem(answer, 422, "cursor")
             assert problem["errors"][0]["field"] == "cursor"
 
@@ -160,8 +169,7 @@ async def test_cursor_of_another_list_is_refused(stage: Stage) -> None:
             ("/v1/bots/1/events?order=newest", events),
             ("/v1/bots?containerId=x", bots),
         ):
-            separator = "&" if "?" in path else "?"
-            answer = await api.client.get(f"{path}{separator}cursor={cursor}", headers=api.operator)
+            answer = await api.client.get(with_query(path, cursor=cursor), headers=api.operator)
             assert_problem(answer, 422, "cursor")
         missing = await api.client.get(f"/v1/bots/99/events?cursor={events}", headers=api.operator)
         assert_problem(missing, 404, "bot 99")
@@ -172,5 +180,5 @@ async def test_bad_limit_is_refused(stage: Stage, path: str) -> None:
     async with api_over(stage, pool(1)) as api:
         await api.running()
         for limit in ("0", "501", "-1", "1.0", "x", "9" * 30):
-            answer = await api.client.get(path, params={"limit": limit}, headers=api.operator)
+            answer = await api.client.get(with_query(path, limit=limit), headers=api.operator)
             assert_problem(answer, 422, "limit")

@@ -20,4 +20,4 @@ def take_tokens(*, bucket: str, wanted: int, burst: int, per_minute: int) -> Gra
 
 @query
 def prune_token_buckets(*, limit: int) -> list[str]:
-    """Delete buckets that nobody used for a day: an absent bucket is full."""
+    """Delete buckets that were not used for a day: an absent bucket is full."""

@@ -38,6 +38,7 @@ def test_defaults_match_the_contract(tmp_path: Path) -> None:
         "default_timeout_ms": 300_000,
         "max_timeout_ms": 600_000,
         "poll_interval_ms": 1_000,
+        "max_length": 10_000,
     }
     assert deploy.model_dump() == {
         "timeout_s": 1_500,

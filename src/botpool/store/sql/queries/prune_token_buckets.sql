@@ -1,4 +1,4 @@
--- Delete buckets that nobody used for a day: an absent bucket is full.
+-- Delete buckets that were not used for a day: an absent bucket is full.
 DELETE FROM token_buckets b
 WHERE b.bucket IN (
     SELECT old.bucket
