@@ -277,3 +277,14 @@ async def test_refused_agent_is_refused_again_before_its_body_is_read(stage: Sta
             headers=api.agent(bot) | {"Content-Type": "application/json"},
         )
         assert_limited(broken, 429, "limits.events_per_assignment")
+
+
+async def test_agent_that_sends_one_request_at_a_time_is_never_refused(stage: Stage) -> None:
+    """The token is checked before and after the body is read, and the request counts once."""
+    async with api_over(stage, pool(1)) as api:
+        bot = (await api.running())["id"]
+        for _ in range(70):
+            answer = await api.client.post(
+                f"/v1/agent/bots/{bot}/heartbeat", json={}, headers=api.agent(bot)
+            )
+            assert answer.status_code == 200, answer.text

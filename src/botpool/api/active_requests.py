@@ -7,12 +7,13 @@ agent has a limit of its own, so that one container cannot use the room of all o
 from collections.abc import Callable
 from typing import TypeVar
 
-from fastapi import HTTPException, Request
+from fastapi import Request
 from fastapi.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from botpool.api.connections import ConnectionLimits, source_of
 from botpool.api.problems import problem_response
+from botpool.domain.errors import LimitExceeded
 from botpool.domain.ids import AssignmentId
 
 _AGENT_PATHS = ("/v1/agent/", "/api/")
@@ -73,11 +74,16 @@ class ActiveRequests:
             detail = (
                 f"This server has {self._most} requests in progress, as many as {limit} allows."
             )
-            return problem_response(503, detail, headers=_RETRY)
+            return problem_response(503, detail, limit="limits.connections", headers=_RETRY)
         if self._by_source.get(source, 0) >= self._most_per_source:
             self._on_refused("address")
             most = f"{self._most_per_source} requests in progress (limits.connections_per_address)"
-            return problem_response(429, f"Your address has {most}.", headers=_RETRY)
+            return problem_response(
+                429,
+                f"Your address has {most}.",
+                limit="limits.connections_per_address",
+                headers=_RETRY,
+            )
         return None
 
 
@@ -103,8 +109,9 @@ class _AgentRequest:
         """Count the request for its agent. Raises 429 if the agent has too many."""
         if self._by_agent.get(assignment_id, 0) >= self._most:
             self._on_refused("agent")
-            detail = f"This agent has {self._most} requests in progress (limits.requests_per_agent)"
-            raise HTTPException(429, f"{detail}.", _RETRY)
+            limit = "limits.requests_per_agent"
+            detail = f"This agent has {self._most} requests in progress ({limit})."
+            raise LimitExceeded(limit, detail, retry_after_s=2)
         self._assignment_id = assignment_id
         self._by_agent[assignment_id] = self._by_agent.get(assignment_id, 0) + 1
 

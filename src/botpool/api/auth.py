@@ -159,6 +159,10 @@ class AgentToken(SecurityBase):
     scheme_name = "agentToken"
 
     async def __call__(self, request: Request) -> AssignmentId:
+        # `AuthenticatedRoute` calls this before FastAPI does; the request counts once.
+        known: AssignmentId | None = getattr(request.state, "assignment_id", None)
+        if known is not None:
+            return known
         assignment_id = None
         if (text := _bearer(request)) is not None:
             assignment_id = assignment_of(text, replica_of(request).identity.agent_keys)
@@ -170,6 +174,7 @@ class AgentToken(SecurityBase):
             )
         count_agent_request(request, assignment_id)
         identify_connection(request, CallerKind.AGENT)
+        request.state.assignment_id = assignment_id
         return assignment_id
 
 
