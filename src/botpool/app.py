@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import structlog
 from fastapi import FastAPI
 
 from botpool.api.app import create_app
 from botpool.api.connections import ConnectionLimits
-from botpool.backends.process import ProcessBackend
+from botpool.backends.process import OUR_USER, BotUsers, ProcessBackend, bot_users
 from botpool.backends.protocol import Backend, ContainerAdopter, RequestBudget
 from botpool.dashboard import static_files
 from botpool.domain.errors import SettingError
@@ -34,6 +35,8 @@ from botpool.store.migrations import check_schema
 if TYPE_CHECKING:
     from botpool.engine.maintenance.doctor import Target
     from botpool.engine.operations.meeboter_import import MeeboterImport
+
+_log = structlog.get_logger()
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -129,7 +132,9 @@ def backends_of(
     Without a database, requests do not count against a budget: the doctor must not write.
     """
     docker, coolify = settings.backends.docker, settings.backends.coolify
-    backends: list[Backend] = [_process_backend(settings.backends.process, installed)]
+    process = settings.backends.process
+    users = bot_users_of(settings, installed)
+    backends: list[Backend] = [_process_backend(process, installed, users)]
     if docker.host or any(pool.backend == "docker" for pool in settings.pools.values()):
         backends.append(_docker_backend(settings, installed))
     if coolify.url and coolify.token and coolify.project_uuid and coolify.server_uuid:
@@ -137,13 +142,42 @@ def backends_of(
     return {backend.name: backend for backend in backends}
 
 
-def _process_backend(process: ProcessSettings, installed: Installation) -> Backend:
+def bot_users_of(settings: Settings, installed: Installation) -> BotUsers:
+    """Return the users that run local bots. Raises SettingError if they cannot run them."""
+    if not _has_process_pools(settings):
+        return OUR_USER
+    process = settings.backends.process
+    return bot_users(
+        user=process.user,
+        command=process.command,
+        folder=installed.data_dir.containers,
+        installation_id=installed.installation_id,
+    )
+
+
+def _has_process_pools(settings: Settings) -> bool:
+    return any(pool.backend == "process" for pool in settings.pools.values())
+
+
+def _check_bot_users(settings: Settings, users: BotUsers) -> None:
+    """Refuse bots that run as our user with a database by URL, unless they are allowed to."""
+    is_allowed = settings.database.embedded or settings.backends.process.allow_shared_user
+    if users.problem and not is_allowed:
+        raise SettingError(
+            "backends.process.allow_shared_user",
+            f"is false, but {users.problem} and can read its keys and secrets. "
+            "Use another backend, or set it to true if you trust every bot",
+        )
+
+
+def _process_backend(process: ProcessSettings, installed: Installation, users: BotUsers) -> Backend:
     return ProcessBackend(
         installed.data_dir.containers,
         installed.installation_id,
         process.command,
         first_start_s=process.first_start_s,
         start_s=process.start_s,
+        users=users,
     )
 
 
@@ -285,11 +319,15 @@ async def running_replica(
     database = Database(
         installed.database_url, statement_timeout_s=settings.database.statement_timeout_s
     )
+    users = bot_users_of(settings, installed)
+    _check_bot_users(settings, users)
     backends = backends_of(settings, installed, database)
     async with contextlib.AsyncExitStack() as stack:
         await database.open()
         stack.push_async_callback(database.close)
         check_schema(await database.applied_migrations())
+        if users.problem:
+            _log.warning("process.shared_user", problem=users.problem)
         for backend in backends.values():
             await backend.open()
             stack.push_async_callback(backend.close)

@@ -261,6 +261,7 @@ def test_first_key_of_a_database_by_url_needs_a_schema_and_no_server(
         "DATABASE_URL": postgres.create_database(),
         "BOTPOOL_INSTALLATION__ID": "test",
         "BOTPOOL_INSTALLATION__SECRET": "9c41e07d2ab85f36c1e0d4972f6ba853",
+        "BOTPOOL_BACKENDS__PROCESS__ALLOW_SHARED_USER": "true",
     }
     early = run("key", "create", "--name", "first", env=settings)
     assert (early.code, "Run 'botpool migrate' first." in early.error_line()) == (1, True)

@@ -21,7 +21,11 @@ FAILED, USAGE_ERROR = 1, 2
 PATIENCE_S = 120.0
 PASSWORD = "hunter2"
 SECRET = "9c41e07d2ab85f36c1e0d4972f6ba853"
-IDENTITY = {"BOTPOOL_INSTALLATION__ID": "tests", "BOTPOOL_INSTALLATION__SECRET": SECRET}
+IDENTITY = {
+    "BOTPOOL_INSTALLATION__ID": "tests",
+    "BOTPOOL_INSTALLATION__SECRET": SECRET,
+    "BOTPOOL_BACKENDS__PROCESS__ALLOW_SHARED_USER": "true",
+}
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -258,3 +262,30 @@ def wait_until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, "timed out"
         time.sleep(0.02)
+
+
+def test_bots_that_share_our_user_are_refused_with_a_database_by_url(
+    run: Run, database_url: str, tmp_path: Path
+) -> None:
+    """A program in a private folder cannot run as another user, whoever runs the tests."""
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    shutil.copy("/bin/sleep", private)
+    env = IDENTITY | {
+        "DATABASE_URL": database_url,
+        "BOTPOOL_BACKENDS__PROCESS__COMMAND": f"{private}/sleep 60",
+        "BOTPOOL_BACKENDS__PROCESS__ALLOW_SHARED_USER": "false",
+    }
+    done = run("serve", "--port=0", env=env)
+    assert_error_line(
+        done, USAGE_ERROR, "backends.process.allow_shared_user: is false, but bots run as "
+    )
+
+
+def test_user_that_does_not_exist_is_refused(run: Run, database_url: str) -> None:
+    env = IDENTITY | {
+        "DATABASE_URL": database_url,
+        "BOTPOOL_BACKENDS__PROCESS__USER": "nobody-knows",
+    }
+    done = run("serve", "--port=0", env=env)
+    assert_error_line(done, USAGE_ERROR, "backends.process.user: there is no user nobody-knows")

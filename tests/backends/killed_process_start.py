@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from botpool.backends.process import ProcessBackend
+from botpool.backends.process import BotUsers, ProcessBackend
 from botpool.backends.protocol import StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
 
@@ -21,7 +21,8 @@ def send_and_die(*sent: Any, send: Callable[..., object] = socket.send_fds) -> N
 
 
 async def main(job: dict[str, Any]) -> None:
-    backend = ProcessBackend(Path(job["root"]), job["installation"], job["command"])
+    users = BotUsers(first_uid=job["first_uid"])
+    backend = ProcessBackend(Path(job["root"]), job["installation"], job["command"], users=users)
     await backend.open()
     socket.send_fds = send_and_die  # type: ignore[assignment]
     request = StartRequest(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import botpool
-from botpool.backends.process import ProcessBackend
+from botpool.backends.process import OUR_USER, BotUsers, ProcessBackend
 from botpool.backends.protocol import StartRequest
 from botpool.domain.ids import AssignmentId, ContainerId
 from tests.backends.harness import TIMEOUT_S, Capabilities, ProgramRun
@@ -23,6 +23,8 @@ COMMAND = (sys.executable, "-I", "-S", str(HERE / "bot_program.py"))
 
 class ProcessHarness:
     capabilities = Capabilities()
+    command: Sequence[str] = COMMAND
+    users: BotUsers = OUR_USER
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "containers"
@@ -36,18 +38,19 @@ class ProcessHarness:
         start_s: float = 0,
         *,
         first_start_s: float | None = None,
-        command: Sequence[str] = COMMAND,
+        command: Sequence[str] | None = None,
         output_bytes: int = 1_048_576,
         stop_grace_s: float = 0.3,
     ) -> ProcessBackend:
         backend = ProcessBackend(
             self.root,
             installation,
-            command,
+            command or self.command,
             first_start_s=start_s if first_start_s is None else first_start_s,
             start_s=start_s,
             stop_grace_s=stop_grace_s,
             output_bytes=output_bytes,
+            users=self.users,
         )
         await backend.open()
         self._open.append(backend)
@@ -82,7 +85,8 @@ class ProcessHarness:
         job = {
             "root": str(self.root),
             "installation": "one",
-            "command": COMMAND,
+            "command": self.command,
+            "first_uid": self.users.first_uid,
             "container_id": request.container_id,
             "assignment_id": request.assignment_id,
             "environment": dict(request.environment),

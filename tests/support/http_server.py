@@ -309,6 +309,7 @@ def served(database_url: str, directory: Path, *, max_size: int = 3) -> Iterator
                 DATABASE_URL=database_url,
                 BOTPOOL_INSTALLATION__ID=INSTALLATION,
                 BOTPOOL_INSTALLATION__SECRET=SECRET,
+                BOTPOOL_BACKENDS__PROCESS__ALLOW_SHARED_USER="true",
                 BOTPOOL_DEPLOY__POLL_INTERVAL_S="0.2",
             ),
             stdout=output,

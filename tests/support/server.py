@@ -178,6 +178,8 @@ class Installation:
             "data_dir": str(self.data_dir),
             "installation.id": "acceptance",
             "installation.secret": self.secret,
+            # The interpreter of the tests may be in a home directory that other users cannot read.
+            "backends.process.allow_shared_user": "true",
             **self.settings,
             **(replica_settings or {}),
         }

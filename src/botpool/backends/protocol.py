@@ -59,6 +59,8 @@ class Health:
     """For everyone: names the setting at fault, but contains no address."""
     address: str = ""
     """The address of a failing backend, for operators and the log."""
+    weakness: str = ""
+    """Why the backend isolates bots less than it could; for `doctor` and the log."""
 
 
 class RequestPurpose(Enum):

@@ -30,6 +30,14 @@ class ProcessSettings(Section):
     """Delay that simulates the image pull of a slot's first start."""
     start_s: SecondsOrZero = setting(0, example=1)
     """Delay that simulates each later start of a slot."""
+    user: Annotated[str, Field(min_length=1, max_length=100)] | None = setting(
+        None, example="botpool-bots"
+    )
+    """The user that runs all bots: a name or a user id. Without it, each run gets an unused user id
+    of its own if Botpool runs as root, and Botpool's own user otherwise."""
+    allow_shared_user: bool = setting(False, example=True)
+    """Whether bots may run as Botpool's own user in an installation with a database by URL. They
+    can then read its keys, its secrets and the files of other bots."""
 
 
 class DockerSettings(Section):

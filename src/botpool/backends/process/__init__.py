@@ -4,9 +4,10 @@ It keeps all rules of the Protocol, even when the control plane is killed. `laun
 supervises one program, and `fork_server.py` forks launchers. `container_directory.py` is one
 container on disk, `container_root.py` the folder of all containers. `run_lock.py` tells whether a
 container runs, `terminate.py` ends a run, `exit_watcher.py` notices exits and `logs.py` reads
-output.
+output. `bot_users.py` chooses the user of each run.
 """
 
 from botpool.backends.process.backend import ProcessBackend
+from botpool.backends.process.bot_users import OUR_USER, BotUsers, bot_users
 
-__all__ = ["ProcessBackend"]
+__all__ = ["OUR_USER", "BotUsers", "ProcessBackend", "bot_users"]

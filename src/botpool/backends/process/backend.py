@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from botpool.backends.process import logs
+from botpool.backends.process.bot_users import OUR_USER, BotUsers
 from botpool.backends.process.container_directory import ContainerDirectory
 from botpool.backends.process.container_root import ContainerRoot
 from botpool.backends.process.exit_watcher import ExitWatcher
@@ -47,8 +48,10 @@ class ProcessBackend:
         start_s: float = 0,
         stop_grace_s: float = 5,
         output_bytes: int = 1_048_576,
+        users: BotUsers = OUR_USER,
     ) -> None:
-        self._root = ContainerRoot(root, installation_id)
+        self._root = ContainerRoot(root, installation_id, is_passable=users.are_separate)
+        self._users = users
         self._program = ProgramSettings(
             command=_absolute(command),
             first_start_s=first_start_s,
@@ -84,7 +87,8 @@ class ProcessBackend:
     async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         async with _timeout_as_unavailable("start", timeout_s):
             directory = self._root.get(request.container_id)
-            answer = launch(directory, request, self._program, self._fork_server)
+            account = self._users.of(request.assignment_id)
+            answer = launch(directory, request, self._program, account, self._fork_server)
             check_answer(await read_answer(answer), directory, request.assignment_id)
             self._exit_watcher.add(directory)
             return None
@@ -181,7 +185,7 @@ class ProcessBackend:
                     f"{command!r} is not an executable program. Set its full path.",
                 )
             self._root.require_writable()
-            return Health(ok=True)
+            return Health(ok=True, weakness=self._users.problem)
 
 
 def _absolute(command: Sequence[str]) -> tuple[str, ...]:

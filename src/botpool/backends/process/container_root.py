@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,7 +36,9 @@ CONTAINER_ID = re.compile(rf"(?P<name>{NAME.pattern})\.[0-9a-f]{{6}}")
 
 
 class ContainerRoot:
-    def __init__(self, path: Path, installation_id: str) -> None:
+    def __init__(self, path: Path, installation_id: str, *, is_passable: bool = False) -> None:
+        """`is_passable`: programs of other users run in the containers."""
+        self._is_passable = is_passable
         self._path = path.absolute()
         self._marker = self._path / MARKER
         self._installation_id = installation_id
@@ -46,6 +49,10 @@ class ContainerRoot:
         """Create the folder, and remove what a crash left half created or half deleted."""
         self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._marker.touch(mode=0o600)
+        if self._is_passable:
+            # Other users can pass through these two directories, but not list them.
+            for passed in (self._path, self._path.parent):
+                passed.chmod(stat.S_IMODE(passed.stat().st_mode) | stat.S_IXOTH)
         async with self.creation_lock():
             for entry in list(self._path.iterdir()):
                 if entry.name.startswith((CREATING_PREFIX, DELETING_PREFIX)):

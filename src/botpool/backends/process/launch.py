@@ -6,6 +6,8 @@ import os
 import tempfile
 from dataclasses import asdict, dataclass
 
+from botpool.backends.process import launcher
+from botpool.backends.process.bot_users import Account
 from botpool.backends.process.container_directory import ContainerDirectory
 from botpool.backends.process.fork_server import ForkServer
 from botpool.backends.protocol import StartRequest
@@ -30,6 +32,7 @@ def launch(
     directory: ContainerDirectory,
     request: StartRequest,
     settings: ProgramSettings,
+    account: Account | None,
     fork_server: ForkServer,
 ) -> int:
     """Start a launcher in its own session and return the descriptor of its answer.
@@ -41,12 +44,23 @@ def launch(
         **asdict(settings),
         "directory": directory.path,
         "assignment": request.assignment_id,
-        "environment": inherited_environment() | dict(request.environment),
+        "account": account and (account.uid, account.gid),
+        "environment": _program_environment(directory, account) | dict(request.environment),
     }
     with tempfile.TemporaryFile(dir=directory.path) as file:
         file.write(json.dumps(job).encode())
         file.seek(0)
         return fork_server.fork(file.fileno())
+
+
+def _program_environment(directory: ContainerDirectory, account: Account | None) -> dict[str, str]:
+    """Return the inherited variables; another user gets its working directory as its home."""
+    inherited = inherited_environment()
+    if account is None:
+        return inherited
+    inherited.pop("USER", None)
+    work = f"{directory.path}/{launcher.WORK}"
+    return inherited | {"HOME": work, "TMPDIR": work}
 
 
 def inherited_environment() -> dict[str, str]:

@@ -11,7 +11,7 @@ the lock. So at least one of the two always finds the other.
 """
 
 # pathlib would take more memory for every bot:
-# ruff: noqa: PTH102, PTH104, PTH108, PTH110, PTH112, PTH123, PTH208
+# ruff: noqa: PTH101, PTH102, PTH104, PTH108, PTH110, PTH112, PTH123, PTH208
 
 import ctypes
 import fcntl
@@ -48,6 +48,8 @@ class Job:
         self.first_start_s: float = fields["first_start_s"]
         self.start_s: float = fields["start_s"]
         self.output_bytes: int = fields["output_bytes"]
+        self.account: tuple[int, int] | None = fields["account"] and tuple(fields["account"])
+        """The user and group id of the program; None is the launcher's own."""
 
 
 class LaunchRefused(Exception):
@@ -167,13 +169,31 @@ def send_answer(text: str) -> None:
     os.close(null)
 
 
-def create_work_directory(directory: str) -> str:
-    """Create an empty working directory, so that no data of one meeting reaches the next."""
+def create_work_directory(directory: str, account: tuple[int, int] | None) -> str:
+    """Create an empty working directory, so that no data of one meeting reaches the next.
+
+    Only the group of the run can pass through the container's directory, which it does not own.
+    """
     work = f"{directory}/{WORK}"
     if os.path.lexists(work):
         shutil.rmtree(work)
     os.mkdir(work, 0o700)
+    if account is not None:
+        os.chown(work, *account)
+        os.chown(directory, -1, account[1])
+        os.chmod(directory, 0o710)  # noqa: S103 - for the group of this run only
     return work
+
+
+def drop_privileges(account: tuple[int, int] | None) -> None:
+    """Become the user of the program, for good: no setuid program can give privileges back."""
+    if account is not None:
+        uid, gid = account
+        os.setgroups([])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
 
 
 def prune_outputs(directory: str) -> None:
@@ -223,6 +243,7 @@ def fork_program(job: Job, work: str, lock: int, record: RecordFile) -> tuple[in
             os.dup2(out_write, 2)
             os.set_inheritable(lock, True)
             os.chdir(work)
+            drop_privileges(job.account)
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
             os.execvpe(job.command[0], job.command, job.environment)  # noqa: S606
@@ -338,7 +359,7 @@ def supervise(job: Job, lock: int, record: RecordFile) -> None:
     ran_before = os.path.isdir(f"{directory}/{WORK}")
     time.sleep(job.start_s if ran_before else job.first_start_s)
     try:
-        work = create_work_directory(directory)
+        work = create_work_directory(directory, job.account)
         prune_outputs(directory)
         output = OutputFiles(f"{directory}/{output_name(job.assignment)}", job.output_bytes)
         wake = wake_on_child_end()

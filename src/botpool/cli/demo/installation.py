@@ -28,6 +28,7 @@ max_size = {SLOTS}
 [backends.process]
 first_start_s = {FIRST_START_S}
 start_s = {LATER_START_S}
+allow_shared_user = true
 """
 
 

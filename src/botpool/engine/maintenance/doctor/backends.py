@@ -25,6 +25,13 @@ HEALTHY = Check(
     remedy="Correct the setting that is named, or bring the backend back. Local processes can be "
     "checked only on their own machine, with the data_dir of 'serve'.",
 )
+SEPARATE_USERS = Check(
+    name="bot_users",
+    meaning="local bots run as users of their own, not as Botpool's user",
+    remedy="These bots can read Botpool's keys, its secrets and the files of other bots. Run "
+    "Botpool as root, with its program and data_dir where other users can read them, or use "
+    "another backend.",
+)
 LEFTOVER = Check(
     name="leftover_containers",
     meaning="every container with our ownership label has a slot",
@@ -47,7 +54,7 @@ UNKNOWN_STATUS = Check(
     "authors.",
 )
 
-CHECKS = (HEALTHY, LEFTOVER, MISSING, UNKNOWN_STATUS)
+CHECKS = (HEALTHY, SEPARATE_USERS, LEFTOVER, MISSING, UNKNOWN_STATUS)
 
 
 class UnlimitedBudget:
@@ -101,14 +108,19 @@ def compare(
     )
 
 
-async def check_health(name: str, backend: Backend) -> Finding:
+async def check_health(name: str, backend: Backend) -> AsyncIterator[Finding]:
     """Ask a backend for its health."""
     try:
         health = await timed(lambda timeout_s: backend.check(timeout_s=timeout_s), _TIMEOUT_S)
     except BotpoolError as error:
-        return HEALTHY.wrong(f"{name}: {error}")
+        yield HEALTHY.wrong(f"{name}: {error}")
+        return
     found = f"{name}: {health.detail}" if health.detail else name
-    return HEALTHY.ok(found) if health.ok else HEALTHY.wrong(found)
+    yield HEALTHY.ok(found) if health.ok else HEALTHY.wrong(found)
+    if health.weakness:
+        yield SEPARATE_USERS.warning(f"{name}: {health.weakness}")
+    elif name == "process":
+        yield SEPARATE_USERS.ok(name)
 
 
 async def check_containers(

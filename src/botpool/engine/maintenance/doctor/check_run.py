@@ -52,7 +52,8 @@ async def run_checks(target: Target) -> AsyncGenerator[Finding, None]:
                     yield finding
                 return
         for name in sorted(target.pool_backends & set(target.backends)):
-            yield await backends.check_health(name, target.backends[name])
+            async for finding in backends.check_health(name, target.backends[name]):
+                yield finding
 
 
 async def _check_contents(target: Target, connection: ReadonlyConnection) -> AsyncIterator[Finding]:
@@ -86,8 +87,10 @@ async def _check_contents(target: Target, connection: ReadonlyConnection) -> Asy
 async def _check_backend(
     connection: ReadonlyConnection, name: str, backend: Backend
 ) -> AsyncIterator[Finding]:
-    health = await backends.check_health(name, backend)
-    yield health
-    if health.result is Result.OK:
+    is_healthy = True
+    async for finding in backends.check_health(name, backend):
+        is_healthy = is_healthy and finding.result is not Result.WRONG
+        yield finding
+    if is_healthy:
         async for finding in backends.check_containers(connection, name, backend):
             yield finding
