@@ -14,7 +14,7 @@ MOVED := $(shell test ! -e .venv/.home || test "$$(cat .venv/.home)" = "$$PWD" |
 
 export PYTHON
 .DEFAULT_GOAL := help
-.PHONY: help up demo agent test test-long simulate check bench docs reference pictures clean moved
+.PHONY: help up demo agent test test-long simulate check bench docs reference pictures sbom clean moved
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,17 @@ reference: $(DEV) ## Rewrite the pages in docs/ that are generated from the code
 pictures: $(DEV) ## Renew the pictures in docs/ from the browser tests
 	@scripts/install-test-packages
 	@BOTPOOL_KEEP_PICTURES=1 $(BIN)/python -m pytest -q tests/browser/test_dashboard_screenshots.py -k fits_the_width
+
+sbom: .venv/.installed-sbom ## List the packages that Botpool installs, as a CycloneDX file in dist/
+	@mkdir -p dist
+	@PYTHONWARNINGS=ignore .venv/sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+		--output-file dist/botpool.cdx.json requirements/run.txt
+	@echo "Wrote dist/botpool.cdx.json"
+
+.venv/.installed-sbom: $(RUN) requirements/sbom.txt
+	@$(BIN)/python -m venv .venv/sbom
+	@.venv/sbom/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/sbom.txt
+	@touch $@
 
 clean: ## Remove the virtual environment and caches; your data in .botpool stays
 	@rm -rf .venv build dist site artefacts .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -30,6 +30,12 @@ DOCKERFILES = (
     "examples/browser-bot/Dockerfile",
     "examples/browser-bot-ts/Dockerfile",
 )
+PINNED = (
+    "requirements/run.txt",
+    "requirements/dev.txt",
+    "requirements/sbom.txt",
+    "examples/browser-bot/requirements.txt",
+)
 SECRETS = {
     "POSTGRES_PASSWORD": "password",
     "BOTPOOL_INSTALLATION__SECRET": "9c41e07d2ab85f36c1e0d4972f6ba853",
@@ -58,6 +64,49 @@ def test_dockerfiles_copy_existing_files_and_drop_root() -> None:
         for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE):
             for source in sources.split():
                 assert (ROOT / source).exists(), f"{path} copies {source}"
+
+
+def test_base_images_are_pinned_by_digest() -> None:
+    used = [
+        image
+        for path in DOCKERFILES
+        for image in re.findall(r"^FROM (\S+)", (ROOT / path).read_text(), re.MULTILINE)
+    ]
+    compose = yaml.safe_load((ROOT / "compose.yaml").read_text())
+    used += [each["image"] for each in compose["services"].values() if "build" not in each]
+    assert len(used) >= 5
+    unpinned = [
+        image for image in used if not re.fullmatch(r"[a-z]+:[\w.-]+@sha256:[0-9a-f]{64}", image)
+    ]
+    assert not unpinned
+
+
+@pytest.mark.parametrize("path", DOCKERFILES)
+def test_dockerfiles_install_packages_with_hashes_only(path: str) -> None:
+    text = (ROOT / path).read_text().replace("\\\n", " ")
+    for install in re.findall(r"pip3? install [^&\n]+", text):
+        files = re.findall(r"-r (?:/opt/)?(\S+)", install)
+        assert files or install.split()[-1] == ".", f"{install} names packages"
+        assert not files or "--require-hashes" in install
+
+
+@pytest.mark.parametrize("path", PINNED)
+def test_every_pinned_package_has_a_hash(path: str) -> None:
+    entries = re.split(r"\n(?=\w)", (ROOT / path).read_text().replace("\\\n", " "))
+    packages = [entry for entry in entries if "==" in entry]
+    assert packages
+    assert not [entry for entry in packages if "--hash=sha256:" not in entry]
+
+
+@pytest.mark.long
+def test_sbom_lists_every_pinned_package() -> None:
+    if (make := shutil.which("make")) is None:
+        missing("make", "install the package make")
+    run(make, "--no-print-directory", "sbom", cwd=ROOT)
+    document = json.loads((ROOT / "dist" / "botpool.cdx.json").read_text())
+    assert document["bomFormat"] == "CycloneDX"
+    pinned = re.findall(r"^([\w.-]+)==", (ROOT / "requirements/run.txt").read_text(), re.MULTILINE)
+    assert sorted(each["name"] for each in document["components"]) == sorted(pinned)
 
 
 def test_compose_file_is_valid_and_requires_its_secrets() -> None:
