@@ -267,7 +267,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 def test_bots_that_share_our_user_are_refused_with_a_database_by_url(
     run: Run, database_url: str, tmp_path: Path
 ) -> None:
-    """A program in a private folder cannot run as another user, whoever runs the tests."""
+    """A program in a private folder cannot run as another user."""
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
     shutil.copy("/bin/sleep", private)
@@ -285,7 +285,7 @@ def test_bots_that_share_our_user_are_refused_with_a_database_by_url(
 def test_user_that_does_not_exist_is_refused(run: Run, database_url: str) -> None:
     env = IDENTITY | {
         "DATABASE_URL": database_url,
-        "BOTPOOL_BACKENDS__PROCESS__USER": "nobody-knows",
+        "BOTPOOL_BACKENDS__PROCESS__USER": "unknown-user",
     }
     done = run("serve", "--port=0", env=env)
-    assert_error_line(done, USAGE_ERROR, "backends.process.user: there is no user nobody-knows")
+    assert_error_line(done, USAGE_ERROR, "backends.process.user: there is no user unknown-user")

@@ -158,10 +158,10 @@ def test_each_assignment_and_installation_has_its_own_user(public_folder: Path) 
 
 
 def test_configured_user_runs_all_bots(public_folder: Path) -> None:
-    users = users_for(public_folder, "/bin/sleep", "1", user="nobody")
+    users = users_for(public_folder, "/bin/sleep", "1", user="daemon")
     accounts = {users.of(number) for number in (FIRST, SECOND)}
     assert len(accounts) == 1
-    assert accounts.pop() == users_for(public_folder, "/bin/sleep", "1", user="65534").account
+    assert accounts.pop() == users_for(public_folder, "/bin/sleep", "1", user="1").account
 
 
 @pytest.mark.parametrize("what", ["program", "script", "data_dir"])
@@ -181,13 +181,13 @@ def test_unreadable_program_is_run_as_our_user_unless_a_user_is_set(
     assert not users.are_separate
     assert users.problem.startswith("bots run as root, because other users have no access to ")
     assert str(private) in users.problem
-    with pytest.raises(SettingError, match=r"^backends\.process\.user: the user nobody has no"):
-        users_for(folder, *command, user="nobody")
+    with pytest.raises(SettingError, match=r"^backends\.process\.user: the user daemon has no"):
+        users_for(folder, *command, user="daemon")
 
 
 @pytest.mark.parametrize(
     ("user", "problem"),
-    [("nobody-knows", "there is no user"), ("4294967295999", "there is no"), ("root", "is root")],
+    [("unknown-user", "there is no user"), ("4294967295999", "there is no"), ("root", "is root")],
 )
 def test_unusable_user_is_refused(public_folder: Path, user: str, problem: str) -> None:
     with pytest.raises(SettingError, match=rf"^backends\.process\.user: .*{problem}"):
@@ -200,4 +200,4 @@ def test_without_root_bots_share_our_user(tmp_path: Path, monkeypatch: pytest.Mo
     assert users.problem == "bots run as Botpool's own user (12345)"
     assert users.of(FIRST) is None
     with pytest.raises(SettingError, match=r"^backends\.process\.user: needs root"):
-        users_for(tmp_path, "/bin/sleep", user="nobody")
+        users_for(tmp_path, "/bin/sleep", user="daemon")

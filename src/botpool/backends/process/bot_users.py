@@ -51,7 +51,7 @@ class BotUsers:
     first_uid: int | None = None
     """The first user id of this installation's block; each assignment has its own."""
     problem: str = ""
-    """Why bots run as Botpool's own user; empty if they do not, or if nobody asked."""
+    """Why bots run as Botpool's own user; empty if they do not."""
 
     def of(self, assignment_id: AssignmentId) -> Account | None:
         """Return the account of a run; None is Botpool's own user."""
