@@ -113,7 +113,7 @@ async def test_stopping_a_running_bot_asks_it_to_leave(api: Api) -> None:
     beat = await api.client.post(
         f"/v1/agent/bots/{bot['id']}/heartbeat", headers=api.agent(bot["id"])
     )
-    assert beat.json() == {"shouldLeave": True, "shouldExit": False}
+    assert beat.json() == {"shouldLeave": True, "shouldExit": False, "commands": []}
     assert (await api.delete(f"/v1/bots/{bot['id']}")).json()["bot"]["status"] == "LEAVING"
     await api.report(bot["id"], "DONE")
     assert (await api.bot(bot["id"]))["status"] == "DONE"

@@ -70,7 +70,11 @@ async def test_first_call_of_an_agent_makes_its_slot_busy(api: Api, first_call: 
         case "slot":
             assert (await identify(api, bot))["bot"]["status"] == "JOINING_CALL"
         case "heartbeat":
-            assert await heartbeat(api, bot["id"]) == {"shouldLeave": False, "shouldExit": False}
+            assert await heartbeat(api, bot["id"]) == {
+                "shouldLeave": False,
+                "shouldExit": False,
+                "commands": [],
+            }
         case "status":
             assert (await api.report(bot["id"], "IN_WAITING_ROOM")).json()["applied"]
         case "events":
@@ -97,7 +101,11 @@ async def test_container_environment_identifies_the_bot(api: Api) -> None:
 async def test_heartbeat_is_recorded(api: Api) -> None:
     bot = await api.running()
     assert bot["lastHeartbeatAt"] is None
-    assert await heartbeat(api, bot["id"]) == {"shouldLeave": False, "shouldExit": False}
+    assert await heartbeat(api, bot["id"]) == {
+        "shouldLeave": False,
+        "shouldExit": False,
+        "commands": [],
+    }
     first = (await api.bot(bot["id"]))["lastHeartbeatAt"]
     assert first.endswith("Z")
     await heartbeat(api, bot["id"])
@@ -130,7 +138,7 @@ async def test_heartbeats_of_one_agent_at_the_same_time_are_all_answered(api: Ap
     bot = await api.running()
     bodies = [{"progress": {"bytes": number}} for number in range(20)]
     answers = await asyncio.gather(*(heartbeat(api, bot["id"], body=body) for body in bodies))
-    assert answers == [{"shouldLeave": False, "shouldExit": False}] * 20
+    assert answers == [{"shouldLeave": False, "shouldExit": False, "commands": []}] * 20
 
 
 @pytest.mark.parametrize(
@@ -220,7 +228,7 @@ async def test_agent_of_a_released_slot_gets_should_exit_and_changes_nothing(api
         assert set(first) - set(response["bot"]) == {"meetingUrl"}
         assert set(response) == {"bot", "released", "heartbeatIntervalMs"}
         beat = await heartbeat(api, first["id"], straggler)
-        assert beat == {"shouldLeave": True, "shouldExit": True}
+        assert beat == {"shouldLeave": True, "shouldExit": True, "commands": []}
         report = {"status": "FAILED", "failureReason": "late"}
         late = await api.client.post(f"{path}/status", json=report, headers=straggler)
         assert (late.status_code, late.json()["applied"]) == (200, False)
@@ -235,7 +243,11 @@ async def test_agent_of_a_cancelled_bot_gets_should_exit(api: Api) -> None:
     await api.delete(f"/v1/bots/{bot['id']}")
     with unchanged(api.stage.url):
         assert (await identify(api, bot))["released"]
-        assert await heartbeat(api, bot["id"]) == {"shouldLeave": True, "shouldExit": True}
+        assert await heartbeat(api, bot["id"]) == {
+            "shouldLeave": True,
+            "shouldExit": True,
+            "commands": [],
+        }
 
 
 async def test_end_reason_of_the_call_is_kept_with_the_bot(api: Api) -> None:

@@ -199,7 +199,11 @@ async def test_signed_token_of_an_unknown_assignment_changes_nothing(api: Api) -
         for method, path in agent_calls()
     }
     assert_problem(responses.pop("slot"), 404)
-    assert responses.pop("heartbeat").json() == {"shouldLeave": True, "shouldExit": True}
+    assert responses.pop("heartbeat").json() == {
+        "shouldLeave": True,
+        "shouldExit": True,
+        "commands": [],
+    }
     assert responses.pop("status").json()["applied"] is False
     assert responses.pop("events").status_code == 200
     assert not responses, "another call of agents"

@@ -86,6 +86,8 @@ async def test_old_rows_are_pruned_and_young_rows_kept(stage: Stage) -> None:
     await stage.end(replica, old.id)
     await stage.settle(replica)
     live = (await stage.run_bot(replica)).bot
+    for bot_id in (old.id, live.id):
+        add_data(stage, bot_id)
     day = 86_400
     stage.clock.move(8 * day)
     assert (await clean(replica)).pruned_rows == 1
@@ -97,8 +99,35 @@ async def test_old_rows_are_pruned_and_young_rows_kept(stage: Stage) -> None:
     await clean(replica)
     assert [row["id"] for row in stage.rows("SELECT id FROM bots")] == [live.id]
     assert [row["bot_id"] for row in stage.rows("SELECT bot_id FROM assignments")] == [live.id]
+    for table in BOT_DATA:
+        assert stage.rows(f"SELECT bot_id FROM {table}") == [{"bot_id": live.id}], table
     # The invariants need complete histories, which the pruning removed.
     stage.rows("TRUNCATE history, bots, bot_pool_slots, assignments CASCADE")
+
+
+BOT_DATA = ("bot_artifacts", "bot_screenshots", "bot_outputs", "bot_commands")
+
+
+def add_data(stage: Stage, bot_id: int) -> None:
+    """Give a bot a row in each table of bots' data."""
+    stage.rows(
+        "INSERT INTO bot_artifacts (bot_id, number, kind, location, at)"
+        " VALUES (%s, 1, 'recording', 's3://a', now())",
+        bot_id,
+    )
+    stage.rows(
+        "INSERT INTO bot_screenshots (bot_id, number, content, content_type, note, at)"
+        " VALUES (%s, 1, 'x', 'image/png', '', now())",
+        bot_id,
+    )
+    stage.rows(
+        "INSERT INTO bot_outputs (bot_id, assignment_id, output, is_whole, at)"
+        " VALUES (%s, 1, 'x', true, now()) ON CONFLICT DO NOTHING",
+        bot_id,
+    )
+    stage.rows(
+        "INSERT INTO bot_commands (bot_id, kind, data, at) VALUES (%s, 'chat', '{}', now())", bot_id
+    )
 
 
 @pytest.mark.parametrize("status", ["deploying", "busy"])

@@ -48,13 +48,14 @@ def bot_request(pool_name: PoolName = MEET, **changes: Any) -> BotRequest:
     )
 
 
-def pool(max_size: int, pool_name: PoolName = MEET, image: str = "demo") -> PoolSpec:
+def pool(max_size: int, pool_name: PoolName = MEET, image: str = "demo", **more: Any) -> PoolSpec:
     return PoolSpec(
         pool_name=pool_name,
         backend="process",
         image=image,
         max_size=max_size,
         heartbeats="required",
+        **more,
     )
 
 

@@ -5,9 +5,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from botpool.api.opaque_json import storable_up_to
-from botpool.api.patterns import EVENT_KIND, NO_NUL
-from botpool.api.schemas import Bot, Model, RequestModel
+from botpool.api.patterns import EVENT_KIND, NO_NUL, PRINTABLE, VISIBLE
+from botpool.api.schemas import Bot, Model, RequestModel, Screenshot
 from botpool.domain import records
+from botpool.domain.bot_data import MAX_ARTIFACTS, ArtifactKind
 from botpool.domain.heartbeat import AgentPhase, HeartbeatReport
 from botpool.domain.states import EndReason
 
@@ -70,9 +71,22 @@ class HeartbeatBody(RequestModel):
         )
 
 
+class Command(Model):
+    id: Annotated[int, Field(description="Acknowledge it with a later heartbeat.")]
+    kind: str
+    data: dict[str, Any]
+
+
 class Heartbeat(Model):
     should_leave: bool
     should_exit: bool
+    commands: Annotated[
+        list[Command],
+        Field(
+            description="Commands to the bot, in order, until a heartbeat acknowledges them. A "
+            "command can come twice."
+        ),
+    ] = []  # noqa: RUF012 - pydantic copies it
 
 
 class StatusReport(RequestModel):
@@ -111,6 +125,29 @@ class AgentEvent(RequestModel):
 
 class AgentEvents(RequestModel):
     events: Annotated[list[AgentEvent], Field(max_length=100)]
+
+
+class Artifact(RequestModel):
+    """A file that the bot made. Botpool stores the reference, not the file."""
+
+    kind: ArtifactKind
+    location: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=2048, pattern=PRINTABLE),
+        Field(description="The address of the file, or its key in the bot's storage."),
+    ]
+    size_bytes: Annotated[int | None, Field(strict=True, ge=0, le=_INT64)] = None
+    content_type: Annotated[
+        str | None, Field(max_length=200, pattern=VISIBLE, examples=["video/mp4"])
+    ] = None
+
+
+class Artifacts(RequestModel):
+    artifacts: Annotated[list[Artifact], Field(max_length=MAX_ARTIFACTS)]
+
+
+class NewScreenshot(Model):
+    screenshot: Screenshot | None
 
 
 class Recorded(Model):

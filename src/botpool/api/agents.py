@@ -60,14 +60,16 @@ async def heartbeat(
     bot_id: BotPath,
     body: agent_schemas.HeartbeatBody | None = None,
 ) -> Response:
-    """Send a heartbeat. The response says whether to leave the meeting and whether to exit.
+    """Send a heartbeat. The response says whether to leave or to exit, and has commands.
 
     The body is optional, and so is each of its fields.
     """
     report = body.report() if body is not None else None
     instructions = await replica.agents.heartbeat(assignment, bot_id, report)
     response = agent_schemas.Heartbeat(
-        should_leave=instructions.should_leave, should_exit=instructions.should_exit
+        should_leave=instructions.should_leave,
+        should_exit=instructions.should_exit,
+        commands=[agent_schemas.Command.of(each) for each in instructions.commands],
     )
     # Agents call this most often; FastAPI would validate the body a second time.
     return Response(response.model_dump_json(by_alias=True), media_type="application/json")

@@ -7,7 +7,9 @@ from pydantic import BaseModel
 
 from botpool import __version__
 from botpool.api import (
+    agent_data,
     agents,
+    bot_data,
     bot_history,
     create_bot,
     keys,
@@ -58,7 +60,19 @@ def create_app(
         default_timeout_ms=settings.queue.default_timeout_ms,
         max_timeout_ms=settings.queue.max_timeout_ms,
     )
-    modules = (users, bot_history, sessions, agents, pools, slots, stream, keys, tenants)
+    modules = (
+        users,
+        bot_history,
+        bot_data,
+        sessions,
+        agents,
+        agent_data,
+        pools,
+        slots,
+        stream,
+        keys,
+        tenants,
+    )
     routers = (
         create_bot.router(
             bot_create,

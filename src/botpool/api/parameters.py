@@ -39,6 +39,7 @@ TenantQuery = Annotated[
     ),
 ]
 TenantPath = Annotated[str, Path(alias="name", pattern=TENANT)]
+ScreenshotPath = Annotated[int, Path(alias="number", ge=1, le=1000), DecimalDigits]
 BotQuery = Annotated[BotId | None, Query(alias="botId", ge=1, le=_MAX_ID), DecimalDigits]
 ContainerQuery = Annotated[
     ContainerId | None, Query(alias="containerId", min_length=1, max_length=255, pattern=NO_NUL)

@@ -166,6 +166,32 @@ class SlotInUse(BotpoolError):
 
 
 @dataclass(eq=False)
+class BotHasEnded(BotpoolError):
+    """The bot can take no command any more."""
+
+    template = "Bot {bot_id} has ended and takes no commands."
+    bot_id: int
+
+
+@dataclass(eq=False)
+class TooManyCommands(BotpoolError):
+    template = (
+        "Bot {bot_id} has too many commands: at most {max_open} that it has not acknowledged, and "
+        "{max_commands} in all."
+    )
+    bot_id: int
+    max_open: int
+    max_commands: int
+
+
+@dataclass(eq=False)
+class NotAPicture(BotpoolError):
+    """An agent's screenshot is no picture that browsers show safely."""
+
+    template = "A screenshot must be a PNG, JPEG or WebP picture."
+
+
+@dataclass(eq=False)
 class SettingError(BotpoolError):
     """A setting is invalid; the message names it and the remedy."""
 

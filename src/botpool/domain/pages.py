@@ -45,6 +45,12 @@ class SlotEventPosition(NamedTuple):
     assignment_id: AssignmentId
 
 
+class CommandPosition(NamedTuple):
+    """A command to a bot, oldest first."""
+
+    command_id: int
+
+
 class QueuePosition(NamedTuple):
     """A queued bot in the order of service, by pool."""
 
@@ -66,6 +72,7 @@ Position: TypeAlias = (
     | EventPosition
     | NewestEventPosition
     | SlotEventPosition
+    | CommandPosition
     | QueuePosition
     | SlotPosition
 )

@@ -6,7 +6,7 @@ from typing import TypedDict, TypeVar
 
 from botpool.backends.protocol import Backend
 from botpool.domain.callers import DEFAULT_TENANT_ID
-from botpool.domain.errors import NotFound
+from botpool.domain.errors import BackendError, NotFound
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, SlotId, TenantId
 from botpool.domain.pages import (
     AssignmentPosition,
@@ -32,6 +32,7 @@ from botpool.domain.states import BotStatus, SlotStatus
 from botpool.domain.timeline import Bar, timeline
 from botpool.engine.admission.estimates import Estimates
 from botpool.store.assignments import list_slot_assignments
+from botpool.store.bot_data import get_output
 from botpool.store.bots import (
     find_bot_bounds,
     find_bot_run,
@@ -58,6 +59,7 @@ from botpool.store.slots import (
 
 _MAX_PAGE_BYTES = 1024 * 1024
 """The data of events in a page of history: many concurrent readers need little memory."""
+_CUT = b"[Botpool kept the end of this output only.]\n"
 _SEARCHED_IDS = 100_000
 """How many bot ids one search covers before it returns a page."""
 _ABOVE_ALL_IDS = 2**63 - 1
@@ -211,9 +213,43 @@ class Queries:
         if run is None:
             raise NotFound("bot", bot_id)
         backend = self.backends.get(run.backend)
-        if backend is None or run.container_id is None or run.assignment_id is None:
+        if run.container_id is None or run.assignment_id is None:
             return _no_output()
-        return backend.logs(run.container_id, run.assignment_id, tail=tail, follow=follow)
+        current = _no_output()
+        if backend is not None:
+            current = backend.logs(run.container_id, run.assignment_id, tail=tail, follow=follow)
+        return self._output_or_kept(current, bot_id, run.assignment_id, tail)
+
+    async def _output_or_kept(
+        self,
+        current: AsyncIterator[bytes],
+        bot_id: BotId,
+        assignment_id: AssignmentId,
+        tail: int | None,
+    ) -> AsyncIterator[bytes]:
+        """Yield the output that the backend has; if it has none any more, the kept end of it."""
+        is_empty = True
+        try:
+            async for part in current:
+                is_empty = False
+                yield part
+        except BackendError:
+            if not is_empty or await self._kept_output(bot_id, assignment_id, tail) is None:
+                raise
+        if is_empty and (kept := await self._kept_output(bot_id, assignment_id, tail)):
+            yield kept
+
+    async def _kept_output(
+        self, bot_id: BotId, assignment_id: AssignmentId, tail: int | None
+    ) -> bytes | None:
+        """Return the kept output of a run, the last `tail` lines of it; None if there is none."""
+        kept = await get_output(self.database, bot_id=bot_id, assignment_id=assignment_id)
+        if kept is None:
+            return None
+        lines = kept.output.splitlines(keepends=True)
+        if tail is None:
+            return (b"" if kept.is_whole else _CUT) + kept.output
+        return b"".join(lines[max(len(lines) - tail, 0) :])
 
     async def queue(
         self,

@@ -14,10 +14,13 @@ from botpool.domain.public_url import address_problems
 from botpool.engine.admission.admission import Admission
 from botpool.engine.admission.estimates import Estimates
 from botpool.engine.admission.matcher import Matcher
+from botpool.engine.agents.agent_data import AgentData
 from botpool.engine.agents.agents import Agents
 from botpool.engine.agents.event_refusals import EventRefusals
+from botpool.engine.agents.bot_commands import BotCommands
 from botpool.engine.agents.heartbeats import Heartbeats
 from botpool.engine.api_keys import ApiKeys
+from botpool.engine.bot_data_queries import BotDataQueries
 from botpool.engine.dashboard_sessions import DashboardSessions
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.change_watcher import ChangeWatcher
@@ -29,6 +32,7 @@ from botpool.engine.lifecycle.image_digests import ImageDigests
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.observer import Observer
 from botpool.engine.lifecycle.pacing import PacingControl
+from botpool.engine.lifecycle.output_keeper import OutputKeeper
 from botpool.engine.lifecycle.queue_poller import QueuePoller
 from botpool.engine.lifecycle.reconciler import Reconciler
 from botpool.engine.lifecycle.release import Releaser
@@ -170,7 +174,11 @@ class Replica:
             max_attempts=self.policy.deploy_attempts,
         )
         self.releaser = Releaser(
-            **shared, steps=steps, handover=handover, image_gate=self.image_gate
+            **shared,
+            steps=steps,
+            handover=handover,
+            image_gate=self.image_gate,
+            output_keeper=OutputKeeper(**shared),
         )
         self.observer = Observer(
             **shared,
@@ -233,8 +241,10 @@ class Replica:
     def _build_operations(self) -> None:
         """Build what the HTTP API calls, besides admission."""
         database, shared = self.database, self._shared
+        self.bot_commands = BotCommands(**shared)
         self.agents = Agents(
             **shared,
+            commands=self.bot_commands,
             bot_endings=self.bot_endings,
             outcome=self.outcome,
             heartbeats=self.heartbeats,
@@ -245,6 +255,7 @@ class Replica:
         self.pools = PoolCommands(
             **shared, matcher=self.matcher, deletion=self.slot_deletion, pacing=self.pacing
         )
+        self.agent_data = AgentData(**shared, agents=self.agents)
         self.slot_commands = SlotCommands(
             **shared, pools=self.pools, bot_endings=self.bot_endings, outcome=self.outcome
         )
@@ -253,6 +264,7 @@ class Replica:
         self.token_buckets = TokenBuckets(database)
         self.sessions = DashboardSessions(database)
         self.queries = Queries(database=database, backends=self._backends, estimates=self.estimates)
+        self.bot_data = BotDataQueries(database=database)
         self.changes = ChangeStream(database)
 
     def _build_loops(self) -> Sequence[Loop]:

@@ -33,6 +33,8 @@ class Heartbeat:
     bot_id: BotId
     leave_by: datetime | None
     slot_status: SlotStatus | None
+    has_commands: bool
+    """Whether the agent has not acknowledged all commands to its bot."""
 
 
 @query

@@ -117,6 +117,7 @@ class PoolFigures:
     assignable: int
     queue_depth: int
     oldest_wait_s: float
+    stalled: int
 
 
 @query

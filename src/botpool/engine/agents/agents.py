@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from botpool.domain import reasons
+from botpool.domain.bot_data import Command
 from botpool.domain.bot_ending import ending_after_exit, is_applicable, reported_ending
 from botpool.domain.errors import NotFound
 from botpool.domain.heartbeat import HeartbeatReport
@@ -19,6 +20,7 @@ from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.records import AgentView
 from botpool.domain.states import FINAL, BotStatus, EndReason, SlotStatus, statuses_before
 from botpool.engine.agents.event_refusals import EventRefusals, events_refusal
+from botpool.engine.agents.bot_commands import BotCommands
 from botpool.engine.agents.heartbeats import Heartbeats
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
@@ -41,6 +43,8 @@ class AgentInstructions:
 
     should_leave: bool
     should_exit: bool
+    commands: Sequence[Command] = ()
+    """Commands that the agent has not acknowledged yet, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,7 @@ class Agents(Service):
     epoch_watch: EpochWatch
     pacing: PacingControl
     event_refusals: EventRefusals
+    commands: BotCommands
 
     async def identify(
         self, assignment_id: AssignmentId, container_id: ContainerId, boot_id: str | None = None
@@ -82,15 +87,20 @@ class Agents(Service):
         self, assignment_id: AssignmentId, bot_id: BotId, report: HeartbeatReport | None = None
     ) -> AgentInstructions:
         """Record a heartbeat and return the agent's instructions."""
+        if report is not None and report.acknowledged:
+            await self.commands.acknowledge(assignment_id, report.acknowledged)
         heartbeat = await self.heartbeats.record(assignment_id, bot_id, report)
         if heartbeat is None:
             return await self._instruct_lost_agent(assignment_id, bot_id)
         if heartbeat.slot_status is SlotStatus.DEPLOYING:
             await self._mark_running(assignment_id)
         released = heartbeat.slot_status not in _ASSIGNED
+        has_commands = heartbeat.has_commands and not released
         return self._instruct(
             AgentInstructions(
-                should_leave=released or heartbeat.leave_by is not None, should_exit=released
+                should_leave=released or heartbeat.leave_by is not None,
+                should_exit=released,
+                commands=await self.commands.deliver(assignment_id) if has_commands else (),
             )
         )
 
@@ -167,6 +177,19 @@ class Agents(Service):
             self.event_refusals.remember(assignment_id, refusal)
             raise refusal
         return outcome.recorded
+
+    async def called(self, assignment_id: AssignmentId, bot_id: BotId) -> AgentView | None:
+        """Return the bot of an agent that called; None if its assignment has ended.
+
+        The call is evidence that the container runs.
+        """
+        view = await self._find_own(assignment_id, bot_id)
+        if view is None or view.slot_status not in _ASSIGNED:
+            return None
+        if view.slot_status is SlotStatus.DEPLOYING:
+            await self._mark_running(assignment_id)
+            view = await self._find_own(assignment_id, bot_id)
+        return view
 
     async def _find_own(self, assignment_id: AssignmentId, bot_id: BotId) -> AgentView | None:
         """Return the agent's bot; None if the database does not know the agent's assignment."""

@@ -24,6 +24,7 @@ from botpool.domain.observation import (
 from botpool.domain.records import LeasedSlot, ObservedSlot
 from botpool.domain.stop_confirmation import stop_is_confirmed, stop_is_overdue
 from botpool.engine.lifecycle.image_gate import ImageGate
+from botpool.engine.lifecycle.output_keeper import OutputKeeper
 from botpool.engine.lifecycle.slot_handover import SlotHandover
 from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.observability import event_log
@@ -46,6 +47,7 @@ class Releaser(Service):
     steps: SlotSteps
     handover: SlotHandover
     image_gate: ImageGate
+    output_keeper: OutputKeeper
 
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
         """Stop or delete the container, and free the slot if that is confirmed at once."""
@@ -53,6 +55,9 @@ class Releaser(Service):
             await self._free(slot)
             return
         backend = self.backends[slot.backend]
+        if backend.status_lag_s and slot.stop_issued_at is None and slot.delete_issued_at is None:
+            # The stop removes the output.
+            await self.output_keeper.keep(slot)
         try:
             if slot.delete_issued_at is None:
                 state = await self._stop(backend, slot, slot.container_id, lease)
@@ -165,6 +170,10 @@ class Releaser(Service):
     async def _free(self, slot: LeasedSlot | ObservedSlot, *, container_gone: bool = False) -> None:
         """Free the slot and assign it to the next bot of the queue, in one transaction."""
         deployment = await self._last_status(slot)
+        has_run = slot.start_issued_at is not None and not container_gone
+        if has_run and not self.backends[slot.backend].status_lag_s:
+            # The run has ended, and the next bot's has not begun: the output is complete.
+            await self.output_keeper.keep(slot)
         freed = await self.handover.free(slot, container_gone=container_gone)
         if freed is None:
             if isinstance(slot, LeasedSlot):

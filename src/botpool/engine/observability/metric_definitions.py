@@ -57,6 +57,11 @@ class MetricDefinitions:
             "How long the oldest bot in the queue has waited; 0 if the queue is empty.",
             "pool",
         )
+        self.bots_stalled = gauge(
+            "bots_stalled",
+            "Bots in the call that are alive but record nothing for `stalled_after_s`.",
+            "pool",
+        )
         self.mass_silence = gauge(
             "mass_silence",
             "1 while most bots of the pool send no heartbeats, which Botpool itself may cause.",

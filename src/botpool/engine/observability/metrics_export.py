@@ -91,6 +91,7 @@ class MetricsExport:
             metrics.pool_max_slots,
             metrics.queue_depth,
             metrics.queue_oldest_wait,
+            metrics.bots_stalled,
             metrics.mass_silence,
         ):
             gauge.clear()
@@ -102,4 +103,5 @@ class MetricsExport:
             metrics.pool_max_slots.labels(pool.pool_name).set(pool.max_size)
             metrics.queue_depth.labels(pool.pool_name).set(pool.queue_depth)
             metrics.queue_oldest_wait.labels(pool.pool_name).set(pool.oldest_wait_s)
+            metrics.bots_stalled.labels(pool.pool_name).set(pool.stalled)
             metrics.mass_silence.labels(pool.pool_name).set(pool.mass_silence)

@@ -4,7 +4,8 @@ SELECT
     slots.by_status AS slots_by_status,
     slots.assignable,
     waiting.depth AS queue_depth,
-    waiting.oldest_wait_s
+    waiting.oldest_wait_s,
+    recording.stalled
 FROM pools p
 CROSS JOIN LATERAL (
     SELECT
@@ -27,4 +28,16 @@ CROSS JOIN LATERAL (
     FROM bot_pool_queue q
     WHERE q.pool_name = p.pool_name
 ) AS waiting
+CROSS JOIN LATERAL (
+    SELECT count(*) AS stalled
+    FROM slot_identities i
+    JOIN bot_pool_slots s ON s.id = i.slot_id
+    JOIN bots b ON b.id = s.assigned_bot_id
+    JOIN bot_heartbeats h ON h.bot_id = b.id
+    WHERE p.stalled_after_s > 0
+      AND i.pool_name = p.pool_name
+      AND s.status = 'busy'
+      AND botpool_bot_is_stalled(
+          b.status, h.last_at, h.last_media_at, b.in_call_at, p.stalled_after_s)
+) AS recording
 ORDER BY p.pool_name

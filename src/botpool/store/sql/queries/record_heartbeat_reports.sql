@@ -18,7 +18,9 @@ WITH agent AS MATERIALIZED (
         bot_id, assignment_id, last_at, progress, progress_at, last_media_at)
     SELECT DISTINCT ON (agent.bot_id)
         agent.bot_id, agent.id, botpool_now(), agent.progress,
-        CASE WHEN agent.progress IS NOT NULL THEN botpool_now() END, agent.last_media_at
+        CASE WHEN agent.progress IS NOT NULL THEN botpool_now() END,
+        -- The bot's clock may be fast: no media is from the future.
+        least(agent.last_media_at, botpool_now())
     FROM agent
     WHERE agent.slot_status IN ('deploying', 'busy')
     ORDER BY agent.bot_id
@@ -29,6 +31,11 @@ WITH agent AS MATERIALIZED (
         progress_at = CASE
             WHEN EXCLUDED.progress <> h.progress OR h.progress IS NULL THEN EXCLUDED.progress_at
             ELSE h.progress_at END,
-        last_media_at = coalesce(EXCLUDED.last_media_at, h.last_media_at)
+        last_media_at = greatest(EXCLUDED.last_media_at, h.last_media_at)
 )
-SELECT agent.id AS assignment_id, agent.bot_id, agent.leave_by, agent.slot_status FROM agent
+SELECT
+    agent.id AS assignment_id, agent.bot_id, agent.leave_by, agent.slot_status,
+    EXISTS (
+        SELECT FROM bot_commands c WHERE c.bot_id = agent.bot_id AND c.acknowledged_at IS NULL
+    ) AS has_commands
+FROM agent

@@ -19,4 +19,9 @@ WITH agent AS MATERIALIZED (
     ON CONFLICT (bot_id) DO UPDATE
     SET assignment_id = EXCLUDED.assignment_id, last_at = EXCLUDED.last_at
 )
-SELECT agent.id AS assignment_id, agent.bot_id, agent.leave_by, agent.slot_status FROM agent
+SELECT
+    agent.id AS assignment_id, agent.bot_id, agent.leave_by, agent.slot_status,
+    EXISTS (
+        SELECT FROM bot_commands c WHERE c.bot_id = agent.bot_id AND c.acknowledged_at IS NULL
+    ) AS has_commands
+FROM agent
