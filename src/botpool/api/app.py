@@ -23,12 +23,14 @@ from botpool.api import (
     tenants,
     users,
     validation_messages,
+    vexa,
 )
 from botpool.api.active_requests import ActiveRequests
 from botpool.api.auth import KEY_SCHEMES
 from botpool.api.connections import ConnectionLimits
 from botpool.api.correlation import CorrelationMiddleware
 from botpool.api.limits import BodyLimit
+from botpool.api.meeboter.routes import routes as meeboter_routes
 from botpool.api.request_checks import RequestChecks
 from botpool.engine.replica import Replica
 from botpool.settings import Settings
@@ -67,6 +69,7 @@ def create_app(
         sessions,
         agents,
         agent_data,
+        vexa,
         pools,
         slots,
         stream,
@@ -94,7 +97,7 @@ def create_app(
         redoc_url=None,
         openapi_url="/openapi.json" if settings.server.docs == "open" else None,
         # Passed as a list: `include_router` would create every route twice.
-        routes=[route for router in routers for route in router.routes],
+        routes=[*(route for router in routers for route in router.routes), *meeboter_routes],
     )
     app.state.replica = replica
     problems.add_error_handlers(app)

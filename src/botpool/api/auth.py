@@ -164,7 +164,7 @@ class AgentToken(SecurityBase):
         if known is not None:
             return known
         assignment_id = None
-        if (text := _bearer(request)) is not None:
+        if (text := self._sent_token(request)) is not None:
             assignment_id = assignment_of(text, replica_of(request).identity.agent_keys)
         if assignment_id is None:
             raise HTTPException(
@@ -177,6 +177,9 @@ class AgentToken(SecurityBase):
         request.state.assignment_id = assignment_id
         return assignment_id
 
+    def _sent_token(self, request: Request) -> str | None:
+        return _bearer(request)
+
 
 class EventToken(AgentToken):
     """Requires an agent's token, and refuses an agent that recently sent too many events."""
@@ -186,6 +189,22 @@ class EventToken(AgentToken):
         replica_of(request).agents.event_refusals.check(assignment_id)
         return assignment_id
 
-
 AgentAssignment = Annotated[AssignmentId, Depends(AgentToken())]
 EventAssignment = Annotated[AssignmentId, Depends(EventToken())]
+
+
+class VexaToken(AgentToken):
+    """A dependency that also takes the token from the header of Vexa's older bots."""
+
+    def _sent_token(self, request: Request) -> str | None:
+        return _bearer(request) or request.headers.get("x-internal-secret")
+
+
+VexaAssignment = Annotated[AssignmentId, Depends(VexaToken())]
+
+
+class MiloToken(AgentToken):
+    """Takes the token from the header of Meeboter's bots."""
+
+    def _sent_token(self, request: Request) -> str | None:
+        return request.headers.get("x-milo-token")

@@ -3,9 +3,9 @@
 from fastapi import APIRouter, Response
 
 from botpool.api import schemas
-from botpool.api.auth import Service, User
+from botpool.api.auth import OwnBot, Service
 from botpool.api.paging import Limit, PageCursor, decode_cursor, encode_cursor
-from botpool.api.parameters import BotPath, ScreenshotPath
+from botpool.api.parameters import ScreenshotPath
 from botpool.api.problems import error_responses
 from botpool.domain.pages import CommandPosition
 
@@ -22,14 +22,14 @@ routes = APIRouter(prefix="/v1/bots/{id}", tags=["users"])
 
 
 @routes.get("/artifacts", responses=_ERRORS)
-async def list_artifacts(replica: Service, _: User, bot_id: BotPath) -> schemas.Artifacts:
+async def list_artifacts(replica: Service, bot_id: OwnBot) -> schemas.Artifacts:
     """List the files that the bot made, in the bot's order. The bot's storage has the files."""
     found = await replica.bot_data.artifacts(bot_id)
     return schemas.Artifacts(artifacts=[schemas.Artifact.of(each) for each in found])
 
 
 @routes.get("/screenshots", responses=_ERRORS)
-async def list_screenshots(replica: Service, _: User, bot_id: BotPath) -> schemas.Screenshots:
+async def list_screenshots(replica: Service, bot_id: OwnBot) -> schemas.Screenshots:
     """List the last three screenshots that the bot's agent sent, oldest first."""
     found = await replica.bot_data.screenshots(bot_id)
     return schemas.Screenshots(screenshots=[schemas.Screenshot.of(each) for each in found])
@@ -48,9 +48,7 @@ async def list_screenshots(replica: Service, _: User, bot_id: BotPath) -> schema
         **_ERRORS,
     },
 )
-async def get_screenshot(
-    replica: Service, _: User, bot_id: BotPath, number: ScreenshotPath
-) -> Response:
+async def get_screenshot(replica: Service, bot_id: OwnBot, number: ScreenshotPath) -> Response:
     """Get a screenshot as a picture."""
     picture = await replica.bot_data.screenshot(bot_id, number)
     return Response(picture.content, media_type=picture.content_type, headers=_PICTURE_HEADERS)
@@ -60,7 +58,7 @@ async def get_screenshot(
     "/commands", status_code=202, responses=error_responses(400, 401, 403, 404, 409, 413, 422, 503)
 )
 async def send_command(
-    replica: Service, _: User, bot_id: BotPath, body: schemas.CommandCreate
+    replica: Service, bot_id: OwnBot, body: schemas.CommandCreate
 ) -> schemas.CommandResponse:
     """Send a command to a bot, for example `chat` with a `text`.
 
@@ -73,7 +71,7 @@ async def send_command(
 
 @routes.get("/commands", responses=_ERRORS)
 async def list_commands(
-    replica: Service, _: User, bot_id: BotPath, limit: Limit = 100, cursor: PageCursor = None
+    replica: Service, bot_id: OwnBot, limit: Limit = 100, cursor: PageCursor = None
 ) -> schemas.Commands:
     """List the commands to a bot with their states, oldest first."""
     page = await replica.bot_data.commands(

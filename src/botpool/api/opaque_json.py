@@ -18,10 +18,11 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 
 def storable_up_to(limit: int) -> AfterValidator:
     """Validate an object of at most `limit` bytes, measured as compact UTF-8."""
-    return AfterValidator(lambda data: _require_storable(data, limit))
+    return AfterValidator(lambda data: require_storable(data, limit))
 
 
-def _require_storable(data: dict[str, Any], limit: int) -> dict[str, Any]:
+def require_storable(data: dict[str, Any], limit: int) -> dict[str, Any]:
+    """Return the object, or raise `ValueError` if it is too large or cannot be stored."""
     try:
         text = _COMPACT.encode(data)
         size = len(text.encode())

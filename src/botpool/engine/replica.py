@@ -31,8 +31,8 @@ from botpool.engine.lifecycle.descriptions import Describer
 from botpool.engine.lifecycle.image_digests import ImageDigests
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.observer import Observer
-from botpool.engine.lifecycle.pacing import PacingControl
 from botpool.engine.lifecycle.output_keeper import OutputKeeper
+from botpool.engine.lifecycle.pacing import PacingControl
 from botpool.engine.lifecycle.queue_poller import QueuePoller
 from botpool.engine.lifecycle.reconciler import Reconciler
 from botpool.engine.lifecycle.release import Releaser

@@ -94,10 +94,13 @@ def list_commands(*, bot_id: BotId, after: int, limit: int) -> list[SentCommand]
 
 
 @query
-def deliver_commands(
-    *, assignment_id: AssignmentId, limit: int, kind: str | None = None
-) -> list[Command]:
+def deliver_commands(*, assignment_id: AssignmentId, limit: int) -> list[Command]:
     """Mark the first commands that are not acknowledged as delivered and return them, in order."""
+
+
+@query
+def take_command(*, assignment_id: AssignmentId, kind: str) -> Command | None:
+    """Take the first command of a kind; it counts as acknowledged."""
 
 
 @query

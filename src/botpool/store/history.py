@@ -1,12 +1,20 @@
 """Statements about history: the record of every change."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from botpool.domain import reasons
 from botpool.domain.ids import AssignmentId, BotId, SlotId
 from botpool.domain.records import Change, HistoryRow, ListedHistoryRow
 from botpool.store.query import query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentEvent:
+    """An event that an agent sent."""
+
+    data: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +69,11 @@ def list_slot_history(
     *, slot_id: SlotId, before: int, last_assignment: AssignmentId, limit: int, max_bytes: int
 ) -> list[ListedHistoryRow]:
     """A page of a slot's history, newest first."""
+
+
+@query
+def find_agent_event(*, assignment_id: AssignmentId, kind: str) -> AgentEvent | None:
+    """The data of the last event of a kind that the agent of an assignment sent."""
 
 
 @query

@@ -7,7 +7,7 @@ whose assignment the database lost in a restore or a promotion, except that its 
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ from botpool.engine.runtime.epoch_watch import EpochWatch
 from botpool.engine.service import Service
 from botpool.store.assignments import get_agent_assignment, record_boot
 from botpool.store.bots import report_status
-from botpool.store.history import record_agent_events
+from botpool.store.history import find_agent_event, record_agent_events
 
 _ASSIGNED = frozenset({SlotStatus.DEPLOYING, SlotStatus.BUSY})
 _ADMITTED = frozenset({BotStatus.IN_WAITING_ROOM, BotStatus.IN_CALL, BotStatus.CALL_ENDED})
@@ -67,7 +67,7 @@ class Agents(Service):
         Some backends restart every container that ends. A second boot within an assignment proves
         that the first has ended, so it ends the bot and must not join.
         """
-        view = await self._find(assignment_id)
+        view = await self.find(assignment_id)
         if view.agent_container_id != container_id:
             raise NotFound("container", container_id)
         if await self._is_second_boot(view, boot_id):
@@ -77,10 +77,10 @@ class Agents(Service):
                 detail=reasons.SECOND_BOOT,
             )
             await self.bot_endings.end(assignment_id, ending)
-            return await self._find(assignment_id), True
+            return await self.find(assignment_id), True
         if view.slot_status is SlotStatus.DEPLOYING:
             await self._mark_running(assignment_id)
-            view = await self._find(assignment_id)
+            view = await self.find(assignment_id)
         return view, view.slot_status not in _ASSIGNED
 
     async def heartbeat(
@@ -113,7 +113,7 @@ class Agents(Service):
         end_reason: EndReason | None = None,
     ) -> bool:
         """Apply a status report; False if the report is late or backward."""
-        view = await self._find_own(assignment_id, bot_id)
+        view = await self.find_own(assignment_id, bot_id)
         if view is None:
             return False
         current = view.bot.status
@@ -154,7 +154,7 @@ class Agents(Service):
 
         Raises `LimitExceeded` if the events exceed a limit; then none is written.
         """
-        view = await self._find_own(assignment_id, bot_id)
+        view = await self.find_own(assignment_id, bot_id)
         if view is None:
             return 0
         if view.slot_status is SlotStatus.DEPLOYING:
@@ -178,20 +178,27 @@ class Agents(Service):
             raise refusal
         return outcome.recorded
 
+    async def last_event(self, assignment_id: AssignmentId, kind: str) -> Mapping[str, Any]:
+        """Return the data of the last event of a kind that the agent sent; empty if none."""
+        found = await find_agent_event(
+            self.database, assignment_id=assignment_id, kind=f"agent.{kind}"
+        )
+        return found.data or {} if found is not None else {}
+
     async def called(self, assignment_id: AssignmentId, bot_id: BotId) -> AgentView | None:
         """Return the bot of an agent that called; None if its assignment has ended.
 
         The call is evidence that the container runs.
         """
-        view = await self._find_own(assignment_id, bot_id)
+        view = await self.find_own(assignment_id, bot_id)
         if view is None or view.slot_status not in _ASSIGNED:
             return None
         if view.slot_status is SlotStatus.DEPLOYING:
             await self._mark_running(assignment_id)
-            view = await self._find_own(assignment_id, bot_id)
+            view = await self.find_own(assignment_id, bot_id)
         return view
 
-    async def _find_own(self, assignment_id: AssignmentId, bot_id: BotId) -> AgentView | None:
+    async def find_own(self, assignment_id: AssignmentId, bot_id: BotId) -> AgentView | None:
         """Return the agent's bot; None if the database does not know the agent's assignment."""
         view = await get_agent_assignment(self.database, assignment_id=assignment_id)
         if view is None:
@@ -200,7 +207,8 @@ class Agents(Service):
             raise NotFound("bot", bot_id)
         return view
 
-    async def _find(self, assignment_id: AssignmentId) -> AgentView:
+    async def find(self, assignment_id: AssignmentId) -> AgentView:
+        """Return the bot of a token's assignment; NotFound if the database does not know it."""
         view = await get_agent_assignment(self.database, assignment_id=assignment_id)
         if view is None:
             await self.epoch_watch.report_unknown(assignment_id)
@@ -211,7 +219,7 @@ class Agents(Service):
         self, assignment_id: AssignmentId, bot_id: BotId
     ) -> AgentInstructions:
         """Instruct an agent of an unknown assignment to exit; NotFound for another bot's id."""
-        if await self._find_own(assignment_id, bot_id) is not None:
+        if await self.find_own(assignment_id, bot_id) is not None:
             raise NotFound("bot", bot_id)
         return self._instruct(AgentInstructions(should_leave=True, should_exit=True))
 

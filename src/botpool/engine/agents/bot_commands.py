@@ -20,6 +20,7 @@ from botpool.store.bot_data import (
     deliver_commands,
     insert_command,
     lock_bot_data,
+    take_command,
 )
 from botpool.store.bots import get_bot
 
@@ -43,13 +44,15 @@ class BotCommands(Service):
             raise BotHasEnded(bot_id)
         raise TooManyCommands(bot_id, max_open=MAX_OPEN_COMMANDS, max_commands=MAX_COMMANDS)
 
-    async def deliver(
-        self, assignment_id: AssignmentId, *, limit: int = _PER_HEARTBEAT, kind: str | None = None
-    ) -> Sequence[Command]:
+    async def deliver(self, assignment_id: AssignmentId) -> Sequence[Command]:
         """Return the first commands that the agent has not acknowledged, in order."""
         return await deliver_commands(
-            self.database, assignment_id=assignment_id, limit=limit, kind=kind
+            self.database, assignment_id=assignment_id, limit=_PER_HEARTBEAT
         )
+
+    async def take(self, assignment_id: AssignmentId, kind: str) -> Command | None:
+        """Return the next command of a kind, once, for an agent that acknowledges nothing."""
+        return await take_command(self.database, assignment_id=assignment_id, kind=kind)
 
     async def acknowledge(self, assignment_id: AssignmentId, command_ids: Sequence[int]) -> int:
         """Mark commands as received; commands of other bots and unknown ones do not count."""

@@ -5,7 +5,6 @@ WITH open AS MATERIALIZED (
     JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
     JOIN bot_commands c ON c.bot_id = a.bot_id AND c.acknowledged_at IS NULL
     WHERE a.id = %(assignment_id)s AND s.status IN ('deploying', 'busy')
-      AND (%(kind)s::text IS NULL OR c.kind = %(kind)s)
     ORDER BY c.id
     LIMIT %(limit)s
     FOR UPDATE OF c
