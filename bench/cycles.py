@@ -119,6 +119,7 @@ def _observed_slot(ended: EndedBot) -> ObservedSlot:
         running_at=now,
         observed_running_at=now,
         failure=None,
+        needs_heartbeats=True,
         last_heartbeat_at=None,
         status_unreliable_at=None,
         now=now,

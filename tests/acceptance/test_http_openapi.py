@@ -69,8 +69,17 @@ include-operation-id = "{bot_logs}"
 parameters = {{ "query.follow" = false, "path.id" = {bot} }}
 
 [[operations]]
-include-operation-id = ["{create_bot}", "{record_events}"]
+include-operation-id = ["{create_bot}", "{record_events}", "{send_command}", "{heartbeat}"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", 404, 409, 422, 503]
+
+# Bytes that are no picture.
+[[operations]]
+include-operation-id = "{add_screenshot}"
+checks.positive_data_acceptance.expected-statuses = ["2xx", 404, 413, 415, 503]
+
+[[operations]]
+include-path = "/v1/agent/vexa/status_change"
+headers = {{ Authorization = "Bearer {agent}" }}
 
 [[operations]]
 include-path = "/v1/agent/slot"
@@ -138,6 +147,9 @@ def test_responses_conform_to_the_openapi_document(
                     "rotate_key",
                     "bot_logs",
                     "create_bot",
+                    "send_command",
+                    "heartbeat",
+                    "add_screenshot",
                     "record_events",
                     "stream_events",
                 )

@@ -234,7 +234,7 @@ async def test_wrong_screenshots_are_refused(api: Api) -> None:
     assert [each.status_code for each in refused] == [400, 400, 413, 404, 401]
 
 
-async def test_released_container_is_told_to_exit(api: Api) -> None:
+async def test_released_container_is_instructed_to_exit(api: Api) -> None:
     bot = await api.running()
     former = token(api, bot["id"])
     await api.report(bot["id"], "DONE")

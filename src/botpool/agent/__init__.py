@@ -28,6 +28,7 @@ run a driver that blocks in a thread of its own.
 
 from .bot import Bot
 from .client import Agent
+from .commands import Command
 from .errors import AgentError, Released
 
-__all__ = ["Agent", "AgentError", "Bot", "Released"]
+__all__ = ["Agent", "AgentError", "Bot", "Command", "Released"]

@@ -12,8 +12,9 @@ from urllib.parse import quote
 
 from .backoff import Backoff, until_answered
 from .bot import Bot, Identity
+from .commands import CommandCallback, Commands
 from .environment import read_environment
-from .errors import Released
+from .errors import Refused, Released, Unavailable
 from .heartbeat import HeartbeatBody, keep_heartbeat
 from .instructions import Instructions, LeaveCallback
 from .outbox import Outbox
@@ -61,7 +62,8 @@ class Agent:
         self._token = token
         self._backoff = backoff or Backoff()
         self._instructions = Instructions()
-        self._heartbeat = HeartbeatBody()
+        self._commands = Commands()
+        self._heartbeat = HeartbeatBody(self._commands)
         self._identity: Identity | None = None
         self._outbox: Outbox | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -111,15 +113,20 @@ class Agent:
         self._stops_itself = True
         self._instructions.leave()
 
-    async def report(self, status: str, *, reason: str | None = None) -> None:
+    async def report(
+        self, status: str, *, reason: str | None = None, end_reason: str | None = None
+    ) -> None:
         """Report a status; FAILED takes a readable reason.
+
+        `end_reason` says why the call ended, with CALL_ENDED, DONE or FAILED: denied,
+        lobby_timeout, removed, alone, meeting_ended, sign_in_required, blocked, left or unknown.
 
         Returns at once. Delivery continues in the background, in order, and survives outages.
         """
         known = Status(status)
         if reason is not None and known not in FAILURES:
             raise ValueError(f"a reason goes with FAILED, not with {known}")
-        self._report(known, reason)
+        self._report(known, reason, end_reason)
 
     def finishing(self) -> None:
         """Tell that the bot has left the call and saves its recording.
@@ -132,6 +139,50 @@ class Agent:
     def progress(self, **figures: Any) -> None:
         """Set the progress that the next heartbeats carry, such as `bytesUploaded=1024`."""
         self._heartbeat.progress(figures)
+
+    def media(self) -> None:
+        """Tell with the next heartbeats that the bot recorded audio or video just now.
+
+        Call it at least every few seconds while the bot records: a bot that is in the call and
+        records nothing counts as stalled where the pool has `stalled_after_s`.
+        """
+        self._heartbeat.media()
+
+    def on_command(self, callback: CommandCallback) -> None:
+        """Call `callback` (plain or async) with each command to the bot, in order, once each.
+
+        The agent acknowledges a command when the callback has ended. Without a callback it
+        acknowledges none.
+        """
+        self._commands.on_command(callback)
+
+    async def artifact(
+        self,
+        kind: str,
+        location: str,
+        *,
+        size_bytes: int | None = None,
+        content_type: str | None = None,
+    ) -> None:
+        """List a file that the bot made; delivered like a status.
+
+        `kind`: recording, transcript, speakers, log or other. `location`: the file's address, or
+        its key in the bot's storage.
+        """
+        self._pending_reports.put_artifact(kind, location, size_bytes, content_type)
+
+    async def screenshot(self, picture: bytes, note: str = "") -> bool:
+        """Send a screenshot (PNG, JPEG or WebP, at most 512 KiB); False if that failed.
+
+        Botpool keeps the last three. A failure is logged and never ends the meeting.
+        """
+        path = f"/v1/agent/bots/{self.bot.id}/screenshots?note={quote(note[:200], safe='')}"
+        try:
+            answer = await self._transport.call("POST", path, picture)
+        except (Refused, Unavailable) as error:
+            log.warning("A screenshot was not sent. %s", error)
+            return False
+        return answer.get("screenshot") is not None
 
     async def event(self, kind: str, data: Mapping[str, Any] | None = None) -> None:
         """Add an event to the bot's history; delivered like a status, at least once."""
@@ -189,7 +240,12 @@ class Agent:
         finally:
             for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks, self._instructions.close(), return_exceptions=True)
+            await asyncio.gather(
+                *self._tasks,
+                self._commands.close(),
+                self._instructions.close(),
+                return_exceptions=True,
+            )
 
     async def _wait_for_stop(self, error: BaseException | None) -> None:
         """Wait for SIGTERM unless it has arrived, as a cancellation or an exit of the bot shows."""
@@ -197,13 +253,14 @@ class Agent:
         if self.wait_for_stop_s and not is_stopping and not self._stops_itself:
             await wait_for_sigterm(self.wait_for_stop_s)
 
-    def _report(self, status: Status, reason: str | None) -> None:
+    def _report(self, status: Status, reason: str | None, end_reason: str | None = None) -> None:
         if reason is not None:
             reason = reason.replace(self._token, "***")[:REASON_LENGTH]
-        self._pending_reports.put_status(status, reason)
+        self._pending_reports.put_status(status, reason, end_reason)
         self._end_reported = self._end_reported or status in FINAL
 
     def _apply(self, answer: Mapping[str, Any]) -> None:
+        self._commands.receive(answer)
         if answer.get("shouldExit"):
             self._pending_reports.close()
             self._instructions.exit()

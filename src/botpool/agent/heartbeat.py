@@ -5,9 +5,11 @@ import contextlib
 import json
 import logging
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from .backoff import spread
+from .commands import Commands
 from .errors import Refused, Unavailable
 from .transport import Transport
 
@@ -15,10 +17,11 @@ log = logging.getLogger(__name__)
 
 
 class HeartbeatBody:
-    """What the next heartbeats tell: that the bot is finishing, and its progress."""
+    """What the next heartbeats tell: phase, progress, media and acknowledged commands."""
 
-    def __init__(self) -> None:
+    def __init__(self, commands: Commands | None = None) -> None:
         self._fields: dict[str, Any] = {}
+        self._commands = commands or Commands()
         self._urgent = asyncio.Event()
 
     def finishing(self) -> None:
@@ -31,9 +34,17 @@ class HeartbeatBody:
         json.dumps(figures, allow_nan=False)  # a bad value fails here, not in the heartbeat's task
         self._fields["progress"] = dict(figures)
 
-    def text(self) -> str | None:
-        """Return the body as JSON; None if there is nothing to tell."""
-        return json.dumps(self._fields, allow_nan=False) if self._fields else None
+    def media(self) -> None:
+        self._fields["lastMediaAt"] = datetime.now(UTC).isoformat()
+
+    def take(self) -> dict[str, Any]:
+        """Return the fields of the next heartbeat."""
+        ids = self._commands.to_acknowledge
+        return {**self._fields, **({"acknowledged": ids} if ids else {})}
+
+    def delivered(self, fields: Mapping[str, Any]) -> None:
+        """Forget what need not be told again."""
+        self._commands.acknowledged(fields.get("acknowledged", ()))
 
     async def wait(self, seconds: float) -> None:
         """Wait for the time of the next heartbeat, or until one is urgent."""
@@ -56,13 +67,16 @@ async def keep_heartbeat(
     """
     while True:
         wait_s = spread(interval_s, 0.9, 1.1)
+        fields = body.take()
+        text = json.dumps(fields, allow_nan=False) if fields else None
         try:
-            answer = await transport.call("POST", f"/v1/agent/bots/{bot_id}/heartbeat", body.text())
+            answer = await transport.call("POST", f"/v1/agent/bots/{bot_id}/heartbeat", text)
         except Unavailable as outage:
             wait_s = max(wait_s, outage.retry_after_s)
         except Refused as refusal:
             log.warning("A heartbeat was refused; the bot continues. %s", refusal)
         else:
+            body.delivered(fields)
             apply(answer)
             if answer.get("shouldExit"):
                 return

@@ -55,9 +55,21 @@ class Outbox:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def put_status(self, status: str, reason: str | None) -> None:
-        body = {"status": status} if reason is None else {"status": status, "failureReason": reason}
+    def put_status(self, status: str, reason: str | None, end_reason: str | None = None) -> None:
+        body = {"status": status}
+        if reason is not None:
+            body["failureReason"] = reason
+        if end_reason is not None:
+            body["endReason"] = end_reason
         self._put(_Message(resource="status", text=_to_json(body), is_final=status in FINAL))
+
+    def put_artifact(
+        self, kind: str, location: str, size_bytes: int | None, content_type: str | None
+    ) -> None:
+        artifact: dict[str, Any] = {"kind": kind, "location": location}
+        more = {"sizeBytes": size_bytes, "contentType": content_type}
+        artifact |= {name: value for name, value in more.items() if value is not None}
+        self._put(_Message(resource="artifacts", text=_to_json({"artifacts": [artifact]})))
 
     def put_event(self, kind: str, data: Mapping[str, Any]) -> None:
         text = _to_json({"kind": kind, "data": dict(data)})
@@ -115,14 +127,14 @@ class Outbox:
             self._drained.set()
 
     def _next_batch(self) -> list[_Message]:
-        """Return the status at the head alone, or all events up to the next status.
+        """Return the message at the head alone, or all events up to another message.
 
-        While events are held, return the next status, or nothing.
+        While events are held, return the next other message, or nothing.
         """
         if asyncio.get_running_loop().time() < self._events_held_until:
-            statuses = (message for message in self._waiting if message.resource == "status")
-            return list(islice(statuses, 1))
-        if self._waiting[0].resource == "status":
+            others = (message for message in self._waiting if message.resource != "events")
+            return list(islice(others, 1))
+        if self._waiting[0].resource != "events":
             return [self._waiting[0]]
         events = takewhile(lambda message: message.resource == "events", self._waiting)
         return list(islice(events, EVENTS_PER_CALL))
@@ -139,7 +151,7 @@ class Outbox:
         """Deliver reports; False if the control plane limits events, which then wait."""
         resource = batch[0].resource
         texts = [message.text for message in batch]
-        body = texts[0] if resource == "status" else f'{{"events":[{",".join(texts)}]}}'
+        body = texts[0] if resource != "events" else f'{{"events":[{",".join(texts)}]}}'
         call = partial(self._transport.call, "POST", f"{self._path}/{resource}", body)
         try:
             if resource == "events":

@@ -47,8 +47,8 @@ class Transport:
         self._reachable = True
         self.correlation_id = correlation_id
 
-    async def call(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
-        """Send a request and return the JSON object of the answer.
+    async def call(self, method: str, path: str, body: str | bytes | None = None) -> dict[str, Any]:
+        """Send a request with JSON text or bytes and return the JSON object of the answer.
 
         Raises `Refused` or `Unavailable`.
         """
@@ -81,8 +81,8 @@ class Transport:
         finally:
             writer.close()
 
-    def _request(self, method: str, path: str, body: str | None) -> bytes:
-        content = (body or "").encode()
+    def _request(self, method: str, path: str, body: str | bytes | None) -> bytes:
+        content = body if isinstance(body, bytes) else (body or "").encode()
         lines = [
             f"{method} {self._base_path}{path} HTTP/1.1",
             f"Host: {self._host_header}",
@@ -97,7 +97,8 @@ class Transport:
         if method == "POST":
             lines.append(f"Content-Length: {len(content)}")
             if content:
-                lines.append("Content-Type: application/json")
+                kind = "octet-stream" if isinstance(body, bytes) else "json"
+                lines.append(f"Content-Type: application/{kind}")
         return "\r\n".join([*lines, "", ""]).encode() + content
 
     def _log_reachability(self, outage: Unavailable | None) -> None:

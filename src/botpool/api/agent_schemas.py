@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AwareDatetime, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, BeforeValidator, Field, StringConstraints, model_validator
 
 from botpool.api.opaque_json import storable_up_to
 from botpool.api.patterns import EVENT_KIND, NO_NUL, PRINTABLE, VISIBLE
@@ -15,8 +15,16 @@ from botpool.domain.states import EndReason
 _MAX_EVENT_DATA = 8 * 1024
 _MAX_PROGRESS = 4 * 1024
 _MAX_ACKNOWLEDGED = 100
-_INT64 = 2**63 - 1
+_MAX_INTEGER = 2**53 - 1
+"""The largest integer that every JSON client can express."""
 _ENDS = ("CALL_ENDED", "DONE", "FAILED", "FATAL")
+
+
+def _require_text(value: object) -> object:
+    """Reject numbers, which pydantic reads as seconds since 1970."""
+    if value is not None and not isinstance(value, str):
+        raise ValueError("should be a date and time as text")
+    return value
 
 
 class AgentBot(Bot):
@@ -48,7 +56,9 @@ class HeartbeatBody(RequestModel):
         ),
     ] = None
     last_media_at: Annotated[
-        AwareDatetime | None, Field(description="When the bot last recorded audio or video.")
+        AwareDatetime | None,
+        Field(description="When the bot last recorded audio or video."),
+        BeforeValidator(_require_text),
     ] = None
     progress: Annotated[
         Annotated[dict[str, Any], storable_up_to(_MAX_PROGRESS)] | None,
@@ -58,7 +68,7 @@ class HeartbeatBody(RequestModel):
         ),
     ] = None
     acknowledged: Annotated[
-        list[Annotated[int, Field(ge=1, le=_INT64)]],
+        list[Annotated[int, Field(ge=1, le=_MAX_INTEGER)]],
         Field(max_length=_MAX_ACKNOWLEDGED, description="The ids of received commands."),
     ] = []  # noqa: RUF012 - pydantic copies it
 
@@ -136,7 +146,7 @@ class Artifact(RequestModel):
         StringConstraints(min_length=1, max_length=2048, pattern=PRINTABLE),
         Field(description="The address of the file, or its key in the bot's storage."),
     ]
-    size_bytes: Annotated[int | None, Field(strict=True, ge=0, le=_INT64)] = None
+    size_bytes: Annotated[int | None, Field(strict=True, ge=0, le=_MAX_INTEGER)] = None
     content_type: Annotated[
         str | None, Field(max_length=200, pattern=VISIBLE, examples=["video/mp4"])
     ] = None

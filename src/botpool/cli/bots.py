@@ -74,7 +74,7 @@ def create(
     """
     from botpool.client import NotValid
 
-    bot_data = _read_bot_data(data) if data is not None else None
+    bot_data = read_json_object(data) if data is not None else None
     if idempotency_key is not None and not all("!" <= each <= "~" for each in idempotency_key):
         raise UsageError("--idempotency-key: must be visible ASCII characters")
     try:
@@ -111,7 +111,7 @@ def _in_words_of_options(error: "NotValid") -> str:
     return "; ".join(problems) or error.detail
 
 
-def _read_bot_data(data: str) -> dict[str, Any]:
+def read_json_object(data: str) -> dict[str, Any]:
     """Read the value of `--data`: a JSON object, in the argument, a file or standard input."""
     try:
         found = json.loads(_text_of(data), parse_constant=_refuse_constant)

@@ -6,6 +6,7 @@ from typing import Any
 import typer
 
 from botpool.cli import (
+    bot_data,
     bots,
     database,
     doctor,
@@ -70,6 +71,8 @@ _GROUPS = {
         stop=bots.stop,
         events=bots.events,
         logs=bots.logs,
+        artifacts=bot_data.artifacts,
+        command=bot_data.command,
     ),
     "slot": _group(
         "Slots: capacity for one bot each.",

@@ -20,6 +20,12 @@ def bot(shown: Bot, now: datetime) -> Table:
         table.add_row("queue", position)
     if shown.failure_code:
         table.add_row("failure", cell(f"{shown.failure_code}: {shown.failure_reason}"))
+    if shown.stalled:
+        table.add_row("stalled", "in the call and alive, but records nothing")
+    if shown.end_reason:
+        table.add_row("call ended", cell(shown.end_reason))
+    if shown.artifact_count:
+        table.add_row("artifacts", f"{shown.artifact_count}: botpool bot artifacts {shown.id}")
     table.add_row("name", cell(shown.bot_display_name))
     table.add_row("meeting", cell(shown.meeting_url))
     table.add_row("platform", cell(shown.platform))

@@ -17,7 +17,7 @@ from botpool.cli.formatting import (
     transition,
 )
 from botpool.cli.times import ago, duration, duration_of_ms, precise_duration, until
-from botpool.client import Bot, Event, Pool, QueueEntry, Slot, SlotEvent
+from botpool.client import Artifact, Bot, Event, Pool, QueueEntry, Slot, SlotEvent
 
 _NAME = 16
 
@@ -39,6 +39,27 @@ def bots(listed: Sequence[Bot], now: datetime) -> Table:
             cell(bot.failure_code),
         )
     return table
+
+
+def artifacts(listed: Sequence[Artifact]) -> Table:
+    table = list_table("KIND", "SIZE", "TYPE", "LOCATION", right="SIZE", wrap="LOCATION")
+    for each in listed:
+        table.add_row(
+            cell(each.kind), _size(each.size_bytes), cell(each.content_type), cell(each.location)
+        )
+    return table
+
+
+def _size(size_bytes: int | None) -> str:
+    """A number of bytes in the largest unit that keeps it above 1."""
+    if size_bytes is None:
+        return "-"
+    size, unit = float(size_bytes), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):  # noqa: B007 - the last one is shown
+        if size < 1024:
+            break
+        size /= 1024
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def bot_history(listed: Sequence[Event]) -> Table:

@@ -31,9 +31,11 @@ from botpool.client.errors import (
     WaitedTooLong,
 )
 from botpool.client.records import (
+    Artifact,
     BackendHealth,
     Bot,
     Change,
+    Command,
     CreatedBy,
     Event,
     Page,
@@ -41,17 +43,20 @@ from botpool.client.records import (
     QueueEntry,
     RecoveryResult,
     Reset,
+    Screenshot,
     Slot,
     SlotEvent,
 )
 
 __all__ = [
+    "Artifact",
     "BackendHealth",
     "Bot",
     "BotEnded",
     "Change",
     "Client",
     "ClientError",
+    "Command",
     "Conflict",
     "CreatedBy",
     "Event",
@@ -66,6 +71,7 @@ __all__ = [
     "Reset",
     "Response",
     "ResponseLost",
+    "Screenshot",
     "Slot",
     "SlotEvent",
     "Unauthorized",

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from botpool.client import errors
+from botpool.client.bot_data import BotDataCalls
 from botpool.client.connection import TIMEOUT_S, Connection, Response
 from botpool.client.records import (
     Bot,
@@ -38,7 +39,7 @@ _LONGEST_OUTAGE_S = 60.0
 _POOL_NAME = re.compile(r"[A-Za-z0-9-]+")
 
 
-class Client:
+class Client(BotDataCalls):
     """A client for one server and one API key. Use it from one thread at a time.
 
     Without arguments, the client reads BOTPOOL_URL and BOTPOOL_API_KEY from the environment.

@@ -67,6 +67,42 @@ class Page(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A file that a bot made; the bot's own storage has it."""
+
+    kind: str
+    location: str
+    """The address of the file, or its key in the bot's storage."""
+    size_bytes: int | None
+    content_type: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screenshot:
+    """A screenshot that a bot's agent sent, without the picture."""
+
+    number: int
+    content_type: str
+    size_bytes: int
+    note: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command to a bot and how far it has come: waiting, delivered, acknowledged or lost."""
+
+    id: int
+    kind: str
+    data: Mapping[str, Any]
+    state: str
+    at: datetime
+    delivered_at: datetime | None
+    acknowledged_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """A row of a bot's history."""
 

@@ -47,8 +47,22 @@ export const FAILURES = {
   container_exited: "The container exited before the bot reported its end.",
   max_duration: "The bot reached the maximum duration.",
   meeting_failed: "The bot could not join or stay in the meeting.",
+  blocked: "The meeting's provider blocked the bot.",
   operator: "An operator took the slot from the bot.",
   internal: "Botpool had an unexpected error.",
+};
+
+/** Why a bot's call ended, as its agent reported it. */
+export const END_REASONS = {
+  denied: "the host refused the bot",
+  lobby_timeout: "the host did not admit the bot",
+  removed: "a participant removed the bot",
+  alone: "the bot was alone",
+  meeting_ended: "the meeting was over",
+  sign_in_required: "the meeting requires a sign-in",
+  blocked: "the provider blocked the bot",
+  left: "the bot was asked to leave",
+  unknown: "unknown",
 };
 
 /** The phases of a bot, in order. */

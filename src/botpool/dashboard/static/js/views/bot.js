@@ -4,8 +4,9 @@ import { html, setText, syncChildren } from "../dom.js";
 import { duration, hostOf, timeOfDay } from "../format.js";
 import { fetchJson, serverNow } from "../http.js";
 import { model } from "../model.js";
-import { FAILURES, isFinal } from "../statuses.js";
+import { END_REASONS, FAILURES, isFinal } from "../statuses.js";
 import { throttle } from "../timing.js";
+import { botData } from "./bot-data.js";
 import { copyable, fact, fillPill } from "./components.js";
 import { containerLog } from "./container-log.js";
 import { historyList } from "./history.js";
@@ -24,11 +25,12 @@ export function open(root, { id }) {
   const phases = timeline();
   const history = historyList("History", `v1/bots/${id}/events?order=newest`, () => refresh());
   const log = containerLog(id);
+  const data = botData(id);
   const content = html(
     "div",
     { class: "columns" },
-    html("div", {}, phases.element, log.element),
-    html("div", {}, facts, history.element),
+    html("div", {}, phases.element, data.left, log.element),
+    html("div", {}, facts, data.right, history.element),
   );
   root.append(
     html(
@@ -54,6 +56,7 @@ export function open(root, { id }) {
       phases.show(loaded.phases, serverNow());
       history.show(events, serverNow());
       log.load(bot);
+      await data.load(bot);
     } catch (error) {
       if (error.status === 404) notFound();
       else throw error;
@@ -96,6 +99,8 @@ export function open(root, { id }) {
         ],
         ["Accepted", timeOfDay(bot.createdAt, serverNow())],
         bot.endedAt && ["Ended", timeOfDay(bot.endedAt, serverNow())],
+        bot.endReason && ["Call ended", END_REASONS[bot.endReason] ?? bot.endReason],
+        bot.stalled && ["Stalled", "in the call and alive, but records nothing"],
         ["Attempts", bot.attempts],
         ["Priority", bot.priority],
         ["Last heartbeat", bot.lastHeartbeatAt && timeOfDay(bot.lastHeartbeatAt, serverNow())],
