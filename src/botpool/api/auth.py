@@ -189,6 +189,7 @@ class EventToken(AgentToken):
         replica_of(request).agents.event_refusals.check(assignment_id)
         return assignment_id
 
+
 AgentAssignment = Annotated[AssignmentId, Depends(AgentToken())]
 EventAssignment = Annotated[AssignmentId, Depends(EventToken())]
 

@@ -16,7 +16,7 @@ MAX_EVENTS_BYTES = 1024 * 1024
 _LARGER = (
     (re.compile(r"/v1/agent/bots/[0-9]+/events"), MAX_EVENTS_BYTES),
     (re.compile(r"(/v1/agent|/api)/bots/[0-9]+/screenshots"), MAX_SCREENSHOT_BYTES + 16 * 1024),
-    (re.compile(r"/api/trpc/.*"), MAX_EVENTS_BYTES),
+    (re.compile(r"/api/trpc/.*|/v1/agent/vexa/.*"), MAX_EVENTS_BYTES),
 )
 """Paths whose bodies may be larger: 100 events of 8 KiB each, screenshots, batches of log lines."""
 

@@ -16,8 +16,8 @@ from botpool.engine.admission.estimates import Estimates
 from botpool.engine.admission.matcher import Matcher
 from botpool.engine.agents.agent_data import AgentData
 from botpool.engine.agents.agents import Agents
-from botpool.engine.agents.event_refusals import EventRefusals
 from botpool.engine.agents.bot_commands import BotCommands
+from botpool.engine.agents.event_refusals import EventRefusals
 from botpool.engine.agents.heartbeats import Heartbeats
 from botpool.engine.api_keys import ApiKeys
 from botpool.engine.bot_data_queries import BotDataQueries

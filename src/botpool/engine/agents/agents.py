@@ -19,8 +19,8 @@ from botpool.domain.heartbeat import HeartbeatReport
 from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.records import AgentView
 from botpool.domain.states import FINAL, BotStatus, EndReason, SlotStatus, statuses_before
-from botpool.engine.agents.event_refusals import EventRefusals, events_refusal
 from botpool.engine.agents.bot_commands import BotCommands
+from botpool.engine.agents.event_refusals import EventRefusals, events_refusal
 from botpool.engine.agents.heartbeats import Heartbeats
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
