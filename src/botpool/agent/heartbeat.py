@@ -43,7 +43,7 @@ class HeartbeatBody:
         return {**self._fields, **({"acknowledged": ids} if ids else {})}
 
     def delivered(self, fields: Mapping[str, Any]) -> None:
-        """Forget what need not be told again."""
+        """Forget what the control plane knows now."""
         self._commands.acknowledged(fields.get("acknowledged", ()))
 
     async def wait(self, seconds: float) -> None:
