@@ -41,7 +41,7 @@ def connection_limits_of(settings: Settings) -> ConnectionLimits:
     limits = settings.limits
     return ConnectionLimits(
         connections=limits.connections,
-        for_agents=limits.connections_for_agents,
+        for_agents=limits.reserved_for_agents,
         per_address=limits.connections_per_address,
         per_agent=limits.requests_per_agent,
         first_byte_s=limits.first_byte_timeout_s,

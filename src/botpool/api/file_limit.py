@@ -6,11 +6,10 @@ import structlog
 
 from botpool.api.connections import ConnectionLimits
 
-_OTHER_FILES = 256
-"""Connections to the database and backends, pipes, locks and logs."""
+_FEWEST_OTHERS = 256
+"""Files besides connections: of the database, backends, process containers, locks and logs."""
 _FEWEST_CONNECTIONS = 32
 _MOST_WAITING = 1024
-_SHARE_WAITING = 4
 
 _log = structlog.get_logger()
 
@@ -20,12 +19,12 @@ def backlog_of(connections: int) -> int:
 
     The event loop accepts all of them at once, before it closes others to make room.
     """
-    return min(_MOST_WAITING, connections // _SHARE_WAITING)
+    return min(_MOST_WAITING, connections // 4)
 
 
 def files_needed(connections: int) -> int:
     """Return the limit of open files that this many connections need."""
-    return _OTHER_FILES + connections + backlog_of(connections)
+    return connections + backlog_of(connections) + max(_FEWEST_OTHERS, connections // 4)
 
 
 def allowed_files() -> int:
@@ -48,8 +47,8 @@ def fit_to_files(limits: ConnectionLimits, files: int) -> ConnectionLimits:
     needed = files_needed(limits.connections)
     if files >= needed:
         return limits
-    share = _SHARE_WAITING / (_SHARE_WAITING + 1)
-    lowered = limits.lowered_to(max(_FEWEST_CONNECTIONS, int((files - _OTHER_FILES) * share)))
+    fitting = min(int((files - _FEWEST_OTHERS) * 4 / 5), int(files * 2 / 3))
+    lowered = limits.lowered_to(max(_FEWEST_CONNECTIONS, fitting))
     _log.warning(
         "connections.lowered",
         connections=lowered.connections,

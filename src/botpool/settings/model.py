@@ -58,7 +58,7 @@ class Settings(Section):
         if self.recovery.heartbeat_freshness_s * 1_000 <= self.agent.heartbeat_interval_ms:
             problem = "is not above agent.heartbeat_interval_ms: live bots would fail"
             raise SettingError("recovery.heartbeat_freshness_s", problem)
-        if self.limits.connections_for_agents >= self.limits.connections:
+        if self.limits.reserved_for_agents >= self.limits.connections:
             problem = f"is not below limits.connections ({self.limits.connections})"
             raise SettingError("limits.connections_for_agents", problem)
         return self

@@ -232,9 +232,9 @@ class LimitsSettings(Section):
     """The most connections of a replica at once. A new connection takes the place of the one that
     has waited longest for a request, callers without a key first. A replica raises its limit of
     open files as far as necessary and possible, and lowers this number to fit."""
-    connections_for_agents: CountOrZero = setting(2_048, example=10_000, unit="connections")
-    """How many of `limits.connections` only agents can use. Other callers get 503 when they have
-    requests in progress on all others. Must be below `limits.connections`."""
+    connections_for_agents: CountOrZero | None = setting(None, example=15_000, unit="connections")
+    """How many of `limits.connections` only agents can use: half, unless set. Other callers get 503
+    when they have requests in progress on all others. Must be below `limits.connections`."""
     connections_per_address: Count = setting(512, example=2_000, unit="connections")
     """The most connections from one IPv4 address or IPv6 /64 network that wait for a first request
     without a key, and the most requests in progress from there. Agents' requests and the
@@ -275,6 +275,11 @@ class LimitsSettings(Section):
     )
     """How many events the agent of one assignment may send at once. At least 100, which one request
     may have."""
+
+    @property
+    def reserved_for_agents(self) -> int:
+        reserved = self.connections_for_agents
+        return self.connections // 2 if reserved is None else reserved
 
 
 class RetentionSettings(Section):

@@ -240,6 +240,7 @@ class MetricDefinitions:
             "1 if the HTTP server accepted and answered the replica's last check of itself. Time "
             "in which it is 0 does not count as silence of bots.",
         )
+        self.listener_answers.set(1)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         name = self._describe(name, "counter", text, labels)
