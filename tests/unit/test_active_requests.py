@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from fastapi import HTTPException, Request
+from fastapi import Request
 
 from botpool.api.active_requests import ActiveRequests, count_agent_request
 from botpool.api.connections import ConnectionLimits
+from botpool.domain.errors import LimitExceeded
 from botpool.domain.ids import AssignmentId
 
 HEARTBEAT = "/v1/agent/bots/1/heartbeat"
@@ -32,8 +33,8 @@ class Api:
         if (agent := scope.get("agent")) is not None:
             try:
                 count_agent_request(Request(scope), AssignmentId(agent))
-            except HTTPException as error:
-                status = error.status_code
+            except LimitExceeded:
+                status = 429
         self.in_progress += 1
         try:
             if status == 200:

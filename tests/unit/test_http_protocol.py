@@ -256,9 +256,11 @@ async def test_client_that_does_not_read_its_response_is_cut_off() -> None:
     client.loop.advance(3600)
     assert not client.transport.closing
     client.protocol.pause_writing()
-    client.assert_open_until(LIMITS.response_s)
-    assert (client.closed, client.transport.aborted) == (["response"], True)
-    client.protocol.resume_writing()  # uvicorn would wait for it at the end of the request.
+    try:
+        client.assert_open_until(LIMITS.response_s)
+        assert (client.closed, client.transport.aborted) == (["response"], True)
+    finally:
+        client.protocol.resume_writing()  # uvicorn waits for it before it ends the request.
 
 
 async def test_closing_connection_does_not_wait_forever_for_its_reader() -> None:
