@@ -107,12 +107,16 @@ class FakeServer:
         if path == "session":
             return JSONResponse({"name": "a test", "scope": "admin"})
         body = self.responses.get(f"{request.method} {path}", self.responses.get(path))
+        if body is None and path.endswith(("/screenshots", "/commands")):
+            body = {path.rpartition("/")[2]: []}
         if callable(body):
             body = body(request.query_params)
         if body is None:
             return _problem(404, f"There is no {path}.")
         if request.query_params.get("follow") == "true":
             return StreamingResponse(_follow(body))
+        if isinstance(body, bytes):
+            return Response(body, media_type="image/png")
         return Response(body) if isinstance(body, str) else JSONResponse(body)
 
     def _error(self, path: str) -> Response | None:
