@@ -89,6 +89,7 @@ def test_every_alert_is_defined() -> None:
     assert set(RULES) == {
         "BotpoolQueueOld",
         "BotpoolPoolFull",
+        "BotpoolBotsStalled",
         "BotpoolBackendUnavailable",
         "BotpoolRecoveriesRising",
         "BotpoolNoReplicaListening",
