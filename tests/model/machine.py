@@ -5,6 +5,7 @@ bot must reach a final status.
 """
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,12 +18,12 @@ from botpool.domain.errors import (
     NoFreeSlot,
     PoolDrained,
 )
-from botpool.domain.ids import BotId, ContainerId
+from botpool.domain.ids import BotId, ContainerId, TenantId
 from botpool.domain.observation import ContainerState
 from botpool.domain.records import IdempotencyKey
 from botpool.domain.states import BotStatus
 from tests.model.checked_machine import CRASHED, CheckedMachine
-from tests.model.reference import FINAL, Bot
+from tests.model.reference import FINAL, TENANTS, Bot
 from tests.model.replica_operations import (
     loop_work,
     result_or_error,
@@ -30,9 +31,10 @@ from tests.model.replica_operations import (
     run_until_held,
     wait_for_all,
 )
-from tests.support.replicas import MEET, TEAMS, bot_request, key
+from tests.support.replicas import CALLER, MEET, TEAMS, bot_request, key
 
 POOLS = st.sampled_from([MEET, MEET, MEET, TEAMS])
+TENANT_IDS = st.sampled_from([1, 1, 1, 2, 2, 3])
 PRIORITIES = st.sampled_from([50, 100, 100, 150])
 TIMEOUTS = st.sampled_from([300, 300, 20, 0])
 BODIES = st.sampled_from([b"one", b"one", b"other"])
@@ -70,11 +72,11 @@ class Machine(CheckedMachine):
 
     @rule(
         pool_name=POOLS,
-        wanted=st.lists(st.tuples(PRIORITIES, TIMEOUTS), min_size=1, max_size=3),
+        wanted=st.lists(st.tuples(PRIORITIES, TIMEOUTS, TENANT_IDS), min_size=1, max_size=3),
     )
-    def admit(self, pool_name: Any, wanted: list[tuple[int, int]]) -> None:
-        for priority, timeout_s in wanted:
-            self._admit(pool_name, priority, timeout_s)
+    def admit(self, pool_name: Any, wanted: list[tuple[int, int, int]]) -> None:
+        for priority, timeout_s, tenant in wanted:
+            self._admit(pool_name, priority, timeout_s, tenant=tenant)
 
     @rule(pool_name=POOLS, name=st.sampled_from(["k1", "k2"]), body=BODIES)
     def admit_with_idempotency_key(self, pool_name: Any, name: str, body: bytes) -> None:
@@ -95,24 +97,35 @@ class Machine(CheckedMachine):
             assert isinstance(response, IdempotencyConflict)
 
     def _admit(
-        self, pool_name: Any, priority: int, timeout_s: int, key_: IdempotencyKey | None = None
+        self,
+        pool_name: Any,
+        priority: int,
+        timeout_s: int,
+        key_: IdempotencyKey | None = None,
+        *,
+        tenant: int = 1,
     ) -> Any:
-        wanted = Bot(pool_name=pool_name, priority=priority, timeout_s=timeout_s)
-        request = bot_request(pool_name, priority=priority, queue_timeout_ms=1000 * timeout_s)
+        wanted = Bot(pool_name=pool_name, tenant=tenant, priority=priority, timeout_s=timeout_s)
+        request = bot_request(
+            pool_name,
+            priority=priority,
+            queue_timeout_ms=1000 * timeout_s,
+            caller=replace(CALLER, tenant_id=TenantId(tenant), tenant=TENANTS[tenant].name),
+        )
         expected, before = self.reference.admission(wanted), len(self.snapshot.bots)
         self.reference.expected_bot = wanted
         response = self.do(
             lambda r: result_or_error(r.admission.admit(request, key_)), repeat=key_ is not None
         )
         self.reference.expected_bot = None
-        if self.crashed:
+        if self.crashed or expected == "by turn":
             return response
         if expected in REFUSALS:
             assert isinstance(response, REFUSALS[expected]), response
             assert len(self.snapshot.bots) == before, "a refused request must record nothing"
         else:
             assert response.bot.status == expected, (response, expected)
-            waiting = self.reference.queue(pool_name)
+            waiting = self.reference.queue(pool_name, tenant)
             position = waiting.index(response.bot.id) + 1 if response.bot.id in waiting else None
             assert response.position == position
         return response

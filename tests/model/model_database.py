@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 from botpool.engine.maintenance.doctor.invariants import ALL_HISTORY
 from botpool.store.database import Database
 from botpool.store.readonly_connection import check_statement
-from tests.model.reference import HistoryRow
+from tests.model.reference import TENANTS, HistoryRow
 from tests.support.clock import Clock
 from tests.support.invariants import ALWAYS
 
@@ -81,6 +81,11 @@ class ModelDatabase:
 
     def reset(self) -> None:
         self._connection.execute(self._reset_statement)
+        for tenant_id, tenant in TENANTS.items():
+            self._connection.execute(
+                "INSERT INTO tenants (id, name, weight, max_live) VALUES (%s, %s, %s, %s)",
+                [tenant_id, tenant.name, tenant.weight, tenant.max_live],
+            )
         self._connection.execute("UPDATE test_clock SET moved_by = '0'")
         self._last_history_id = 0
 

@@ -5,6 +5,7 @@ The model follows the design, not the code. It predicts responses (`admission`, 
 design does not allow, and an end of a bot without a cause.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -43,9 +44,24 @@ class HistoryRow:
     """The failure code of the bot."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Tenant:
+    name: str
+    weight: int = 1
+    max_live: int | None = None
+
+
+TENANTS = {
+    1: Tenant(name="default"),
+    2: Tenant(name="heavy", weight=2),
+    3: Tenant(name="limited", max_live=1),
+}
+
+
 @dataclass(kw_only=True)
 class Bot:
     pool_name: str
+    tenant: int = 1
     priority: int
     timeout_s: float
     status: str = "PENDING"
@@ -93,9 +109,17 @@ class Reference:
 
     # Expected responses
 
-    def queue(self, pool_name: str) -> list[int]:
+    def queue(self, pool_name: str, tenant: int | None = None) -> list[int]:
+        """Return the queue of a pool, or the queue of one tenant in it."""
         waiting = [n for n, b in self.bots.items() if b.deadline and b.pool_name == pool_name]
-        return sorted(waiting, key=lambda n: (self.bots[n].priority, n))
+        own = [n for n in waiting if tenant in (None, self.bots[n].tenant)]
+        return sorted(own, key=lambda n: (self.bots[n].priority, n))
+
+    def quota_room(self, tenant: int) -> float:
+        """Return how many slots a tenant may get before it is at its quota."""
+        quota = TENANTS[tenant].max_live
+        live = [s for s in self.slots.values() if s.bot and self.bots[s.bot].tenant == tenant]
+        return math.inf if quota is None else quota - len(live)
 
     def free_capacity(self, pool_name: str) -> int:
         """Return the number of bots that could get a slot now."""
@@ -109,10 +133,13 @@ class Reference:
         if self.pools[wanted.pool_name].drained:
             return "drained"
         waiting = self._before_deadline(self.queue(wanted.pool_name))
-        ahead = [n for n in waiting if self.bots[n].priority <= wanted.priority]
-        if len(ahead) < self.free_capacity(wanted.pool_name):
-            return "DEPLOYING"
-        return "QUEUED" if wanted.timeout_s else "refused"
+        own = [n for n in waiting if self.bots[n].tenant == wanted.tenant]
+        ahead = [n for n in own if self.bots[n].priority <= wanted.priority]
+        capacity = self.free_capacity(wanted.pool_name)
+        if len(ahead) >= min(capacity, self.quota_room(wanted.tenant)):
+            return "QUEUED" if wanted.timeout_s else "refused"
+        # Beside bots of other tenants, the turns decide, perhaps after the response.
+        return "DEPLOYING" if len(own) == len(waiting) else "by turn"
 
     def slot_of(self, number: int) -> str | None:
         return next((name for name, slot in self.slots.items() if slot.bot == number), None)
@@ -151,15 +178,19 @@ class Reference:
                 self.slots[row.slot or ""].cordoned = row.new == "cordoned"
             elif row.kind == "slot.delete_requested":
                 self.slots[row.slot or ""].cordoned = True
+        for tenant in TENANTS:
+            assert self.quota_room(tenant) >= 0, f"tenant {tenant} is above its quota"
 
     def _apply_assignments(self, pool_name: str, assigned: Sequence[HistoryRow]) -> None:
-        """Check that exactly the first bots of the queue leave it, and assign them."""
-        numbers = {row.bot for row in assigned}
+        """Check that exactly the first bots of each tenant's queue leave it, and assign them."""
         waiting = [n for n, b in self.bots.items() if b.deadline or b.status == "PENDING"]
         waiting = [n for n in waiting if self.bots[n].pool_name == pool_name]
         waiting.sort(key=lambda n: (self.bots[n].priority, n))
-        first = self._before_deadline(waiting)[: len(assigned)]
-        assert numbers == set(first), f"{numbers} overtook {first}"
+        for tenant in TENANTS:
+            numbers = {row.bot for row in assigned if self.bots[row.bot or 0].tenant == tenant}
+            own = [n for n in waiting if self.bots[n].tenant == tenant]
+            first = self._before_deadline(own)[: len(numbers)]
+            assert numbers == set(first), f"{numbers} overtook {first}"
         for row in assigned:
             bot = self.bots[row.bot or 0]
             assert row.old == bot.status, (row, bot)

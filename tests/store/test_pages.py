@@ -167,7 +167,7 @@ QUEUED_AT_10_000 = {
     [
         ("find_bot_bounds", {}, 2),
         ("list_queue", FIRST_QUEUED | {"pool_name": None, "limit": 501}, 510),
-        ("list_queue", FIRST_QUEUED | {"pool_name": "zoom", "limit": 501}, 1 + len(POOLS)),
+        ("list_queue", FIRST_QUEUED | {"pool_name": "zoom", "limit": 501}, 2 + len(POOLS)),
         # The bots before the page are counted.
         ("list_queue", QUEUED_AT_10_000 | {"pool_name": None, "limit": 51}, 10_000 + 51 + 10),
         ("list_bot_history", {"bot_id": 19_007, "after": 0} | HISTORY, 40),

@@ -118,8 +118,10 @@ class Stage:
         return await replica.agents.report(assignment, bot_id, BotStatus.DONE, None)
 
     def rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        """Run a query with positional parameters, or with one mapping of named ones."""
+        named = parameters[0] if parameters and isinstance(parameters[0], dict) else parameters
         with psycopg.connect(self.url, autocommit=True, row_factory=dict_row) as connection:
-            cursor = connection.execute(query, parameters)
+            cursor = connection.execute(query, named)
             return cursor.fetchall() if cursor.description else []
 
     def slot_of(self, bot_id: BotId) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class Counted:
         await self.answers.wait()
         if self.broken:
             raise DatabaseUnavailable("it is away")
-        return statement.result_of([{"priority": 100, "bots": bots}])
+        return statement.result_of([{"tenant": "default", "priority": 100, "bots": bots}])
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def estimates(counted: Counted) -> Estimates:
 
 async def position(estimates: Estimates) -> int:
     async with asyncio.timeout(5):
-        return await estimates.position_behind_counted(TEAMS, 100)
+        return await estimates.position_behind_counted(TEAMS, "default", 100)
 
 
 async def settle() -> None:

@@ -199,8 +199,10 @@ class QueueEntry:
 
     bot_id: BotId
     pool_name: PoolName
+    tenant: str
     priority: int
     position: int
+    """The position in the queue of the bot's tenant, from 1."""
     queued_at: datetime
     timeout_at: datetime
 

@@ -271,7 +271,7 @@ class Queries:
             limit=limit + 1,
         )
         shown = [
-            (entry, await self.estimates.wait_ms(entry.pool_name, entry.position))
+            (entry, await self.estimates.wait_ms(entry.pool_name, entry.tenant, entry.position))
             for entry in found[:limit]
         ]
         last = found[limit - 1] if len(found) > limit else None

@@ -14,6 +14,7 @@ from botpool.domain.public_url import address_problems
 from botpool.engine.admission.admission import Admission
 from botpool.engine.admission.estimates import Estimates
 from botpool.engine.admission.matcher import Matcher
+from botpool.engine.admission.quotas import Quotas
 from botpool.engine.agents.agent_data import AgentData
 from botpool.engine.agents.agents import Agents
 from botpool.engine.agents.bot_commands import BotCommands
@@ -142,6 +143,7 @@ class Replica:
 
     def _build_admission(self) -> None:
         self.matcher = Matcher(self.database, self.wakeups, self.metrics)
+        self.quotas = Quotas(self.database)
         self.estimates = Estimates(self.database)
         self.admission = Admission(
             self.database, self.wakeups, self.matcher, self.estimates, self.policy, self.metrics
@@ -159,7 +161,9 @@ class Replica:
             **shared, admission=self.admission, bot_endings=self.bot_endings
         )
         self.shutdown = Shutdown(**shared, admission=self.admission, bot_endings=self.bot_endings)
-        self.queue_poller = QueuePoller(**shared, matcher=self.matcher, image_gate=self.image_gate)
+        self.queue_poller = QueuePoller(
+            **shared, matcher=self.matcher, quotas=self.quotas, image_gate=self.image_gate
+        )
         self.describer = Describer(**shared)
 
     def _build_reconciler(self) -> None:
@@ -234,6 +238,7 @@ class Replica:
             error_resets=resets,
             liveness=self.liveness,
             rescheduling=Rescheduling(**shared),
+            quotas=self.quotas,
         )
         self.cleanup = Cleanup(**shared, queue_poller=self.queue_poller, recovery=self.recovery)
         self.vacuum = Vacuum(self.database)

@@ -36,6 +36,8 @@ class EnqueuedBot:
 
     n: int
     bot_id: BotId | None
+    begins_turn: bool
+    """Whether its tenant begins to wait beside other tenants, and so needs a turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +74,29 @@ class QueueWork:
     """Queue rows are past their deadline."""
     servable: Sequence[PoolName]
     """Pools with a queue and with an idle slot or room to grow."""
+    contended: Sequence[PoolName]
+    """Pools in which several tenants wait, and whose turns were not refreshed for a second."""
+    uncounted: Sequence[TenantId]
+    """Tenants with a quota whose live bots were never counted."""
     gates: Sequence[str]
     """Backends with slots that wait for an image or for their start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedBots:
-    """How many bots of one priority wait in a pool."""
+    """How many bots of one tenant and priority wait in a pool."""
 
+    tenant: str
     priority: int
+    bots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingTenant:
+    """How many bots of a tenant wait in a pool."""
+
+    tenant: str
+    weight: int
     bots: int
 
 
@@ -190,4 +206,9 @@ def list_queue(
 
 @query
 def measure_queue(*, pool_name: PoolName) -> list[QueuedBots]:
-    """Count the queued bots of a pool by priority."""
+    """Count the queued bots of a pool by tenant and priority."""
+
+
+@query
+def measure_waiting_tenants(*, pool_name: PoolName) -> list[WaitingTenant]:
+    """Count the queued bots of each tenant in a pool; no rows if one tenant waits."""

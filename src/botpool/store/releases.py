@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Unpack
 
-from botpool.domain.ids import AssignmentId, BotId, PoolName, SlotId
+from botpool.domain.ids import AssignmentId, BotId, PoolName, SlotId, TenantId
 from botpool.domain.records import Fence, SlotChange
 from botpool.domain.states import BotStatus, EndReason, FailureCode, SlotStatus
 from botpool.store.query import query
@@ -31,6 +31,9 @@ class FreedSlot(SlotChange):
     """Whether other slots of the backend wait at the image gate."""
     occupied_s: float
     releasing_s: float
+    tenant_id: TenantId
+    tenant_has_quota: bool
+    """Whether the release made room in the quota of its tenant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,14 @@ waits at the unique index of the key. Without a key, a repeated request creates 
 """
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 from botpool.domain import reasons
 from botpool.domain.errors import (
+    DatabaseUnavailable,
     IdempotencyConflict,
     NoFreeSlot,
     NotFound,
@@ -52,6 +54,7 @@ from botpool.store.queue import (
     new_bots,
     settle_new_bots,
 )
+from botpool.store.turns import refresh_turns
 
 _MAX_BATCH = 64
 """Larger batches slow each request down: the joins of the statement are planned for few rows."""
@@ -81,9 +84,9 @@ class Admission:
         self._metrics = metrics
         self._claims: _Batchers[ClaimedSlot] = {}
         self._queueings: _Batchers[SettledBot] = {}
-        # Pools whose last match found no slot for a new bot. A hint only: the statement that
-        # queues the next bot checks it under the pool's lock.
-        self._full_pools: set[PoolName] = set()
+        # Pools whose last match found no slot for a new bot of a tenant, which may also be at its
+        # quota. A hint only: the statement that queues the next bot checks it under the lock.
+        self._full_pools: set[tuple[PoolName, TenantId]] = set()
         self._closed = False
 
     def close(self) -> None:
@@ -118,7 +121,7 @@ class Admission:
         # One batch at a time, so that the queue follows the order of arrival.
         queueings = self._batcher(self._queueings, pool_name, self._enqueue, max_in_flight=1)
         # A bot that is being queued arrived earlier and must not be overtaken.
-        if not queueings.is_busy and pool_name not in self._full_pools:
+        if not queueings.is_busy and _pool_and_tenant(request) not in self._full_pools:
             claimed = await _submit(claims, self._claim, request, batch=key is None)
             if claimed is not None:
                 return AdmittedBot(bot=new_bot(request, claimed))
@@ -183,7 +186,8 @@ class Admission:
     ) -> list[SettledBot | Exception | None]:
         """Queue bots of one pool and match; None for a request whose key is taken."""
         pool_name = requests[0].bot.pool_name
-        if pool_name in self._full_pools and all(request.can_batch for request in requests):
+        expects_full = all(_pool_and_tenant(request) in self._full_pools for request in requests)
+        if expects_full and all(request.can_batch for request in requests):
             settled = await self._enqueue_in_full_pool(pool_name, requests)
             if any(settled):
                 return settled
@@ -197,25 +201,38 @@ class Admission:
         enqueue = self._enqueue_statement(requests, match_follows=False)
         settle = settle_new_bots.statement()
         await self._database.commit([lock, enqueue, settle])
+        await self._begin_turns(pool_name, enqueue.result)
         return self._by_request(requests, enqueue.result, settle.result)
 
     async def _enqueue_and_match(
-        self, pool_name: PoolName, requests: Sequence[AdmissionRequest]
+        self, pool_name: PoolName, requests: Sequence[AdmissionRequest], *, with_turns: bool = False
     ) -> list[SettledBot | Exception | None]:
+        """Queue the bots and match; `with_turns` refreshes the turns of the tenants in between."""
         lock = lock_pool.statement(pool_name=pool_name)
         pool = find_pool.statement(pool_name=pool_name)
         enqueue = self._enqueue_statement(requests, match_follows=True)
+        turns = [refresh_turns.statement(pool_name=pool_name)] if with_turns else []
         match = Match(pool_name)
         settle = settle_new_bots.statement()
-        statements: Sequence[Statement[Any]] = [lock, pool, enqueue, *match.statements, settle]
+        statements: list[Statement[Any]] = [lock, pool, enqueue]
+        statements += [*turns, *match.statements, settle]
         if all(request.bot.queue_timeout_ms > 0 for request in requests):
             await self._database.commit(statements)
         else:
-            await self._commit_unless_queued(statements, settle, pool_name)
+            try:
+                await self._commit_unless_queued(statements, settle, pool_name)
+            except NoFreeSlot:
+                if with_turns or not any(bot.begins_turn for bot in enqueue.result):
+                    raise
+                # Bots of other tenants wait, perhaps for their quota: the turns decide.
+                return await self._enqueue_and_match(pool_name, requests, with_turns=True)
+        tenants = {_pool_and_tenant(request) for request in requests}
         if not self._matcher.report(match) and enqueue.result:
-            self._full_pools.add(pool_name)
+            self._full_pools |= tenants
         else:
-            self._full_pools.discard(pool_name)
+            self._full_pools -= tenants
+        if not with_turns:
+            await self._begin_turns(pool_name, enqueue.result)
         if pool.result is None:
             return [UnknownPool(f"There is no pool {pool_name}.") for _ in requests]
         if pool.result.drained_at is not None:
@@ -259,6 +276,14 @@ class Admission:
                 raise NoFreeSlot(pool_name, retry_after_s=_RETRY_AFTER_S)
 
         await self._database.transact(run)
+
+    async def _begin_turns(self, pool_name: PoolName, enqueued: Sequence[EnqueuedBot]) -> None:
+        """Give turns to tenants that begin to wait beside others. If it fails, the poll does it."""
+        if not any(bot.begins_turn for bot in enqueued):
+            return
+        with contextlib.suppress(DatabaseUnavailable):
+            if await self._matcher.refresh_turns(pool_name):
+                self._full_pools = {each for each in self._full_pools if each[0] != pool_name}
 
     def _enqueue_statement(
         self, requests: Sequence[AdmissionRequest], *, match_follows: bool
@@ -304,11 +329,13 @@ class Admission:
         )
         position = settled.position
         if position is None:
-            position = await self._estimates.position_behind_counted(bot.pool_name, bot.priority)
+            position = await self._estimates.position_behind_counted(
+                bot.pool_name, bot.tenant, bot.priority
+            )
         return await self._with_estimate(bot, position)
 
     async def _with_estimate(self, bot: Bot, position: int) -> AdmittedBot:
-        wait_ms = await self._estimates.wait_ms(bot.pool_name, position)
+        wait_ms = await self._estimates.wait_ms(bot.pool_name, bot.tenant, position)
         return AdmittedBot(bot=bot, position=position, estimated_wait_ms=wait_ms)
 
 
@@ -326,6 +353,10 @@ async def _submit(
     if isinstance(result, Exception):
         raise result
     return result
+
+
+def _pool_and_tenant(request: AdmissionRequest) -> tuple[PoolName, TenantId]:
+    return request.bot.pool_name, request.bot.caller.tenant_id
 
 
 def _log_claims(claimed: Sequence[ClaimedSlot]) -> None:

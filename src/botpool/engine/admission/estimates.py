@@ -6,11 +6,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Generic, TypeVar
 
 from botpool.domain.ids import PoolName
-from botpool.domain.wait_estimate import estimate_wait_ms
+from botpool.domain.wait_estimate import TenantQueue, estimate_wait_ms, position_among_tenants
 from botpool.engine.runtime.clock import loop_time
 from botpool.store.database import Database
 from botpool.store.pools import Occupancy, measure_occupancy
-from botpool.store.queue import measure_queue
+from botpool.store.queue import QueuedBots, measure_queue, measure_waiting_tenants
 
 T = TypeVar("T")
 _FRESH_S = 0.5
@@ -74,23 +74,36 @@ class Estimates:
         self._database = database
         self._occupancy = _CachedMeasure(self._measure_occupancy, monotonic)
         self._queue = _CachedMeasure(self._measure_queue, monotonic)
+        self._tenants = _CachedMeasure(self._measure_tenants, monotonic)
 
-    async def wait_ms(self, pool_name: PoolName, position: int) -> int | None:
-        """Estimate the wait of the bot at a position; None while no bot has had a slot."""
+    async def wait_ms(self, pool_name: PoolName, tenant: str, position: int) -> int | None:
+        """Estimate the wait of the bot at a position of its tenant's queue.
+
+        None while no bot has had a slot.
+        """
         occupancy = await self._occupancy.of(pool_name)
+        waiting = await self._tenants.of(pool_name)
         return estimate_wait_ms(
-            position, ends=occupancy.ends, exposure_s=occupancy.exposure_s, slots=occupancy.slots
+            position_among_tenants(position, tenant, waiting),
+            ends=occupancy.ends,
+            exposure_s=occupancy.exposure_s,
+            slots=occupancy.slots,
         )
 
-    async def position_behind_counted(self, pool_name: PoolName, priority: int) -> int:
+    async def position_behind_counted(self, pool_name: PoolName, tenant: str, priority: int) -> int:
         """Return the position of a new bot that is behind all counted positions."""
-        bots_by_priority = await self._queue.of(pool_name)
-        ahead = sum(bots for other, bots in bots_by_priority.items() if other <= priority)
+        queued = await self._queue.of(pool_name)
+        ahead = sum(
+            each.bots for each in queued if each.tenant == tenant and each.priority <= priority
+        )
         return max(ahead, _COUNTED_POSITIONS + 1)
 
     async def _measure_occupancy(self, pool_name: PoolName) -> Occupancy:
         return await measure_occupancy(self._database, pool_name=pool_name)
 
-    async def _measure_queue(self, pool_name: PoolName) -> Mapping[int, int]:
-        queued = await measure_queue(self._database, pool_name=pool_name)
-        return {each.priority: each.bots for each in queued}
+    async def _measure_queue(self, pool_name: PoolName) -> list[QueuedBots]:
+        return await measure_queue(self._database, pool_name=pool_name)
+
+    async def _measure_tenants(self, pool_name: PoolName) -> Mapping[str, TenantQueue]:
+        waiting = await measure_waiting_tenants(self._database, pool_name=pool_name)
+        return {each.tenant: TenantQueue(weight=each.weight, bots=each.bots) for each in waiting}

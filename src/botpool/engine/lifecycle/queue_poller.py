@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from botpool.domain import reasons
 from botpool.domain.states import BotStatus, FailureCode
 from botpool.engine.admission.matcher import Matcher
+from botpool.engine.admission.quotas import Quotas
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.observability import event_log
 from botpool.engine.service import Service
@@ -18,6 +19,7 @@ class QueuePoller(Service):
     """Finds and does the work of the queue."""
 
     matcher: Matcher
+    quotas: Quotas
     image_gate: ImageGate
 
     async def poll(self) -> None:
@@ -25,7 +27,11 @@ class QueuePoller(Service):
         work = await find_queue_work(self.database)
         if work.expired:
             await self.expire()
-        for pool_name in work.servable:
+        for tenant_id in work.uncounted:
+            await self.quotas.count(tenant_id)
+        for pool_name in work.contended:
+            await self.matcher.refresh_turns(pool_name)
+        for pool_name in set(work.servable) - set(work.contended):
             await self.matcher.match_pool(pool_name)
         for backend in work.gates:
             await self.image_gate.open(backend)

@@ -102,7 +102,20 @@ class SlotHandover:
                     raise
                 # The first transaction is committed: the error concerns the rest only.
                 freed |= {release.slot.slot_id: error for release in rest}
+        await self._serve_other_pools(pool_name, freed)
         return [freed.get(release.slot.slot_id) for release in releases]
+
+    async def _serve_other_pools(
+        self, pool_name: PoolName, freed: Mapping[SlotId, FreedSlot | Exception]
+    ) -> None:
+        """Match the other pools in which tenants wait whose quota has room again."""
+        tenants = {
+            slot.tenant_id
+            for slot in freed.values()
+            if isinstance(slot, FreedSlot) and slot.tenant_has_quota
+        }
+        if tenants:
+            await self._matcher.serve_tenants(tenants, besides=pool_name)
 
     async def _free_without_match(
         self, pool_name: PoolName, releases: Sequence[SlotRelease]

@@ -29,6 +29,7 @@ from botpool.domain.recovery import (
     decide,
 )
 from botpool.domain.start_assessment import has_exited
+from botpool.engine.admission.quotas import Quotas
 from botpool.engine.maintenance.error_resets import ErrorResets
 from botpool.engine.maintenance.liveness import Liveness
 from botpool.engine.maintenance.recovery_actions import RecoveryActions
@@ -79,6 +80,7 @@ class Recovery(Service):
     error_resets: ErrorResets
     liveness: Liveness
     rescheduling: Rescheduling
+    quotas: Quotas
 
     @property
     def limits(self) -> RecoveryLimits:
@@ -93,6 +95,7 @@ class Recovery(Service):
     async def recover(self) -> RecoveryResult:
         """Run one pass and return its counts."""
         await self.rescheduling.run()
+        await self.quotas.count_all()
         gap_ended_at = await self.liveness.record()
         slots = await statements.list_stuck_slots(
             self.database,

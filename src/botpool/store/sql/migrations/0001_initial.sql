@@ -91,6 +91,7 @@ CREATE TABLE pools (
     egress           text REFERENCES egresses,
     drained_at       timestamptz,
     silence_alarm_at timestamptz,
+    turns_counted_at timestamptz,
     created_at       timestamptz NOT NULL DEFAULT botpool_now(),
     updated_at       timestamptz NOT NULL DEFAULT botpool_now()
 );
@@ -103,6 +104,7 @@ COMMENT ON COLUMN pools.stalled_after_s IS
     'After how long in the call without media a bot counts as stalled; 0: never.';
 COMMENT ON COLUMN pools.egress IS 'The egress whose permits the starts of the pool need; null if the pool is not paced.';
 COMMENT ON COLUMN pools.drained_at IS 'When an operator drained the pool; null while it admits bots.';
+COMMENT ON COLUMN pools.turns_counted_at IS 'When the turns of the pool''s tenants were last counted.';
 COMMENT ON COLUMN pools.silence_alarm_at IS
     'Since when so many bots are silent that Botpool itself may be at fault.';
 
@@ -159,6 +161,7 @@ CREATE TABLE tenants (
     name             text NOT NULL UNIQUE CHECK (name ~ '^[a-z0-9][a-z0-9-]{0,39}$'),
     weight           integer NOT NULL DEFAULT 1 CHECK (weight BETWEEN 1 AND 1000),
     max_live         integer CHECK (max_live >= 0),
+    live             integer DEFAULT 0,
     max_queued       integer CHECK (max_queued >= 0),
     posts_per_minute integer CHECK (posts_per_minute >= 1),
     created_at       timestamptz NOT NULL DEFAULT botpool_now()
@@ -169,10 +172,21 @@ COMMENT ON TABLE tenants IS
 COMMENT ON COLUMN tenants.weight IS
     'The share of a pool''s slots when bots of several tenants wait: twice the weight, twice the slots.';
 COMMENT ON COLUMN tenants.max_live IS 'How many bots may have a slot at the same time; null: no limit.';
+COMMENT ON COLUMN tenants.live IS
+    'How many bots have a slot. Counted only while max_live is set; null until the first count, and then no bot gets a slot.';
 COMMENT ON COLUMN tenants.max_queued IS 'How many bots may wait in the queues at the same time; null: no limit.';
 COMMENT ON COLUMN tenants.posts_per_minute IS
     'How many requests for bots the tenant''s keys may send in a minute; null: no limit.';
 INSERT INTO tenants (name) VALUES ('default');
+
+-- Claims count only tenants with a quota, so the count is unknown when a quota begins.
+CREATE FUNCTION botpool_forget_live() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.live := NULL;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER tenants_live BEFORE UPDATE OF max_live ON tenants FOR EACH ROW
+    WHEN ((OLD.max_live IS NULL) <> (NEW.max_live IS NULL)) EXECUTE FUNCTION botpool_forget_live();
 
 -- ---------------------------------------------------------------------------------------------
 -- Bots
@@ -477,7 +491,36 @@ COMMENT ON COLUMN bot_pool_queue.tenant_id IS 'The tenant of the bot.';
 COMMENT ON COLUMN bot_pool_queue.timeout_at IS 'After this time the bot fails with queue_timeout.';
 CREATE INDEX idx_bot_pool_queue_priority ON bot_pool_queue (pool_name, priority, bot_id);
 COMMENT ON INDEX idx_bot_pool_queue_priority IS 'The order of service: priority, then arrival number.';
+CREATE INDEX idx_bot_pool_queue_tenant ON bot_pool_queue (pool_name, tenant_id, priority, bot_id);
+COMMENT ON INDEX idx_bot_pool_queue_tenant IS 'The order of service within a tenant.';
 CREATE INDEX idx_bot_pool_queue_timeout ON bot_pool_queue (timeout_at);
+
+CREATE TABLE tenant_turns (
+    pool_name text NOT NULL REFERENCES pools ON DELETE CASCADE,
+    tenant_id bigint NOT NULL,
+    in_use    integer NOT NULL,
+    weight    integer NOT NULL CHECK (weight >= 1),
+    pass      double precision NOT NULL,
+    share     double precision NOT NULL GENERATED ALWAYS AS (in_use::float8 / weight) STORED,
+    waits     boolean NOT NULL,
+    PRIMARY KEY (pool_name, tenant_id)
+) WITH (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500,
+    autovacuum_vacuum_cost_delay = 0
+);
+COMMENT ON TABLE tenant_turns IS
+    'The order of the tenants in a pool while bots of several tenants wait. The pool''s lock guards all writes. '
+    'With one waiting tenant there are no turns. A row stays after the wait, for its pass.';
+COMMENT ON COLUMN tenant_turns.in_use IS
+    'The slots of the pool that the tenant uses: counted every second while it waits, and kept in between by matches and releases.';
+COMMENT ON COLUMN tenant_turns.weight IS 'The weight of the tenant at the last count.';
+COMMENT ON COLUMN tenant_turns.pass IS
+    'Virtual time of stride scheduling: each hand-over adds 1 / weight. The smallest goes first among equal shares.';
+COMMENT ON COLUMN tenant_turns.share IS 'The matcher serves the smallest share first.';
+COMMENT ON COLUMN tenant_turns.waits IS 'Whether the tenant has a turn: its bots wait, and it is below its quota.';
+CREATE INDEX idx_tenant_turns_next ON tenant_turns (pool_name, share, pass, tenant_id) WHERE waits;
+COMMENT ON INDEX idx_tenant_turns_next IS 'The turns: the tenant that is served next.';
 
 CREATE TABLE assignments (
     id                  bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,

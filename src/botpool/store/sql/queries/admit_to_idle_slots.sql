@@ -1,4 +1,4 @@
--- Admit bots to the longest-unused idle slots of their pool, in their order, if no bot waits there.
+-- Admit bots to the longest-unused idle slots of their pool, in their order, if none of their tenant's bots waits there.
 -- The common case: one statement, one round trip. A request without a row was not admitted.
 -- The head of the queue, read from its index, shows whether a bot waits: an EXISTS may be planned
 -- to scan the queue of other pools.
@@ -29,9 +29,25 @@ WITH request AS MATERIALIZED (
           AND p.drained_at IS NULL
           -- Bots of a paced pool pass through the queue, where the matcher holds them back.
           AND p.egress IS NULL
-          AND (
-              SELECT q.id FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
-              ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL
+          -- A tenant with a quota of live bots passes through the queue: the matcher counts.
+          AND NOT EXISTS (
+              SELECT FROM tenants t
+              WHERE t.id = ANY (%(tenant_ids)s::bigint[]) AND t.max_live IS NOT NULL)
+          AND CASE
+              WHEN (
+                  SELECT q.id FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
+                  ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL
+              THEN true
+              -- Others may wait for their quota; the bots of the own tenants must not.
+              ELSE (
+                  SELECT t.tenant_id FROM tenant_turns t
+                  WHERE t.pool_name = %(pool_name)s AND t.waits
+                  ORDER BY t.share, t.pass, t.tenant_id LIMIT 1) IS NULL
+                  AND NOT EXISTS (
+                      SELECT FROM bot_pool_queue q
+                      WHERE q.pool_name = %(pool_name)s
+                        AND q.tenant_id = ANY (%(tenant_ids)s::bigint[]))
+          END
         ORDER BY s.last_used_at NULLS FIRST, s.number
         LIMIT %(bots)s
         FOR UPDATE OF s SKIP LOCKED

@@ -87,6 +87,27 @@ WITH waiting_before AS MATERIALIZED (
     SELECT set_config('botpool.new_bot_ids', array_agg(a.bot_id)::text, true) AS bot_ids
     FROM admitted a
 )
-SELECT a.n::integer AS n, a.bot_id FROM admitted a CROSS JOIN new_bots CROSS JOIN locked
+SELECT
+    a.n::integer AS n, a.bot_id,
+    -- Whether the bot's tenant begins to wait beside others: it needs a turn.
+    CASE
+        WHEN (SELECT max(o.tenant_id) FROM admitted o) = (SELECT min(o.tenant_id) FROM admitted o)
+            AND coalesce((
+                SELECT q.tenant_id FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
+                ORDER BY q.tenant_id LIMIT 1), a.tenant_id) = a.tenant_id
+            AND coalesce((
+                SELECT q.tenant_id FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
+                ORDER BY q.tenant_id DESC LIMIT 1), a.tenant_id) = a.tenant_id
+        THEN false
+        ELSE coalesce((
+              SELECT coalesce(t.live < t.max_live, false)
+              FROM tenants t WHERE t.id = a.tenant_id AND t.max_live IS NOT NULL), true)
+            AND NOT EXISTS (
+                SELECT FROM tenant_turns t
+                WHERE t.pool_name = %(pool_name)s AND t.tenant_id = a.tenant_id AND t.waits)
+    END AS begins_turn
+FROM admitted a
+CROSS JOIN new_bots
+CROSS JOIN locked
 UNION ALL
-SELECT w.n::integer, NULL FROM request w WHERE w.bot_id IS NULL
+SELECT w.n::integer, NULL, false FROM request w WHERE w.bot_id IS NULL

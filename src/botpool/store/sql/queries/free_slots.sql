@@ -6,7 +6,7 @@
 WITH held AS MATERIALIZED (
     SELECT
         s.id, s.assigned_bot_id, s.assignment_id, s.container_id, s.phase_at, s.slot_name,
-        s.backend, f.status, f.error_message, f.container_gone, f.reason
+        s.backend, s.tenant_id, f.status, f.error_message, f.container_gone, f.reason
     FROM unnest(
         %(slot_ids)s::bigint[], %(assignment_ids)s::bigint[], %(versions)s::bigint[],
         %(statuses)s::text[], %(error_messages)s::text[], %(containers_gone)s::boolean[],
@@ -34,11 +34,35 @@ WITH held AS MATERIALIZED (
 ), former AS MATERIALIZED (
     SELECT
         held.id, held.assigned_bot_id, held.assignment_id, held.container_id, held.phase_at,
-        held.slot_name, held.backend, held.status, held.error_message, held.container_gone,
-        held.reason, b.status AS bot_status, b.correlation_id, a.assigned_at
+        held.slot_name, held.backend, held.tenant_id, held.status, held.error_message,
+        held.container_gone, held.reason, b.status AS bot_status, b.correlation_id, a.assigned_at
     FROM held
     JOIN bots b ON b.id = held.assigned_bot_id
     JOIN assignments a ON a.id = held.assignment_id
+), given_back AS MATERIALIZED (
+    SELECT former.tenant_id, count(*)::integer AS slots FROM former GROUP BY former.tenant_id
+), quota AS MATERIALIZED (
+    -- The only place that waits for quotas: in the order of their ids, before a match locks others.
+    SELECT t.id
+    FROM tenants t
+    WHERE t.id = ANY (ARRAY(SELECT g.tenant_id FROM given_back g)) AND t.max_live IS NOT NULL
+    ORDER BY t.id
+    FOR NO KEY UPDATE
+), counted AS (
+    UPDATE tenants t
+    SET live = t.live - g.slots
+    FROM given_back g
+    WHERE t.id = g.tenant_id AND t.id = ANY (ARRAY(SELECT q.id FROM quota q))
+), turned AS (
+    UPDATE tenant_turns t
+    SET in_use = greatest(t.in_use - g.slots, 0),
+        -- A tenant at its quota has no turn; the release makes room.
+        waits = t.waits OR (
+            SELECT w.bot_id FROM bot_pool_queue w
+            WHERE w.pool_name = t.pool_name AND w.tenant_id = t.tenant_id
+            ORDER BY w.priority, w.bot_id LIMIT 1) IS NOT NULL
+    FROM given_back g
+    WHERE t.pool_name = %(pool_name)s AND t.tenant_id = g.tenant_id
 ), slot AS (
     UPDATE bot_pool_slots s
     SET status = former.status,
@@ -95,5 +119,7 @@ SELECT
         WHERE w.backend = former.backend AND w.phase IN ('waiting_for_image', 'waiting_for_start')
     ) AS others_wait,
     extract(epoch FROM botpool_now() - former.assigned_at)::float8 AS occupied_s,
-    extract(epoch FROM botpool_now() - former.phase_at)::float8 AS releasing_s
+    extract(epoch FROM botpool_now() - former.phase_at)::float8 AS releasing_s,
+    former.tenant_id,
+    former.tenant_id = ANY (ARRAY(SELECT q.id FROM quota q)) AS tenant_has_quota
 FROM former

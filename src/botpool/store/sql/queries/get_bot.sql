@@ -1,4 +1,5 @@
--- One bot, with its position while it is queued; no row if it belongs to another tenant.
+-- One bot, with its position in its tenant's queue while it is queued; no row if it belongs to
+-- another tenant.
 SELECT
     b.id, b.correlation_id, b.pool_name, b.meeting_url, b.bot_display_name, b.status, b.priority,
     b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code,
@@ -11,6 +12,7 @@ SELECT
         SELECT count(*)
         FROM bot_pool_queue ahead
         WHERE ahead.pool_name = q.pool_name
+          AND ahead.tenant_id = q.tenant_id
           AND (ahead.priority, ahead.bot_id) <= (q.priority, q.bot_id)
     ) END AS position
 FROM bots b

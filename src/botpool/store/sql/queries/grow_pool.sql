@@ -22,6 +22,10 @@ WITH pool AS MATERIALIZED (
         -- IS TRUE keeps the plan on the index of the pool name, also when few bots wait.
         WHERE q.pool_name = (SELECT pool.pool_name FROM pool)
           AND (q.timeout_at > botpool_now()) IS TRUE
+          -- A tenant at its quota needs no slot.
+          AND coalesce((
+              SELECT coalesce(t.live < t.max_live, false)
+              FROM tenants t WHERE t.id = q.tenant_id AND t.max_live IS NOT NULL), true)
         LIMIT (SELECT greatest(pool.room, 0) FROM pool)
     ) AS waiting
 ), numbers AS MATERIALIZED (

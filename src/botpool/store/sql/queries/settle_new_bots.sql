@@ -1,5 +1,5 @@
 -- Make the bots that enqueue_bots wrote in this transaction QUEUED unless the match gave them a slot.
--- Returns the bots and, for queued ones, their positions; a position behind a thousand bots is null.
+-- Returns the bots and, for queued ones, their positions in their tenant's queue; a position behind a thousand bots is null.
 -- enqueue_bots leaves the ids in a setting of the transaction, so that all statements travel in one
 -- round trip. The ids are compared as arrays: a join that was planned with an empty queue would scan
 -- the whole queue.
@@ -47,27 +47,28 @@ WITH new_bot AS MATERIALIZED (
     DELETE FROM bots b WHERE b.id = ANY (ARRAY(SELECT refused.bot_id FROM refused))
 ), waiting AS MATERIALIZED (
     SELECT
-        q.bot_id, q.pool_name, q.priority, q.queued_at,
+        q.bot_id, q.pool_name, q.tenant_id, q.priority, q.queued_at,
         (SELECT min(new_bot.bot_id) FROM new_bot) AS first_id,
-        row_number() OVER (ORDER BY q.priority, q.bot_id) AS nth
+        row_number() OVER (PARTITION BY q.tenant_id ORDER BY q.priority, q.bot_id) AS nth
     FROM unsettled q
     WHERE q.bot_id <> ALL (ARRAY(SELECT refused.bot_id FROM refused))
 ), before AS MATERIALIZED (
     -- The caller holds the pool's lock: bots that waited before have lower ids.
     SELECT
-        each.priority,
+        each.tenant_id, each.priority,
         (
             SELECT count(*)
             FROM (
                 SELECT
                 FROM bot_pool_queue o
                 WHERE o.pool_name = each.pool_name
+                  AND o.tenant_id = each.tenant_id
                   AND (o.priority, o.bot_id) < (each.priority, each.first_id)
                   AND o.bot_id < each.first_id
                 LIMIT 1000
             ) AS counted
         ) AS bots
-    FROM (SELECT DISTINCT w.pool_name, w.priority, w.first_id FROM waiting w) AS each
+    FROM (SELECT DISTINCT w.pool_name, w.tenant_id, w.priority, w.first_id FROM waiting w) AS each
 ), queued AS (
     -- One statement queued all of them, so they have one time.
     UPDATE bots b
@@ -90,5 +91,5 @@ SELECT
 FROM bots b
 LEFT JOIN refused ON refused.bot_id = b.id
 LEFT JOIN waiting ON waiting.bot_id = b.id
-LEFT JOIN before ON before.priority = waiting.priority
+LEFT JOIN before ON before.tenant_id = waiting.tenant_id AND before.priority = waiting.priority
 WHERE b.id = ANY (ARRAY(SELECT new_bot.bot_id FROM new_bot))
