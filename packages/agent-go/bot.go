@@ -33,6 +33,7 @@ type bot struct {
 	identity *identity
 	outbox   *outbox
 	body     *heartbeatBody
+	commands *commandQueue
 	command  *command
 
 	signals       chan os.Signal
@@ -64,6 +65,7 @@ func runBot(chosen options, from settings) int {
 		released:  make(chan struct{}),
 		callEnded: make(chan struct{}, 1),
 	}
+	b.commands = newCommandQueue(b.body)
 	signal.Notify(b.signals, forwarded...)
 	// Without this, writing to closed output would end the wrapper.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -119,14 +121,19 @@ func (b *bot) apply(received instructions) {
 	if received.ShouldExit {
 		b.outbox.close()
 		close(b.released)
-	} else if received.ShouldLeave {
+		return
+	}
+	if received.ShouldLeave {
 		b.leaveOnce.Do(func() { close(b.leave) })
 	}
+	b.commands.receive(received.Commands)
 }
 
 // runCommand runs the command to its end and queues the last report. It returns the exit code.
 func (b *bot) runCommand(ctx context.Context) int {
-	server := &statusServer{onReport: b.takeReport, onEvents: b.takeEvents}
+	server := &statusServer{
+		commands: b.commands, onReport: b.takeReport, onEvents: b.takeEvents, onArtifacts: b.takeArtifacts,
+	}
 	if err := server.listen(); err != nil {
 		say("The command cannot report finer states: %s", err)
 	}
@@ -174,6 +181,10 @@ func (b *bot) takeEvents(events []json.RawMessage) {
 	for _, each := range events {
 		b.outbox.put(message{resource: "events", text: string(each)})
 	}
+}
+
+func (b *bot) takeArtifacts(body json.RawMessage) {
+	b.outbox.put(message{resource: "artifacts", text: string(body)})
 }
 
 // lastReport turns the command's exit into DONE or FAILED with the last lines of output.

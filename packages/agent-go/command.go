@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"syscall"
 )
@@ -12,7 +11,7 @@ const prSetChildSubreaper = 36
 // command is the running program of the bot.
 type command struct {
 	pid    int
-	output *tail
+	output *output
 	exited chan syscall.WaitStatus
 }
 
@@ -24,28 +23,21 @@ func startCommand(arguments, environment []string) (*command, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot run %s: %w", arguments[0], err)
 	}
-	stdout, stdoutWriter, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	stderr, stderrWriter, err := os.Pipe()
+	streams, err := newOutput()
 	if err != nil {
 		return nil, err
 	}
 	adoptOrphans()
 	pid, err := syscall.ForkExec(path, arguments, &syscall.ProcAttr{
 		Env:   environment,
-		Files: []uintptr{0, stdoutWriter.Fd(), stderrWriter.Fd()},
+		Files: streams.files(),
 		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
-	stdoutWriter.Close()
-	stderrWriter.Close()
+	streams.closeWriters()
 	if err != nil {
 		return nil, fmt.Errorf("cannot run %s: %w", arguments[0], err)
 	}
-	started := &command{pid: pid, output: &tail{}, exited: make(chan syscall.WaitStatus, 1)}
-	started.output.copy(os.Stdout, stdout)
-	started.output.copy(os.Stderr, stderr)
+	started := &command{pid: pid, output: streams, exited: make(chan syscall.WaitStatus, 1)}
 	go started.reap()
 	return started, nil
 }

@@ -6,22 +6,29 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
 
+const acknowledgedPerCall = 100
+
 // instructions are the answer to a heartbeat.
 type instructions struct {
-	ShouldLeave bool `json:"shouldLeave"`
-	ShouldExit  bool `json:"shouldExit"`
+	ShouldLeave bool              `json:"shouldLeave"`
+	ShouldExit  bool              `json:"shouldExit"`
+	Commands    []json.RawMessage `json:"commands"`
 }
 
 // heartbeatBody holds what the next heartbeats tell.
 type heartbeatBody struct {
 	mutex  sync.Mutex
 	fields map[string]json.RawMessage
-	urgent chan struct{} // holds a value if a heartbeat must be sent at once
+	// acknowledged commands stay here until a heartbeat with them is answered.
+	acknowledged []int64
+	urgent       chan struct{} // holds a value if a heartbeat must be sent at once
 }
 
 func newHeartbeatBody() *heartbeatBody {
@@ -32,10 +39,24 @@ func newHeartbeatBody() *heartbeatBody {
 // leave request.
 func (b *heartbeatBody) finishing() {
 	if b.set("phase", json.RawMessage(`"finishing"`)) {
-		select {
-		case b.urgent <- struct{}{}:
-		default:
-		}
+		b.sendNow()
+	}
+}
+
+// acknowledge acknowledges a command in the next heartbeats, until one of them is answered.
+func (b *heartbeatBody) acknowledge(id int64) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if !slices.Contains(b.acknowledged, id) {
+		b.acknowledged = append(b.acknowledged, id)
+	}
+}
+
+// sendNow makes the next heartbeat urgent.
+func (b *heartbeatBody) sendNow() {
+	select {
+	case b.urgent <- struct{}{}:
+	default:
 	}
 }
 
@@ -54,14 +75,29 @@ func (b *heartbeatBody) isFinishing() bool {
 	return b.fields["phase"] != nil
 }
 
-func (b *heartbeatBody) text() []byte {
+// next returns the body, empty if there is nothing to tell, and the commands that it acknowledges.
+func (b *heartbeatBody) next() ([]byte, []int64) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	if len(b.fields) == 0 {
-		return nil
+	acknowledged := slices.Clone(b.acknowledged[:min(len(b.acknowledged), acknowledgedPerCall)])
+	fields := maps.Clone(b.fields)
+	if len(acknowledged) > 0 {
+		fields["acknowledged"], _ = json.Marshal(acknowledged)
 	}
-	text, _ := json.Marshal(b.fields) // its values are valid JSON
-	return text
+	if len(fields) == 0 {
+		return nil, nil
+	}
+	text, _ := json.Marshal(fields) // its values are valid JSON
+	return text, acknowledged
+}
+
+// answered forgets acknowledgements that have arrived.
+func (b *heartbeatBody) answered(acknowledged []int64) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.acknowledged = slices.DeleteFunc(b.acknowledged, func(id int64) bool {
+		return slices.Contains(acknowledged, id)
+	})
 }
 
 // keepHeartbeat sends heartbeats until the control plane instructs the bot to exit. A failure never
@@ -72,7 +108,8 @@ func keepHeartbeat(
 	path := fmt.Sprintf("/v1/agent/bots/%d/heartbeat", known.Bot.ID)
 	for {
 		wait := spread(known.heartbeatInterval(), 0.9, 1.1)
-		answer, err := calls.call(ctx, http.MethodPost, path, body.text())
+		text, acknowledged := body.next()
+		answer, err := calls.call(ctx, http.MethodPost, path, text)
 		var outage *unavailable
 		var received instructions
 		switch {
@@ -81,6 +118,7 @@ func keepHeartbeat(
 		case err != nil:
 			say("A heartbeat was refused; the bot continues. %s", err)
 		case json.Unmarshal(answer, &received) == nil:
+			body.answered(acknowledged)
 			apply(received)
 			if received.ShouldExit {
 				return

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 const (
@@ -18,10 +20,12 @@ const (
 type message struct {
 	resource string
 	text     string
+	isFinal  bool
 }
 
-// outbox delivers reports in order and keeps each at the head until the control plane has answered, so
-// that an outage loses nothing and DONE never overtakes IN_CALL.
+// outbox delivers reports in order and keeps each until the control plane has answered, so that an
+// outage loses nothing and DONE never overtakes IN_CALL. If the control plane limits the events (429),
+// they wait for its Retry-After, and other reports overtake them.
 type outbox struct {
 	calls  *transport
 	path   string
@@ -32,6 +36,7 @@ type outbox struct {
 	mutex   sync.Mutex
 	waiting []message
 	events  int
+	heldTo  time.Time // events wait until then
 	closed  bool
 	filled  chan struct{} // holds a value if reports may wait
 	empty   chan struct{} // closed while none waits
@@ -88,69 +93,113 @@ func (o *outbox) close() {
 	defer o.mutex.Unlock()
 	o.closed = true
 	o.stop()
-	o.remove(len(o.waiting))
-}
-
-// remove takes reports from the head. The caller holds the mutex.
-func (o *outbox) remove(count int) {
-	for _, each := range o.waiting[:count] {
-		if each.resource == "events" {
-			o.events--
-		}
-	}
-	o.waiting = o.waiting[count:]
-	if count > 0 && len(o.waiting) == 0 {
+	if len(o.waiting) > 0 {
+		o.waiting = nil
 		close(o.empty)
 	}
 }
 
-// nextBatch returns the status at the head alone, or all events up to the next status.
-func (o *outbox) nextBatch() []message {
+// remove takes delivered reports out. The caller holds the mutex.
+func (o *outbox) remove(first, count int) {
+	if count == 0 {
+		return
+	}
+	delivered := o.waiting[first : first+count]
+	isFinal := delivered[0].isFinal
+	o.waiting = slices.Concat(o.waiting[:first], o.waiting[first+count:])
+	if isFinal && len(o.waiting) > 0 {
+		// The assignment is over: the control plane would record no further event.
+		say("Dropped %d events that could not be delivered.", len(o.waiting))
+		o.waiting = nil
+	}
+	o.events = 0
+	for _, each := range o.waiting {
+		if each.resource == "events" {
+			o.events++
+		}
+	}
+	if len(o.waiting) == 0 {
+		close(o.empty)
+	}
+}
+
+// nextBatch returns the place and number of the next reports to send: all events up to the next other
+// report, or the report at the head alone. While events are held, it is the next other report, or none.
+func (o *outbox) nextBatch() (first, count int, batch []message) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	count := 0
-	for count < min(len(o.waiting), eventsPerCall) && o.waiting[count].resource == "events" {
-		count++
+	isOther := func(each message) bool { return each.resource != "events" }
+	other := slices.IndexFunc(o.waiting, isOther)
+	switch {
+	case len(o.waiting) == 0:
+	case time.Now().Before(o.heldTo) && other < 0:
+	case time.Now().Before(o.heldTo), other == 0:
+		first, count = other, 1
+	case other < 0:
+		count = min(len(o.waiting), eventsPerCall)
+	default:
+		count = min(other, eventsPerCall)
 	}
-	return o.waiting[:max(count, min(len(o.waiting), 1))]
+	return first, count, slices.Clone(o.waiting[first : first+count])
 }
 
 // run delivers reports, one call at a time.
 func (o *outbox) run() {
-	for {
-		select {
-		case <-o.ctx.Done():
-			return
-		case <-o.filled:
-		}
-		for batch := o.nextBatch(); len(batch) > 0; batch = o.nextBatch() {
-			if !o.deliver(batch) {
-				return
-			}
+	for o.ctx.Err() == nil {
+		first, count, batch := o.nextBatch()
+		if count == 0 {
+			o.wait()
+		} else if o.deliver(batch) {
 			o.mutex.Lock()
-			o.remove(min(len(batch), len(o.waiting)))
+			if !o.closed {
+				o.remove(first, count)
+			}
 			o.mutex.Unlock()
 		}
 	}
 }
 
-// deliver returns false if the outbox ended first.
+// wait returns when a report arrives, when held events may be sent, or when the outbox ends.
+func (o *outbox) wait() {
+	timer := stoppedTimer()
+	o.mutex.Lock()
+	if len(o.waiting) > 0 {
+		timer = time.NewTimer(time.Until(o.heldTo))
+	}
+	o.mutex.Unlock()
+	defer timer.Stop()
+	select {
+	case <-o.ctx.Done():
+	case <-o.filled:
+	case <-timer.C:
+	}
+}
+
+// deliver returns false if the outbox ended first, or if the control plane limits events, which then wait.
 func (o *outbox) deliver(batch []message) bool {
-	body := batch[0].text
-	if batch[0].resource == "events" {
+	resource, body := batch[0].resource, batch[0].text
+	if resource == "events" {
 		texts := make([]string, len(batch))
 		for i, each := range batch {
 			texts[i] = each.text
 		}
 		body = `{"events":[` + strings.Join(texts, ",") + `]}`
 	}
-	path := o.path + batch[0].resource
-	_, err := o.calls.untilAnswered(o.ctx, o.delays, http.MethodPost, path, []byte(body))
+	isAnswer := func(outage *unavailable) bool { return resource == "events" && outage.limited }
+	_, err := o.calls.untilAnswered(o.ctx, o.delays, isAnswer, http.MethodPost, o.path+resource, []byte(body))
 	var refusal *refused
-	if errors.As(err, &refusal) {
+	var limit *unavailable
+	switch {
+	case errors.As(err, &refusal):
 		// A refused report must not end the meeting.
-		say("Dropped a report (%s). %s", batch[0].resource, refusal)
+		say("Dropped a report (%s). %s", resource, refusal)
 		return true
+	case errors.As(err, &limit) && limit.limited:
+		wait := max(limit.retryAfter, time.Second)
+		say("Events wait for %s. %s", wait, limit)
+		o.mutex.Lock()
+		o.heldTo = time.Now().Add(wait)
+		o.mutex.Unlock()
 	}
 	return err == nil
 }

@@ -24,9 +24,15 @@ const (
 type unavailable struct {
 	problem    string
 	retryAfter time.Duration
+	limited    bool // refused for now because of a limit
 }
 
-func (e *unavailable) Error() string { return "The control plane does not answer: " + e.problem }
+func (e *unavailable) Error() string {
+	if e.limited {
+		return "The control plane limits the calls: " + e.problem
+	}
+	return "The control plane does not answer: " + e.problem
+}
 
 // refused: the control plane refused the call. A retry cannot help.
 type refused struct {
@@ -71,21 +77,24 @@ func newTransport(from settings, timeout time.Duration) *transport {
 func (t *transport) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	answer, err := t.send(ctx, method, path, body)
 	var outage *unavailable
-	errors.As(err, &outage)
+	if errors.As(err, &outage) && outage.limited {
+		outage = nil
+	}
 	if ctx.Err() == nil {
 		t.logReachability(outage)
 	}
 	return answer, err
 }
 
-// untilAnswered repeats an idempotent call until the control plane answers, also with a refusal.
+// untilAnswered repeats an idempotent call until the control plane answers, also with a refusal, or with an
+// outage that is an answer for the caller (nil: none is).
 func (t *transport) untilAnswered(
-	ctx context.Context, delays backoff, method, path string, body []byte,
+	ctx context.Context, delays backoff, isAnswer func(*unavailable) bool, method, path string, body []byte,
 ) ([]byte, error) {
 	for {
 		answer, err := t.call(ctx, method, path, body)
 		var outage *unavailable
-		if !errors.As(err, &outage) {
+		if !errors.As(err, &outage) || (isAnswer != nil && isAnswer(outage)) {
 			return answer, err
 		}
 		if !sleep(ctx, outage.retryAfter+delays.next()) {
@@ -145,7 +154,9 @@ func interpret(response *http.Response, content []byte) ([]byte, error) {
 		return content, nil
 	case status >= 200 && status < 300:
 		return nil, &unavailable{problem: "the answer is not a JSON object; is this Botpool's address?"}
-	case status == 408, status == 425, status == 429, status >= 500:
+	case status == 429:
+		return nil, &unavailable{problem: detail(response, content), retryAfter: retryAfter(response), limited: true}
+	case status == 408, status == 425, status >= 500:
 		return nil, &unavailable{problem: "HTTP " + strconv.Itoa(status), retryAfter: retryAfter(response)}
 	case status == 404 && !isJSON(response):
 		// A proxy such as Traefik answers 404 while its upstream is being redeployed. Only the

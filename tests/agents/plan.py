@@ -2,8 +2,10 @@
 
 A bot follows a plan, a list of steps in its `botData`: `["report", status]`, `["fail", reason]`,
 `["event", kind, data]`, `["progress", figures]`, `["finishing"]`, `["await leave"]`,
-`["await exit"]`, `["await file", path]`, `["print", text]`, `["raise", text]`. Each bot prints its
-id and meeting link first, leaves on SIGTERM and ends after the last step.
+`["await exit"]`, `["await file", path]`, `["print", text]`, `["raise", text]`,
+`["end", status, reason]`, `["media", time]`, `["artifact", kind, location, bytes]`, and
+`["commands"]`, which prints each command that arrives from then on. Each bot prints its id and
+meeting link first, leaves on SIGTERM and ends after the last step.
 """
 
 import json
@@ -123,10 +125,16 @@ class Launcher:
         return self.run(self.command(options), options, **environment)
 
     def run(
-        self, command: Sequence[str], options: Options | None = None, **environment: str | None
+        self,
+        command: Sequence[str],
+        options: Options | None = None,
+        *,
+        separate_errors: bool = False,
+        **environment: str | None,
     ) -> Running:
         """Start a command; a variable that is None is left out of its environment."""
         path = self.folder / f"output-{len(self.started)}"
+        errors_path = path.with_suffix(".errors") if separate_errors else path
         bot_data = {"id": 7, "correlationId": "corr-1", "meetingUrl": "https://zoom.us/j/1?pwd=x"}
         chosen = {
             "PATH": os.environ["PATH"],
@@ -136,11 +144,11 @@ class Launcher:
             "SCRIPTED_AGENT": str(NODE_PACKAGES / "botpool-agent" / "dist" / "index.js"),
             **environment,
         }
-        with path.open("wb") as output:
+        with path.open("ab") as output, errors_path.open("ab") as errors:
             process = subprocess.Popen(
                 command,
                 stdout=output,
-                stderr=output,
+                stderr=errors,
                 stdin=subprocess.DEVNULL,
                 env={name: value for name, value in chosen.items() if value is not None},
             )

@@ -1,5 +1,6 @@
 """Every agent: heartbeats, and the instructions and progress that they carry."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,38 @@ def test_finishing_phase_is_sent_at_once(
     (tmp_path / "call over").touch()
     until(lambda: len(plane.of("heartbeat")) == 2)
     assert plane.of("heartbeat")[1].body == {"phase": "finishing"}
+
+
+def test_heartbeat_carries_the_time_of_the_last_media(agent: Launcher, plane: ControlPlane) -> None:
+    def times() -> set[datetime]:
+        bodies = [call.body or {} for call in plane.of("heartbeat")]
+        return {datetime.fromisoformat(body["lastMediaAt"]) for body in bodies if body}
+
+    agent.start(["media", "2026-11-18T01:00:00Z"], ["await leave"])
+    until(lambda: times() == {datetime(2026, 11, 18, 1, tzinfo=UTC)})
+
+
+def test_commands_reach_the_bot_once_in_order_and_are_acknowledged(
+    agent: Launcher, plane: ControlPlane, tmp_path: Path
+) -> None:
+    """A heartbeat repeats commands until they are acknowledged, also if its answer is lost."""
+    running = agent.start(
+        ["await file", str(tmp_path / "listening")], ["commands"], ["await leave"]
+    )
+    plane.commands = [{"id": n, "kind": "chat", "data": {"text": f"hello {n}"}} for n in (3, 5)]
+    until(running.has_begun)
+    beats = len(plane.of("heartbeat"))
+    until(lambda: len(plane.of("heartbeat")) > beats + 3)
+    assert plane.acknowledged == set(), "nothing is acknowledged before the bot listens"
+    plane.fail("heartbeat", Fault(status=500, applied=True))
+    (tmp_path / "listening").touch()
+    until(lambda: plane.acknowledged == {3, 5})
+    plane.commands.append({"id": 8, "kind": "chat", "data": {"text": "bye"}})
+    until(lambda: plane.acknowledged == {3, 5, 8})
+    beats = len(plane.of("heartbeat"))
+    until(lambda: len(plane.of("heartbeat")) > beats + 3)
+    running.terminate()
+    assert running.exit_code() == 0
+    lines = [line for line in running.output.splitlines() if line.startswith("command")]
+    assert lines == ["command 3 chat hello 3", "command 5 chat hello 5", "command 8 chat bye"]
+    assert "acknowledged" not in (plane.of("heartbeat")[-1].body or {})

@@ -112,6 +112,20 @@ def test_call_that_ends_during_ten_minutes_of_outage_is_reported_afterwards(
     assert distinct(plane.statuses)[-3:] == ["IN_CALL", "CALL_ENDED", "DONE"]
 
 
+def test_end_reason_and_artifacts_are_reported(agent: Launcher, plane: ControlPlane) -> None:
+    running = agent.start(
+        ["end", "CALL_ENDED", "alone"], ["artifact", "recording", "s3://bucket/7.mp4", 1024]
+    )
+    assert running.exit_code() == 0, running.output
+    ended = plane.of("status")[-2].body
+    assert ended == {"status": "CALL_ENDED", "endReason": "alone"}
+    (listed,) = plane.of("artifacts")
+    artifact = {"kind": "recording", "location": "s3://bucket/7.mp4", "sizeBytes": 1024}
+    assert listed.body == {"artifacts": [artifact]}
+    resources = [call.resource for call in plane.calls if call.resource in ("status", "artifacts")]
+    assert resources[-3:] == ["status", "artifacts", "status"]
+
+
 @pytest.mark.parametrize("status", [408, 429, 500, 503])
 def test_report_is_repeated_until_answered(
     agent: Launcher, plane: ControlPlane, status: int
@@ -141,3 +155,31 @@ def test_report_whose_answer_is_late_is_repeated(agent: Launcher, plane: Control
     assert running.exit_code() == 0, running.output
     assert plane.statuses[:2] == ["JOINING_CALL", "JOINING_CALL"]
     assert plane.statuses[-1] == "DONE"
+
+
+def test_limited_events_wait_and_other_reports_overtake_them(
+    agent: Launcher, plane: ControlPlane
+) -> None:
+    body = b'{"detail": "too many events"}'
+    headers = {"Content-Type": "application/json", "Retry-After": "3600"}
+    plane.fail("events", Fault(status=429, headers=headers, body=body))
+    running = agent.start(
+        ["event", "chat", {"n": 1}],
+        ["report", "IN_CALL"],
+        ["event", "chat", {"n": 2}],
+        ["report", "CALL_ENDED"],
+    )
+    assert running.exit_code() == 0, running.output
+    assert distinct(plane.statuses)[-3:] == ["IN_CALL", "CALL_ENDED", "DONE"]
+    assert plane.events == []
+    assert "too many events" in running.output
+    assert "Dropped 2 events" in running.output
+
+
+def test_limited_events_are_delivered_after_their_wait(
+    agent: Launcher, plane: ControlPlane
+) -> None:
+    plane.fail("events", Fault(status=429, headers={"Retry-After": "1"}))
+    agent.start(["event", "chat", {"n": 1}], ["report", "IN_CALL"], ["await leave"])
+    until(lambda: plane.events == [{"kind": "chat", "data": {"n": 1}}])
+    assert "IN_CALL" in plane.statuses

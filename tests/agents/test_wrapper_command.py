@@ -41,16 +41,28 @@ def test_exit_code_0_reports_done(wrapper: Launcher, plane: ControlPlane) -> Non
     assert plane.statuses == ["JOINING_CALL", "DONE"]
 
 
+@pytest.mark.parametrize("separate_errors", [False, True], ids=["one file", "two files"])
 def test_other_exit_code_reports_failed_with_the_last_lines(
-    wrapper: Launcher, plane: ControlPlane
+    wrapper: Launcher, plane: ControlPlane, *, separate_errors: bool
 ) -> None:
-    script = "seq 1 1000; echo out of cookies >&2; exit 3"
-    assert wrapper.run(shell(script)).exit_code() == 3
+    script = "echo out of cookies >&2; seq 1 80; exit 3"
+    running = wrapper.run(shell(script), separate_errors=separate_errors)
+    assert running.exit_code() == 3
     assert plane.statuses == ["JOINING_CALL", "FAILED"]
     reason = str(plane.failure_reason)
     assert reason.startswith("The command exited with code 3. Last output:\n")
     assert "out of cookies" in reason
-    assert "\n999\n1000\n" in f"{reason}\n"
+    assert "\n79\n80\n" in f"{reason}\n"
+    assert len(reason) <= 1000
+    lines = reason.splitlines()[1:]
+    assert (lines[-1] == "out of cookies") == separate_errors, "one file keeps the order"
+
+
+def test_much_output_does_not_hide_the_error(wrapper: Launcher, plane: ControlPlane) -> None:
+    script = "echo out of cookies >&2; seq 1 100000; exit 3"
+    assert wrapper.run(shell(script), separate_errors=True).exit_code() == 3
+    reason = str(plane.failure_reason)
+    assert reason.endswith("\n99999\n100000\nout of cookies")
     assert len(reason) <= 1000
 
 
@@ -92,9 +104,11 @@ def test_output_passes_through_unchanged(
 ) -> None:
     content = bytes(range(256)) * 4096
     (tmp_path / "content").write_bytes(content)
-    running = wrapper.run(shell(f"cat {tmp_path}/content"))
+    script = f"cat {tmp_path}/content; echo an error >&2"
+    running = wrapper.run(shell(script), separate_errors=True)
     assert running.exit_code() == 0
     assert running.output_path.read_bytes() == content
+    assert running.output_path.with_suffix(".errors").read_text() == "an error\n"
 
 
 def test_closed_output_does_not_end_the_command(

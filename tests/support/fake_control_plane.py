@@ -74,6 +74,9 @@ class ControlPlane:
         self.released = False
         self.should_leave = False
         self.should_exit = False
+        self.commands: list[dict[str, Any]] = []
+        """Delivered with every heartbeat until one acknowledges them."""
+        self.acknowledged: set[int] = set()
         self.heartbeat_interval_ms = 20
         self._tls = tls
         self._port = 0
@@ -171,11 +174,19 @@ class ControlPlane:
         elif call.path.startswith(f"/v1/agent/slot?containerId={CONTAINER_ID}&bootId="):
             _send_json(request, self._identity())
         elif call.path == f"/v1/agent/bots/{BOT_ID}/heartbeat":
-            _send_json(request, {"shouldLeave": self.should_leave, "shouldExit": self.should_exit})
+            _send_json(request, self._instructions(call.body or {}))
         elif call.path.startswith(f"/v1/agent/bots/{BOT_ID}/"):
             _send_json(request, {"applied": True})
         else:
             _problem(request, 404, "There is no such container.")
+
+    def _instructions(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        self.acknowledged |= set(body.get("acknowledged", []))
+        return {
+            "shouldLeave": self.should_leave,
+            "shouldExit": self.should_exit,
+            "commands": [each for each in self.commands if each["id"] not in self.acknowledged],
+        }
 
     def _identity(self) -> dict[str, Any]:
         return {

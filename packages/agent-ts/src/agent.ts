@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { type BackoffOptions, DEFAULT_BACKOFF, sleep, untilAnswered } from "./backoff.js";
+import { type Command, type CommandCallback, Commands } from "./commands.js";
 import { type Environment, readEnvironment } from "./environment.js";
 import { Released } from "./errors.js";
 import { HeartbeatBody, keepHeartbeat } from "./heartbeat.js";
@@ -48,6 +49,7 @@ export class Agent {
   readonly #backoff: BackoffOptions;
   readonly #instructions = new Instructions();
   readonly #heartbeat = new HeartbeatBody();
+  readonly #commands = new Commands(this.#heartbeat);
   readonly #ended = new AbortController();
   #identity: Identity | undefined;
   #outbox: Outbox | undefined;
@@ -111,13 +113,23 @@ export class Agent {
   }
 
   /**
-   * Reports a status; FAILED takes a readable reason. Returns at once. Delivery continues in the
-   * background, in order, and survives outages.
+   * Calls `callback` (plain or async) with each command to the bot, once and in order. The agent
+   * acknowledges a command after its callback has ended.
    */
-  report(status: Status, options: { reason?: string } = {}): void {
-    checkStatus(status, options.reason);
-    const reason = options.reason?.replaceAll(this.#token, "***").slice(0, REASON_LENGTH);
-    this.#pendingReports.putStatus({ status, ...(reason === undefined ? {} : { failureReason: reason }) });
+  onCommand(callback: CommandCallback): void {
+    this.#commands.onCommand(callback);
+  }
+
+  /**
+   * Reports a status; FAILED takes a readable reason, and CALL_ENDED, DONE and FAILED an `endReason`, such
+   * as `alone`. Returns at once. Delivery continues in the background, in order, and survives outages.
+   */
+  report(status: Status, options: { reason?: string; endReason?: string } = {}): void {
+    const { endReason } = options;
+    checkStatus(status, options.reason, endReason);
+    const failureReason = options.reason?.replaceAll(this.#token, "***").slice(0, REASON_LENGTH);
+    // JSON leaves out what is undefined.
+    this.#pendingReports.putStatus({ status, failureReason, endReason });
     this.#endReported ||= isFinal(status);
   }
 
@@ -132,6 +144,23 @@ export class Agent {
   /** Sets the progress that the next heartbeats carry, such as `{ bytesUploaded: 1024 }`. */
   progress(figures: object): void {
     this.#heartbeat.progress(figures);
+  }
+
+  /**
+   * Tells that the bot records audio or video: now, or at `at`. Botpool shows a bot in a call as stalled
+   * when this time gets too old.
+   */
+  mediaRecorded(at = new Date()): void {
+    this.#heartbeat.media(at);
+  }
+
+  /**
+   * Lists a file that the bot made, by its address or key; delivered like a status. `kind` is recording,
+   * transcript, speakers, log or other.
+   */
+  artifact(kind: string, location: string, options: { sizeBytes?: number; contentType?: string } = {}): void {
+    const { sizeBytes, contentType } = options;
+    this.#pendingReports.putArtifact({ kind, location, sizeBytes, contentType });
   }
 
   /** Adds an event to the bot's history; delivered like a status, at least once. */
@@ -214,9 +243,10 @@ export class Agent {
     if (answer["shouldExit"]) {
       this.#pendingReports.close();
       this.#instructions.exit();
-    } else if (answer["shouldLeave"]) {
-      this.#instructions.leave();
+      return;
     }
+    if (answer["shouldLeave"]) this.#instructions.leave();
+    this.#commands.receive((answer["commands"] as Command[] | undefined) ?? []);
   }
 
   get #requiredIdentity(): Identity {

@@ -41,6 +41,14 @@ export class Unavailable extends AgentError {
   }
 }
 
+/** The control plane refused the call for now because of a limit: retry later. */
+export class Limited extends Unavailable {
+  constructor(problem: string, retryAfterS: number) {
+    super(problem, retryAfterS);
+    this.message = `The control plane limits the calls: ${problem}`;
+  }
+}
+
 /** The container's assignment has ended: the bot must not join and reports nothing. */
 export class Released extends AgentError {
   constructor(readonly botId: number) {

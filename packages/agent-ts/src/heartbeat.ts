@@ -5,9 +5,12 @@ import type { Transport } from "./transport.js";
 
 type Json = Record<string, unknown>;
 
-/** What the next heartbeats tell: that the bot is finishing, and its progress. */
+const ACKNOWLEDGED_PER_CALL = 100;
+
+/** The contents of the next heartbeats: phase, progress, media and acknowledged commands. */
 export class HeartbeatBody {
   readonly #fields: Json = {};
+  #acknowledged: number[] = [];
   #urgent = new AbortController();
 
   /** Tells that the bot is finishing, in a heartbeat that is sent at once. */
@@ -21,9 +24,28 @@ export class HeartbeatBody {
     this.#fields["progress"] = JSON.parse(JSON.stringify(figures));
   }
 
-  /** Returns the body as JSON; undefined if there is nothing to tell. */
-  text(): string | undefined {
-    return Object.keys(this.#fields).length > 0 ? JSON.stringify(this.#fields) : undefined;
+  media(at: Date): void {
+    this.#fields["lastMediaAt"] = at.toISOString();
+  }
+
+  /** Acknowledges a command in the next heartbeats, until one of them is answered. */
+  acknowledge(commandId: number, { atOnce }: { atOnce: boolean }): void {
+    if (this.#acknowledged.includes(commandId)) return;
+    this.#acknowledged.push(commandId);
+    if (atOnce) this.#urgent.abort();
+  }
+
+  /** Returns the body as JSON, undefined if it is empty, and the commands that it acknowledges. */
+  next(): { text: string | undefined; acknowledged: readonly number[] } {
+    const acknowledged = this.#acknowledged.slice(0, ACKNOWLEDGED_PER_CALL);
+    const fields = acknowledged.length > 0 ? { ...this.#fields, acknowledged } : this.#fields;
+    const text = Object.keys(fields).length > 0 ? JSON.stringify(fields) : undefined;
+    return { text, acknowledged };
+  }
+
+  /** Forgets acknowledgements that have arrived. */
+  answered(acknowledged: readonly number[]): void {
+    this.#acknowledged = this.#acknowledged.filter((each) => !acknowledged.includes(each));
   }
 
   /** Waits for the time of the next heartbeat, or until one is urgent. */
@@ -50,8 +72,10 @@ export async function keepHeartbeat(
 ): Promise<void> {
   while (!ended.aborted) {
     let waitS = spread(intervalS, 0.9, 1.1);
+    const { text, acknowledged } = body.next();
     try {
-      const answer = await transport.call("POST", `/v1/agent/bots/${botId}/heartbeat`, ended, body.text());
+      const answer = await transport.call("POST", `/v1/agent/bots/${botId}/heartbeat`, ended, text);
+      body.answered(acknowledged);
       apply(answer);
       if (answer["shouldExit"]) return;
     } catch (error) {

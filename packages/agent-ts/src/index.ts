@@ -25,7 +25,8 @@
  */
 export { Agent, type AgentOptions } from "./agent.js";
 export { type BackoffOptions } from "./backoff.js";
+export { type Command, type CommandCallback } from "./commands.js";
 export { type Bot } from "./identity.js";
-export { AgentError, Misconfigured, Refused, Released, Unavailable } from "./errors.js";
+export { AgentError, Limited, Misconfigured, Refused, Released, Unavailable } from "./errors.js";
 export { type LeaveCallback, type OnceEvent } from "./instructions.js";
 export { type Status } from "./status.js";

@@ -1,6 +1,7 @@
-import { type BackoffOptions, untilAnswered } from "./backoff.js";
-import { Refused } from "./errors.js";
+import { type BackoffOptions, sleep, untilAnswered } from "./backoff.js";
+import { Limited, Refused } from "./errors.js";
 import { warn } from "./log.js";
+import { isFinal } from "./status.js";
 import type { Transport } from "./transport.js";
 
 const EVENTS_PER_CALL = 100;
@@ -9,14 +10,23 @@ const EVENT_BYTES = 8 * 1024;
 const WAITING_EVENTS = 1000;
 
 interface Message {
-  readonly resource: "status" | "events";
+  readonly resource: "status" | "events" | "artifacts";
   /** JSON, serialised when the report was made, so that later changes are not sent. */
   readonly text: string;
+  readonly isFinal?: boolean;
+}
+
+/** The control plane accepts no events for now. Not an outage: other reports are delivered. */
+class EventsLimited extends Error {
+  constructor(readonly limited: Limited) {
+    super(limited.message);
+  }
 }
 
 /**
- * Delivers reports in order, with retries. It keeps each at the head until the control plane has
- * answered, so an outage loses nothing and DONE never overtakes IN_CALL.
+ * Delivers reports in order, with retries. It keeps each until the control plane has answered, so an
+ * outage loses nothing and DONE never overtakes IN_CALL. If the control plane limits the events (429),
+ * they wait for its Retry-After, and other reports overtake them.
  */
 export class Outbox {
   readonly #transport: Transport;
@@ -25,6 +35,8 @@ export class Outbox {
   readonly #ended = new AbortController();
   #waiting: Message[] = [];
   #delivering = false;
+  #eventsHeldUntil = 0;
+  #added = new AbortController();
   #whenDrained: (() => void)[] = [];
 
   constructor(transport: Transport, botId: number, backoff: BackoffOptions) {
@@ -37,8 +49,12 @@ export class Outbox {
     return this.#waiting.length;
   }
 
-  putStatus(body: Record<string, unknown>): void {
-    this.#put({ resource: "status", text: JSON.stringify(body) });
+  putStatus(body: { status: string } & Record<string, unknown>): void {
+    this.#put({ resource: "status", text: JSON.stringify(body), isFinal: isFinal(body.status) });
+  }
+
+  putArtifact(artifact: object): void {
+    this.#put({ resource: "artifacts", text: JSON.stringify({ artifacts: [artifact] }) });
   }
 
   putEvent(kind: string, data: object): void {
@@ -56,6 +72,7 @@ export class Outbox {
   /** Drops queued reports and accepts no more: the assignment is over. */
   close(): void {
     this.#ended.abort();
+    this.#added.abort();
     this.#waiting = [];
     this.#drained();
   }
@@ -69,6 +86,7 @@ export class Outbox {
   #put(message: Message): void {
     if (this.#ended.signal.aborted) return;
     this.#waiting.push(message);
+    this.#added.abort();
     if (!this.#delivering) void this.#deliverAll();
   }
 
@@ -76,34 +94,68 @@ export class Outbox {
     this.#delivering = true;
     while (this.#waiting.length > 0) {
       const batch = this.#nextBatch();
-      await this.#deliver(batch);
+      if (batch.length === 0) await this.#waitForEventsOrOthers();
+      else if (await this.#deliver(batch)) this.#remove(batch);
       if (this.#ended.signal.aborted) return;
-      this.#waiting.splice(0, batch.length);
     }
     this.#delivering = false;
     this.#drained();
   }
 
-  /** Returns the status at the head alone, or all events up to the next status. */
+  #remove(delivered: Message[]): void {
+    this.#waiting = this.#waiting.filter((each) => !delivered.includes(each));
+    if (delivered.some((each) => each.isFinal) && this.#waiting.length > 0) {
+      // The assignment is over: the control plane would record no further event.
+      warn(`Dropped ${this.#waiting.length} events that could not be delivered.`);
+      this.#waiting = [];
+    }
+  }
+
+  /**
+   * Returns all events up to the next other report, or the report at the head alone. While events are
+   * held, returns the next other report, or nothing.
+   */
   #nextBatch(): Message[] {
-    if (this.#waiting[0]!.resource === "status") return this.#waiting.slice(0, 1);
-    const end = this.#waiting.findIndex((each) => each.resource === "status");
-    const count = Math.min(end < 0 ? this.#waiting.length : end, EVENTS_PER_CALL);
+    const other = this.#waiting.findIndex((each) => each.resource !== "events");
+    if (other === 0) return this.#waiting.slice(0, 1);
+    if (performance.now() < this.#eventsHeldUntil) return other < 0 ? [] : [this.#waiting[other]!];
+    const count = Math.min(other < 0 ? this.#waiting.length : other, EVENTS_PER_CALL);
     return this.#waiting.slice(0, count);
   }
 
-  async #deliver(batch: Message[]): Promise<void> {
+  /** Waits until the events are no longer held, or another report arrives. */
+  async #waitForEventsOrOthers(): Promise<void> {
+    this.#added = new AbortController();
+    await sleep((this.#eventsHeldUntil - performance.now()) / 1000, this.#added.signal);
+  }
+
+  /** Delivers reports; returns false if the control plane limits events, which then wait. */
+  async #deliver(batch: Message[]): Promise<boolean> {
     const { resource, text } = batch[0]!;
-    const body = resource === "status" ? text : `{"events":[${batch.map((each) => each.text).join(",")}]}`;
+    const isEvents = resource === "events";
+    const body = isEvents ? `{"events":[${batch.map((each) => each.text).join(",")}]}` : text;
     const { signal } = this.#ended;
-    const call = () => this.#transport.call("POST", `${this.#path}/${resource}`, signal, body);
+    const call = async () => {
+      try {
+        return await this.#transport.call("POST", `${this.#path}/${resource}`, signal, body);
+      } catch (error) {
+        throw isEvents && error instanceof Limited ? new EventsLimited(error) : error;
+      }
+    };
     try {
       await untilAnswered(call, this.#backoff, signal);
     } catch (error) {
+      if (error instanceof EventsLimited) {
+        const waitS = Math.max(error.limited.retryAfterS, 1);
+        warn(`Events wait for ${waitS} s. ${error.message}`);
+        this.#eventsHeldUntil = performance.now() + waitS * 1000;
+        return false;
+      }
       // A refused report must not end the meeting.
       if (error instanceof Refused) warn(`Dropped a report (${resource}). ${error.message}`);
       else if (!signal.aborted) throw error;
     }
+    return true;
   }
 
   #drained(): void {

@@ -19,12 +19,15 @@ const STATUSES: readonly string[] = [
 ];
 
 /** Throws a RangeError for a status or reason that Botpool would refuse. */
-export function checkStatus(status: string, reason: string | undefined): void {
+export function checkStatus(status: string, reason?: string, endReason?: string): void {
   if (!STATUSES.includes(status)) {
     throw new RangeError(`${JSON.stringify(status)} is not a status; use one of ${STATUSES.join(", ")}`);
   }
   if (reason !== undefined && !FAILURES.includes(status)) {
     throw new RangeError(`a reason goes with FAILED, not with ${status}`);
+  }
+  if (endReason !== undefined && status !== "CALL_ENDED" && !isFinal(status)) {
+    throw new RangeError(`an end reason goes with CALL_ENDED, DONE or FAILED, not with ${status}`);
   }
 }
 

@@ -1,11 +1,11 @@
 import * as http from "node:http";
 import * as https from "node:https";
-import { Misconfigured, Refused, Unavailable } from "./errors.js";
+import { Limited, Misconfigured, Refused, Unavailable } from "./errors.js";
 import { warn } from "./log.js";
 
 /** Far above the largest response (botData of 64 KiB); protects the bot's memory. */
 const BODY_LIMIT = 4 * 1024 * 1024;
-const WAIT_AND_RETRY = [408, 425, 429];
+const WAIT_AND_RETRY = [408, 425];
 const LONGEST_RETRY_AFTER_S = 120;
 const PRINTABLE = /^[ -~]+$/;
 
@@ -55,7 +55,8 @@ export class Transport {
       this.#logReachability(undefined);
       return answer;
     } catch (error) {
-      if (!signal.aborted) this.#logReachability(error instanceof Unavailable ? error : undefined);
+      const isOutage = error instanceof Unavailable && !(error instanceof Limited);
+      if (!signal.aborted) this.#logReachability(isOutage ? error : undefined);
       throw error;
     }
   }
@@ -132,6 +133,7 @@ function interpret(response: Response): Json {
     if (!answer) throw new Unavailable("the answer is not a JSON object; is this Botpool's address?");
     return answer;
   }
+  if (status === 429) throw new Limited(detail(response, answer), retryAfterS(response));
   if (WAIT_AND_RETRY.includes(status) || status >= 500) {
     throw new Unavailable(`HTTP ${status}`, retryAfterS(response));
   }

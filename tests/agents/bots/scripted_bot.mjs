@@ -23,6 +23,14 @@ async function follow(agent, [step, ...values]) {
     case "await file":
       while (!existsSync(values[0])) await sleep(10);
       return;
+    case "end":
+      return agent.report(values[0], { endReason: values[1] });
+    case "media":
+      return agent.mediaRecorded(new Date(values[0]));
+    case "artifact":
+      return agent.artifact(values[0], values[1], { sizeBytes: values[2] });
+    case "commands":
+      return agent.onCommand(({ id, kind, data }) => console.log(`command ${id} ${kind} ${data.text}`));
     case "print":
       return console.log(values[0]);
     case "raise":

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,16 @@ async def follow(agent: Agent, step: str, *values: Any) -> None:
         case "await file":
             while not Path(values[0]).exists():
                 await asyncio.sleep(0.01)
+        case "end":
+            await agent.report(values[0], end_reason=values[1])
+        case "media":
+            agent.media_recorded(datetime.fromisoformat(values[0]))
+        case "artifact":
+            await agent.artifact(values[0], values[1], size_bytes=values[2])
+        case "commands":
+            agent.on_command(
+                lambda each: print(f"command {each.id} {each.kind} {each.data['text']}")
+            )
         case "print":
             print(values[0], flush=True)
         case "raise":

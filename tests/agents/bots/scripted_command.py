@@ -1,4 +1,4 @@
-"""A command for the wrapper that follows the plan in its `botData` (see `tests/agents/plan.py`).
+"""A program for the wrapper that follows the plan in its `botData` (see `tests/agents/plan.py`).
 
 It knows nothing of Botpool: it reads BOT_DATA, posts to BOTPOOL_STATUS_URL and leaves on SIGTERM.
 """
@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -20,10 +21,25 @@ def leave(*_: object) -> None:
     asked_to_leave = True
 
 
-def post(body: dict[str, Any], resource: str = "status") -> None:
+def call(resource: str, body: dict[str, Any] | None = None) -> Any:
     url = os.environ["BOTPOOL_STATUS_URL"].replace("/status?", f"/{resource}?")
-    request = urllib.request.Request(url, json.dumps(body).encode())
-    urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request).close()
+    request = urllib.request.Request(url, body and json.dumps(body).encode())
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request) as response:
+        return json.load(response)
+
+
+def post(body: dict[str, Any]) -> None:
+    call("status", body)
+
+
+def print_commands() -> None:
+    """Ask for commands and acknowledge each, until the program ends."""
+    while True:
+        for each in call("commands")["commands"]:
+            print(f"command {each['id']} {each['kind']} {each['data']['text']}", flush=True)
+            post({"acknowledged": [each["id"]]})
+        time.sleep(0.02)
 
 
 def follow(step: str, *values: Any) -> None:
@@ -34,7 +50,17 @@ def follow(step: str, *values: Any) -> None:
             post({"status": "FAILED", "failureReason": values[0]})
         case "event":
             kind, data = values
-            post({"events": [{"kind": kind, "data": data}]}, "events")
+            call("events", {"events": [{"kind": kind, "data": data}]})
+        case "end":
+            post({"status": values[0], "endReason": values[1]})
+        case "media":
+            post({"lastMediaAt": values[0]})
+        case "artifact":
+            kind, location, size = values
+            artifact = {"kind": kind, "location": location, "sizeBytes": size}
+            call("artifacts", {"artifacts": [artifact]})
+        case "commands":
+            threading.Thread(target=print_commands, daemon=True).start()
         case "progress":
             post({"progress": values[0]})
         case "finishing":
