@@ -211,7 +211,7 @@ def test_npm_package_holds_the_built_agent_and_its_types(tmp_path: Path) -> None
     (described,) = _npm_packages(json.loads(packed))
     names = {file["path"] for file in described["files"]}
     assert {"package.json", "dist/index.js", "dist/index.d.ts"} <= names
-    assert not [name for name in names if not name.startswith("dist/") and name != "package.json"]
+    assert {name for name in names if not name.startswith("dist/")} == {"package.json", "README.md"}
     declared = json.loads((package / "package.json").read_text())
     assert "dependencies" not in declared
     assert declared["version"] == _version()

@@ -3,7 +3,7 @@
 A bot follows a plan, a list of steps in its `botData`: `["report", status]`, `["fail", reason]`,
 `["event", kind, data]`, `["progress", figures]`, `["finishing"]`, `["await leave"]`,
 `["await exit"]`, `["await file", path]`, `["print", text]`, `["raise", text]`,
-`["end", status, reason]`, `["media", time]`, `["artifact", kind, location, bytes]`, and
+`["end", status, reason]`, `["media"]`, `["artifact", kind, location, bytes]`, and
 `["commands"]`, which prints each command that arrives from then on. Each bot prints its id and
 meeting link first, leaves on SIGTERM and ends after the last step.
 """

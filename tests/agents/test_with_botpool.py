@@ -30,11 +30,13 @@ async def test_bot_leaves_and_ends_after_the_control_plane_was_killed_in_its_cal
     plan = [
         ["report", "JOINING_CALL"],
         ["report", "IN_CALL"],
+        ["commands"],
         ["await leave"],
         ["finishing"],
         ["progress", {"bytesUploaded": 512}],
         ["event", "uploaded", {"bytes": 512}],
-        ["report", "CALL_ENDED"],
+        ["artifact", "recording", "s3://bucket/recording.mp4", 512],
+        ["end", "CALL_ENDED", "left"],
     ]
     async with installation(database_url, tmp_path, settings) as installed:
         first = await installed.serve()
@@ -53,9 +55,23 @@ async def test_bot_leaves_and_ends_after_the_control_plane_was_killed_in_its_cal
             assert installed.running_programs()
             second = await installed.serve(first.port)
             assert second.port == first.port
+            chat = {"kind": "chat", "data": {"text": "Hello"}}
+            assert (await user.post(f"{path}/commands", json=chat)).status_code == 202
+
+            async def open_commands() -> list[str]:
+                commands = (await user.get(f"{path}/commands")).json()["commands"]
+                return [each["state"] for each in commands if each["state"] != "acknowledged"]
+
+            await none_left("open commands", open_commands, within_s=90)
             assert (await user.delete(path)).status_code == 202
             await none_left("other statuses", lambda: status_other_than("DONE"), within_s=90)
             events = (await user.get(f"{path}/events")).json()["events"]
+            artifacts = (await user.get(f"{path}/artifacts")).json()["artifacts"]
+            bot = (await user.get(path)).json()["bot"]
+            output = (await user.get(f"{path}/logs")).text
     statuses = [event["to"] for event in events if event["kind"] == "bot.status"]
     assert statuses[-4:] == ["IN_CALL", "LEAVING", "CALL_ENDED", "DONE"]
     assert "agent.uploaded" in [event["kind"] for event in events]
+    assert bot["endReason"] == "left"
+    assert [each["location"] for each in artifacts] == ["s3://bucket/recording.mp4"]
+    assert "chat Hello" in output

@@ -36,7 +36,8 @@ def built_npm_package() -> Path:
     package = NODE_PACKAGES / "botpool-agent"
     with _one_at_a_time("typescript"):
         (package / "dist").mkdir(parents=True, exist_ok=True)
-        shutil.copy(TYPESCRIPT / "package.json", package)
+        for name in ("package.json", "README.md"):
+            shutil.copy(TYPESCRIPT / name, package)
         roots = ("--typeRoots", NODE_PACKAGES / "@types")
         _run(compiler, "--project", TYPESCRIPT, "--outDir", package / "dist", *roots)
     return package

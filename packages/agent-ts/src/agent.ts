@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type BackoffOptions, DEFAULT_BACKOFF, sleep, untilAnswered } from "./backoff.js";
 import { type Command, type CommandCallback, Commands } from "./commands.js";
 import { type Environment, readEnvironment } from "./environment.js";
-import { Released } from "./errors.js";
+import { Refused, Released, Unavailable } from "./errors.js";
 import { HeartbeatBody, keepHeartbeat } from "./heartbeat.js";
 import { type Bot, type Identity, readIdentity } from "./identity.js";
 import { Instructions, type LeaveCallback, type OnceEvent } from "./instructions.js";
@@ -147,11 +147,12 @@ export class Agent {
   }
 
   /**
-   * Tells that the bot records audio or video: now, or at `at`. Botpool shows a bot in a call as stalled
-   * when this time gets too old.
+   * Tells with the next heartbeats that the bot recorded audio or video just now. Call it at least every
+   * few seconds while the bot records: a bot that is in the call and records nothing counts as stalled
+   * where the pool has `stalled_after_s`.
    */
-  mediaRecorded(at = new Date()): void {
-    this.#heartbeat.media(at);
+  media(): void {
+    this.#heartbeat.media();
   }
 
   /**
@@ -161,6 +162,22 @@ export class Agent {
   artifact(kind: string, location: string, options: { sizeBytes?: number; contentType?: string } = {}): void {
     const { sizeBytes, contentType } = options;
     this.#pendingReports.putArtifact({ kind, location, sizeBytes, contentType });
+  }
+
+  /**
+   * Sends a screenshot (PNG, JPEG or WebP, at most 512 KiB); returns false if that failed. Botpool keeps
+   * the last three. A failure is logged and never ends the meeting.
+   */
+  async screenshot(picture: Uint8Array, note = ""): Promise<boolean> {
+    const path = `/v1/agent/bots/${this.bot.id}/screenshots?note=${encodeURIComponent(note.slice(0, 200))}`;
+    try {
+      const answer = await this.#transport.call("POST", path, this.#ended.signal, picture);
+      return (answer["screenshot"] ?? null) !== null;
+    } catch (error) {
+      if (!(error instanceof Refused) && !(error instanceof Unavailable)) throw error;
+      warn(`A screenshot was not sent. ${error.message}`);
+      return false;
+    }
   }
 
   /** Adds an event to the bot's history; delivered like a status, at least once. */

@@ -24,8 +24,8 @@ export class HeartbeatBody {
     this.#fields["progress"] = JSON.parse(JSON.stringify(figures));
   }
 
-  media(at: Date): void {
-    this.#fields["lastMediaAt"] = at.toISOString();
+  media(): void {
+    this.#fields["lastMediaAt"] = new Date().toISOString();
   }
 
   /** Acknowledges a command in the next heartbeats, until one of them is answered. */

@@ -10,6 +10,7 @@ const LONGEST_RETRY_AFTER_S = 120;
 const PRINTABLE = /^[ -~]+$/;
 
 type Json = Record<string, unknown>;
+type Body = string | Uint8Array;
 
 interface Response {
   status: number;
@@ -48,8 +49,11 @@ export class Transport {
     this.correlationId = correlationId;
   }
 
-  /** Sends a request and returns the JSON object of the answer; throws `Refused` or `Unavailable`. */
-  async call(method: string, path: string, signal: AbortSignal, body?: string): Promise<Json> {
+  /**
+   * Sends a request with JSON text or bytes and returns the JSON object of the answer; throws `Refused` or
+   * `Unavailable`.
+   */
+  async call(method: string, path: string, signal: AbortSignal, body?: Body): Promise<Json> {
     try {
       const answer = interpret(await this.#send(method, path, signal, body));
       this.#logReachability(undefined);
@@ -61,7 +65,7 @@ export class Transport {
     }
   }
 
-  #send(method: string, path: string, signal: AbortSignal, body?: string): Promise<Response> {
+  #send(method: string, path: string, signal: AbortSignal, body?: Body): Promise<Response> {
     const { protocol, hostname, port, pathname } = this.#base;
     return new Promise((resolve, reject) => {
       const request = (protocol === "https:" ? https : http).request({
@@ -93,14 +97,14 @@ export class Transport {
     });
   }
 
-  #headers(method: string, body: string | undefined): http.OutgoingHttpHeaders {
+  #headers(method: string, body: Body | undefined): http.OutgoingHttpHeaders {
     const headers: http.OutgoingHttpHeaders = {
       Authorization: `Bearer ${this.#token}`,
       Accept: "application/json",
       "User-Agent": "botpool-agent",
     };
     if (method === "POST") headers["Content-Length"] = Buffer.byteLength(body ?? "");
-    if (body) headers["Content-Type"] = "application/json";
+    if (body) headers["Content-Type"] = `application/${typeof body === "string" ? "json" : "octet-stream"}`;
     // The correlation id comes from a user: omit one that could break out of its header.
     if (this.correlationId && PRINTABLE.test(this.correlationId)) {
       headers["X-Correlation-ID"] = this.correlationId;

@@ -26,7 +26,7 @@ async function follow(agent, [step, ...values]) {
     case "end":
       return agent.report(values[0], { endReason: values[1] });
     case "media":
-      return agent.mediaRecorded(new Date(values[0]));
+      return agent.media();
     case "artifact":
       return agent.artifact(values[0], values[1], { sizeBytes: values[2] });
     case "commands":

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ async def follow(agent: Agent, step: str, *values: Any) -> None:
         case "end":
             await agent.report(values[0], end_reason=values[1])
         case "media":
-            agent.media_recorded(datetime.fromisoformat(values[0]))
+            agent.media()
         case "artifact":
             await agent.artifact(values[0], values[1], size_bytes=values[2])
         case "commands":

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import urllib.request
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def follow(step: str, *values: Any) -> None:
         case "end":
             post({"status": values[0], "endReason": values[1]})
         case "media":
-            post({"lastMediaAt": values[0]})
+            post({"lastMediaAt": datetime.now(UTC).isoformat()})
         case "artifact":
             kind, location, size = values
             artifact = {"kind": kind, "location": location, "sizeBytes": size}
