@@ -295,7 +295,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def served(database_url: str, directory: Path, *, max_size: int = 3) -> Iterator[Server]:
+def served(
+    database_url: str, directory: Path, *, max_size: int = 3, **settings: str
+) -> Iterator[Server]:
     """Run `botpool serve` with local processes that sleep; stop all of them at the end."""
     config = directory / "botpool.toml"
     pools = [f"[pools.{name}]\nmax_size = {max_size}" for name in ("google-meet", "teams", "zoom")]
@@ -311,6 +313,7 @@ def served(database_url: str, directory: Path, *, max_size: int = 3) -> Iterator
                 BOTPOOL_INSTALLATION__SECRET=SECRET,
                 BOTPOOL_BACKENDS__PROCESS__ALLOW_SHARED_USER="true",
                 BOTPOOL_DEPLOY__POLL_INTERVAL_S="0.2",
+                **settings,
             ),
             stdout=output,
             stderr=output,
