@@ -4,6 +4,7 @@ Schemathesis calls every operation with an admin's key, and those for containers
 token. The run is deterministic.
 """
 
+import json
 import subprocess
 import sys
 import time
@@ -81,6 +82,11 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 404, 413, 415, 503]
 include-path = "/v1/agent/vexa/status_change"
 headers = {{ Authorization = "Bearer {agent}" }}
 
+# The document describes the characters of a cursor, not those that a page has returned.
+[[operations]]
+include-operation-id = {lists}
+checks.positive_data_acceptance.expected-statuses = ["2xx", 404, 422, 503]
+
 [[operations]]
 include-path = "/v1/agent/slot"
 headers = {{ Authorization = "Bearer {agent}" }}
@@ -111,6 +117,17 @@ def document(server: Server) -> dict[str, Any]:
     return document
 
 
+def paged(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The operations that take a cursor."""
+    found = [
+        operation
+        for _, _, operation in operations(document)
+        if any(each["name"] == "cursor" for each in operation.get("parameters", ()))
+    ]
+    assert len(found) >= 6
+    return found
+
+
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -139,6 +156,7 @@ def test_responses_conform_to_the_openapi_document(
             agent=server.token(bot["id"]),
             bot=bot["id"],
             container=bot["containerId"],
+            lists=json.dumps([operation["operationId"] for operation in paged(document)]),
             spare_key=next(key["id"] for key in listed if spare_key.startswith(key["prefix"])),
             **{
                 name: names[name]

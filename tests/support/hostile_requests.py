@@ -131,13 +131,14 @@ def _as_cursor(position: list[Any]) -> str:
 @st.composite
 def _headers(draw: st.DrawFn, credentials: Credentials, *, agent: bool) -> dict[str, bytes]:
     valid = credentials.tokens if agent else credentials.keys
-    sent = draw(st.sampled_from([*valid, *valid, *credentials.keys, *credentials.tokens]))
-    wrong = draw(st.integers(0, 9))
+    others = credentials.keys if agent else credentials.tokens
+    sent = draw(st.sampled_from([*valid * 5, *others] or [""]))
+    wrong = draw(st.integers(0, 19))
     headers: dict[str, bytes] = {}
     if wrong == 0:
         headers["Authorization"] = draw(_header_bytes())
     elif wrong == 1:
-        place = draw(st.integers(0, len(sent) - 1))
+        place = draw(st.integers(0, len(sent)))
         headers["Authorization"] = f"Bearer {sent[:place]}~{sent[place + 1 :]}".encode()
     elif wrong == 2:
         headers["X-API-Key"] = draw(st.one_of(st.just(sent.encode()), _header_bytes()))

@@ -6,6 +6,7 @@ from fastapi import APIRouter, HTTPException, Query, Request
 
 from botpool.api import agent_schemas, schemas
 from botpool.api.auth import AgentAssignment, Service
+from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.parameters import BotPath
 from botpool.api.patterns import PRINTABLE
 from botpool.api.problems import error_responses
@@ -14,7 +15,9 @@ from botpool.domain.bot_data import MAX_SCREENSHOT_BYTES, NewArtifact, Screensho
 _ERRORS = error_responses(400, 401, 404, 413, 415, 422, 503)
 _PICTURES = ("image/png", "image/jpeg", "image/webp")
 
-routes = APIRouter(prefix="/v1/agent/bots/{id}", tags=["containers"])
+routes = APIRouter(
+    prefix="/v1/agent/bots/{id}", tags=["containers"], route_class=AuthenticatedRoute
+)
 
 
 @routes.post("/artifacts", responses=_ERRORS)

@@ -4,13 +4,13 @@ FastAPI reads and parses the body before it calls the dependencies, so that a ca
 could make the server parse a large body.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-
-from botpool.api.auth import AgentToken, RequireScope
+from fastapi.security.base import SecurityBase
 
 
 class AuthenticatedRoute(APIRoute):
@@ -18,8 +18,7 @@ class AuthenticatedRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        calls = [each.call for each in self.dependant.dependencies]
-        checks = [call for call in calls if isinstance(call, RequireScope | AgentToken)]
+        checks = list(_checks_of(self.dependant))
         if self.body_field is None or not checks:
             return handle
 
@@ -29,3 +28,11 @@ class AuthenticatedRoute(APIRoute):
             return await handle(request)
 
         return authenticate_and_handle
+
+
+def _checks_of(dependant: Dependant) -> Iterator[Any]:
+    """Return the checks of keys and tokens among the dependencies, at any depth."""
+    for each in dependant.dependencies:
+        if isinstance(each.call, SecurityBase):
+            yield each.call
+        yield from _checks_of(each)

@@ -4,6 +4,7 @@ from fastapi import APIRouter, Response
 
 from botpool.api import schemas
 from botpool.api.auth import OwnBot, Service
+from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.paging import Limit, PageCursor, decode_cursor, encode_cursor
 from botpool.api.parameters import ScreenshotPath
 from botpool.api.problems import error_responses
@@ -18,7 +19,7 @@ _PICTURE_HEADERS = {
     "Cache-Control": "private, no-store",
 }
 
-routes = APIRouter(prefix="/v1/bots/{id}", tags=["users"])
+routes = APIRouter(prefix="/v1/bots/{id}", tags=["users"], route_class=AuthenticatedRoute)
 
 
 @routes.get("/artifacts", responses=_ERRORS)

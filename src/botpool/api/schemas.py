@@ -260,7 +260,7 @@ class Screenshots(Model):
     screenshots: list[Screenshot]
 
 
-class CommandCreate(Model):
+class CommandCreate(RequestModel):
     kind: Annotated[
         str,
         StringConstraints(min_length=1, max_length=64, pattern=EVENT_KIND),
@@ -328,6 +328,9 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+WholeNumber = BeforeValidator(_whole)
+
+
 class KeyCreate(RequestModel):
     name: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=PRINTABLE)]
     scope: Literal["user", "operator", "admin"] = "user"
@@ -342,7 +345,7 @@ class KeyCreate(RequestModel):
     expires_in_ms: Annotated[
         int | None,
         Field(strict=True, ge=1, le=_MAX_LIFETIME_MS, description="Null: the key never expires."),
-        BeforeValidator(_whole),
+        WholeNumber,
     ] = None
     min_priority: Annotated[
         int | None,
@@ -353,7 +356,7 @@ class KeyCreate(RequestModel):
             description="The lowest `priority` that requests with this key may have. Default: 0 "
             "for scope `user`, else none.",
         ),
-        BeforeValidator(_whole),
+        WholeNumber,
     ] = None
 
 
@@ -366,7 +369,7 @@ class KeyRotation(RequestModel):
             le=_MAX_LIFETIME_MS,
             description="How long the former secret stays valid.",
         ),
-        BeforeValidator(_whole),
+        WholeNumber,
     ] = 86_400_000
 
 

@@ -6,12 +6,12 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from botpool.api.patterns import TENANT
-from botpool.api.schemas import Model, RequestModel
+from botpool.api.schemas import Model, RequestModel, WholeNumber
 
 _MAX_WEIGHT = 1000
 _INT32 = 2**31 - 1
 
-_Limit = Annotated[int | None, Field(strict=True, ge=0, le=_INT32)]
+_Limit = Annotated[int | None, Field(strict=True, ge=0, le=_INT32), WholeNumber]
 
 
 class TenantUpdate(RequestModel):
@@ -25,12 +25,14 @@ class TenantUpdate(RequestModel):
             le=_MAX_WEIGHT,
             description="The share of a pool when bots of several tenants wait.",
         ),
+        WholeNumber,
     ] = 1
     max_live: Annotated[_Limit, Field(description="Bots in slots at the same time.")] = None
     max_queued: Annotated[_Limit, Field(description="Bots in queues at the same time.")] = None
     posts_per_minute: Annotated[
         int | None,
         Field(strict=True, ge=1, le=_INT32, description="Requests for bots in a minute."),
+        WholeNumber,
     ] = None
 
 

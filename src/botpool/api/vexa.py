@@ -13,6 +13,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from botpool.api.auth import Service, VexaAssignment
+from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.opaque_json import require_storable
 from botpool.api.patterns import NO_NUL
 from botpool.api.problems import error_responses
@@ -39,7 +40,7 @@ _END_REASONS: Mapping[str, EndReason] = {
     "max_bot_time_exceeded": EndReason.LEFT,
 }
 
-routes = APIRouter(prefix="/v1/agent/vexa", tags=["containers"])
+routes = APIRouter(prefix="/v1/agent/vexa", tags=["containers"], route_class=AuthenticatedRoute)
 
 
 class LifecycleEvent(BaseModel):

@@ -147,7 +147,7 @@ def refusal(url: str, response: httpx.Response) -> errors.ClientError:
     """The error for an unsuccessful response."""
     status, problem = response.status_code, _parse_json(response) or {}
     detail = problem.get("detail")
-    if status in (502, 503, 504):
+    if status in (429, 502, 503, 504):
         wait = response.headers.get("retry-after", "")
         text = str(detail or f"{url} answered {_description(response)}: Botpool is not available.")
         return errors.Unavailable(status, text, float(wait) if wait.isdigit() else 1.0)

@@ -82,7 +82,7 @@ class NotValid(Refused):
 
 @dataclass(eq=False)
 class Unavailable(Refused):
-    """The server cannot do this now: no free slot, a drained pool, or an outage."""
+    """The server cannot do this now: no free slot, a drained pool, a limit, or an outage."""
 
     retry_after_s: float = 1.0
 

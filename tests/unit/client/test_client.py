@@ -101,6 +101,9 @@ def test_each_refusal_has_its_exception() -> None:
         connected(in_turn(problem(422, **wrong))).create("x")
     assert invalid.value.fields == {"platform": "is unknown"}
     with pytest.raises(module.Unavailable) as unavailable:
+        connected(in_turn(problem(429))).get(7)
+    assert unavailable.value.retry_after_s == 7
+    with pytest.raises(module.Unavailable) as unavailable:
         connected(in_turn(problem(503))).get(7)
     assert unavailable.value.retry_after_s == 7
     with pytest.raises(module.Unreachable, match=r"botpool\.test does not answer: refused"):
