@@ -35,6 +35,15 @@ _VALUES = st.recursive(
 )
 
 
+_REQUIRED: tuple[dict[str, Any], ...] = (
+    {"meetingUrl": "https://meet.google.com/abc-defg-hij"},
+    {"events": [{"kind": "chat", "data": {"a": 1}}]},
+    {"status": "IN_CALL"},
+    {"name": "fuzz"},
+    {"kind": "mute"},
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostileRequest:
     method: str
@@ -177,11 +186,18 @@ def _bodies(draw: st.DrawFn, names: list[str]) -> bytes:
     if kind == 0:
         return draw(st.binary(max_size=60))
     value = draw(_VALUES if kind == 1 or not names else _objects(names))
+    if isinstance(value, dict) and kind > 4:
+        value = _valid_fields(names) | (value if kind > 7 else {})
     text = json.dumps(value).encode()
     if kind == 2:
         place = draw(st.integers(0, len(text)))
         return text[:place] + draw(st.binary(max_size=3)) + text[place:]
     return text
+
+
+def _valid_fields(names: list[str]) -> dict[str, Any]:
+    """The required fields of the request with these fields."""
+    return next((dict(fields) for fields in _REQUIRED if set(fields) <= set(names)), {})
 
 
 def _objects(names: list[str]) -> st.SearchStrategy[dict[str, Any]]:
