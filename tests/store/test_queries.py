@@ -13,7 +13,7 @@ import pytest
 
 import botpool
 from botpool.store.query import Query
-from botpool.store.statements import positional, sent_text
+from botpool.store.statements import positional, sent_text, statement_text
 
 SOURCE = Path(botpool.__path__[0])
 STORE = SOURCE / "store"
@@ -71,3 +71,10 @@ def test_only_the_store_names_sql_files() -> None:
         if "_" in text and text in SQL_FILES
     ]
     assert named == []
+
+
+def test_both_lists_of_bots_return_the_same_columns() -> None:
+    """The list of one tenant differs only in how it finds the bots."""
+    texts = [statement_text(name) for name in ("list_bots", "list_bots_of_tenant")]
+    shown = [text[text.rindex("SELECT\n    b.id, b.correlation_id") :] for text in texts]
+    assert shown[0] == shown[1]
