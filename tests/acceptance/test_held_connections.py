@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from botpool.store.migrator import migrate
-from tests.support.held_connections import HALF_BODY, HALF_HEAD, HeldConnections
+from tests.support.held_connections import HALF_BODY, HALF_HEAD, HeldConnections, attacked
 from tests.support.http_server import bearer
 from tests.support.postgres import TestPostgres
 from tests.support.server import Installation, Server, installation, none_left
@@ -139,18 +139,17 @@ async def test_held_connections_cost_no_bot_no_request_and_no_memory(
     process = psutil.Process(server.process.pid)
     await run_bots(installed, server, bots)
     loop = asyncio.get_running_loop()
-    async with HeldConnections(server.port) as attack, installed.client(server) as user:
-        await attack.hold(idle)
-        await attack.hold(half // 2, HALF_HEAD)
-        await attack.hold(half // 2, HALF_BODY)
+    async with (
+        attacked(server.port, idle=idle, half=half) as held,
+        installed.client(server) as user,
+    ):
         memory, times, ends_at = [], list[float](), loop.time() + held_s
         while loop.time() < ends_at:
             times.append(await time_of_a_request(user))
             memory.append(process.memory_info().rss)
             await asyncio.sleep(0.1)
         await every_bot_sends_a_heartbeat(installed)
-        # `pytest -rP` shows it.
-        sys.stdout.write(summary(times, memory, held=attack.held, opened=attack.opened))
+    sys.stdout.write(summary(times, memory, held))  # `pytest -rP` shows it.
     assert lost_bots(installed) == []
     half_way = len(memory) // 2
     assert max(memory[half_way:]) - max(memory[:half_way]) < 10 * MIB, memory
@@ -220,11 +219,11 @@ def lost_bots(installed: Installation) -> list[tuple[str, ...]]:
     return installed.rows("SELECT id, status, failure_code FROM bots WHERE status <> 'IN_CALL'")
 
 
-def summary(times: list[float], memory: list[int], *, held: int, opened: int) -> str:
+def summary(times: list[float], memory: list[int], held: list[str]) -> str:
     p99 = sorted(times)[math.ceil(len(times) * 0.99) - 1]
     grown = (memory[-1] - memory[0]) / MIB
     return (
-        f"\n{held} connections held at the end, {opened} opened; {len(times)} requests, "
+        f"\n{', '.join(held)}; {len(times)} requests, "
         f"p99 {p99 * 1000:.0f} ms, longest {max(times) * 1000:.0f} ms; "
         f"memory {memory[0] / MIB:.0f} MiB, grown by {grown:.1f} MiB"
     )

@@ -1,10 +1,14 @@
 """Clients that hold connections: each sends nothing or a part of a request, and then waits.
 
-A client whose connection the server closed opens another one after a pause.
+A client whose connection the server closed opens another one after a pause. `attacked` runs the
+clients in a process of their own, so that they do not delay the requests of the test.
 """
 
 import asyncio
 import resource
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self
 
@@ -85,3 +89,39 @@ def _allow_files(wanted: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+
+
+@asynccontextmanager
+async def attacked(port: int, *, idle: int, half: int) -> AsyncIterator[list[str]]:
+    """Hold idle connections and half requests from another process until the block ends.
+
+    The list has, after the block, a line with the numbers of connections.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", __name__, str(port), str(idle), str(half)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    lines: list[str] = []
+    try:
+        assert await process.stdout.readline() == b"held\n"
+        yield lines
+    finally:
+        # The end of its standard input, which asyncio closes after some input, ends the process.
+        lines += (await process.communicate(b""))[0].decode().splitlines()
+
+
+async def _attack(port: int, idle: int, half: int) -> None:
+    async with HeldConnections(port) as attack:
+        await attack.hold(idle)
+        await attack.hold(half // 2, HALF_HEAD)
+        await attack.hold(half // 2, HALF_BODY)
+        sys.stdout.write("held\n")
+        sys.stdout.flush()
+        await asyncio.to_thread(sys.stdin.read)
+        sys.stdout.write(f"{attack.held} connections held at the end, {attack.opened} opened\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(_attack(*map(int, sys.argv[1:])))
