@@ -14,6 +14,7 @@ from bench.closed_loop import per_second
 from bench.null_backend import NullBackend
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.callers import DEFAULT_TENANT, DEFAULT_TENANT_ID, Caller
+from botpool.domain.communication import Outcome
 from botpool.domain.ids import PoolName
 from botpool.domain.observation import ContainerState, Observation
 from botpool.domain.policy import Policy
@@ -116,6 +117,9 @@ def _observed_slot(ended: EndedBot) -> ObservedSlot:
         bot_status=BotStatus.CANCELLED,
         correlation_id=BOT_REQUEST.correlation_id,
         leave_by=None,
+        finishing_at=None,
+        outcome=Outcome.REPORT,
+        stop_grace_s=30.0,
         running_at=now,
         observed_running_at=now,
         failure=None,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
+from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest, StopMode
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
 
@@ -41,7 +41,12 @@ class NullBackend:
         }
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
+        self,
+        container_id: ContainerId,
+        assignment_id: AssignmentId,
+        *,
+        mode: StopMode = StopMode.ASK_THEN_KILL,
+        timeout_s: float,
     ) -> None: ...
 
     async def delete(

@@ -16,6 +16,7 @@ from botpool.api.connections import ConnectionLimits
 from botpool.backends.process import OUR_USER, BotUsers, ProcessBackend, bot_users
 from botpool.backends.protocol import Backend, ContainerAdopter, RequestBudget
 from botpool.dashboard import static_files
+from botpool.domain.communication import WITHOUT_HEARTBEATS
 from botpool.domain.errors import SettingError
 from botpool.domain.ids import PoolName
 from botpool.domain.installation_secret import Purpose, derive_keys
@@ -27,6 +28,7 @@ from botpool.domain.recovery import RecoveryLimits
 from botpool.engine.replica import Identity, Replica
 from botpool.engine.runtime.request_budget import SharedRequestBudget
 from botpool.settings import CoolifySettings, ProcessSettings, Settings
+from botpool.settings.pool_programs import templates_of
 from botpool.settings.sections import PacingSettings
 from botpool.store.database import Database
 from botpool.store.installation import Installation
@@ -100,11 +102,15 @@ def pools_of(settings: Settings) -> list[PoolSpec]:
             backend=pool.backend,
             image=pool.image,
             max_size=pool.max_size,
-            heartbeats=pool.heartbeats,
+            heartbeats="none" if pool.protocol in WITHOUT_HEARTBEATS else pool.heartbeats,
             cpus=pool.cpus,
             memory_mb=pool.memory_mb,
             stalled_after_s=pool.stalled_after_s,
             pacing=_pacing_of(name, pool.pacing),
+            outcome=pool.outcome,
+            leave=pool.leave,
+            finish_timeout_s=pool.finish_timeout_s,
+            stop_grace_s=pool.stop_grace_s,
         )
         for name, pool in settings.pools.items()
     ]
@@ -319,6 +325,7 @@ async def running_replica(
     database = Database(
         installed.database_url, statement_timeout_s=settings.database.statement_timeout_s
     )
+    templates = templates_of(settings.pools)
     users = bot_users_of(settings, installed)
     _check_bot_users(settings, users)
     backends = backends_of(settings, installed, database)
@@ -332,7 +339,7 @@ async def running_replica(
             await backend.open()
             stack.push_async_callback(backend.close)
         identity = _identity(installed, public_url)
-        replica = Replica(database, backends, policy_of(settings), identity)
+        replica = Replica(database, backends, policy_of(settings), identity, templates)
         await replica.pools.configure(pools_of(settings))
         # The lock of the data directory makes this process the only one at an embedded database.
         await replica.start(alone=settings.database.embedded)

@@ -13,7 +13,7 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
+from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest, StopMode
 from botpool.domain.errors import (
     BackendUnavailable,
     CallSuperseded,
@@ -262,7 +262,12 @@ class BackendConnection:
         )
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
+        self,
+        container_id: ContainerId,
+        assignment_id: AssignmentId,
+        *,
+        mode: StopMode = StopMode.ASK_THEN_KILL,
+        timeout_s: float,
     ) -> None:
         what = f"stop {container_id} of {assignment_id}"
         await self._call(what, lambda: self._backend.stop(container_id, assignment_id))

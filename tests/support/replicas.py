@@ -55,7 +55,8 @@ def pool(max_size: int, pool_name: PoolName = MEET, image: str = "demo", **more:
         image=image,
         max_size=max_size,
         heartbeats="required",
-        **more,
+        # A container that ignores the stop is killed in the same step.
+        **({"stop_grace_s": 0.0} | more),
     )
 
 
@@ -116,6 +117,10 @@ class Stage:
         """Report DONE as the bot's agent; returns whether the report applied."""
         assignment = AssignmentId(self.slot_of(bot_id)["assignment_id"])
         return await replica.agents.report(assignment, bot_id, BotStatus.DONE, None)
+
+    async def end_late(self, replica: Replica, bot_id: BotId, assignment_id: AssignmentId) -> bool:
+        """Report DONE after the assignment; returns whether the report applied."""
+        return await replica.agents.report(assignment_id, bot_id, BotStatus.DONE, None)
 
     def rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
         """Run a query with positional parameters, or with one mapping of named ones."""

@@ -9,11 +9,12 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
+from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest, StopMode
 from botpool.domain.errors import BotpoolError, CallSuperseded, ContainerGone, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import (
     ACTIVE_DEPLOYMENT,
+    ENDED_STATES,
     ContainerState,
     DeploymentState,
     Observation,
@@ -43,6 +44,11 @@ class ScriptedBackend:
         self.calls: list[tuple[str, object]] = []
         self.state_after_start = ContainerState.RUNNING
         self.stops_work = True
+        self.obeys_signals = True
+        """Whether a container ends as soon as it gets the stop signal."""
+        self.stop_modes: list[StopMode] = []
+        self.exit_code: int | None = None
+        """The code that an observation of an ended container shows."""
         self.deletes_at_once = True
         self.status_unreliable = False
         """Like a Coolify that cannot reach its server: its statuses are unreliable."""
@@ -80,6 +86,11 @@ class ScriptedBackend:
     def show(self, container_id: str, state: ContainerState) -> None:
         """Set the state that the backend shows for a container."""
         self.containers[ContainerId(container_id)].state = state
+
+    def exit(self, container_id: str, code: int | None) -> None:
+        """Let the container's program end with a code."""
+        self.containers[ContainerId(container_id)].state = ContainerState.EXITED
+        self.exit_code = code
 
     def finish(
         self, container_id: str, deployment: DeploymentState = DeploymentState.FINISHED
@@ -164,14 +175,22 @@ class ScriptedBackend:
         return observations
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
+        self,
+        container_id: ContainerId,
+        assignment_id: AssignmentId,
+        *,
+        mode: StopMode = StopMode.ASK_THEN_KILL,
+        timeout_s: float,
     ) -> None:
+        self.stop_modes.append(mode)
         await self._called("stop", assignment_id)
         container = self._find(container_id)
         container.stopped_through = max(container.stopped_through, assignment_id)
         if container.deployment in ACTIVE_DEPLOYMENT:
             container.deployment = DeploymentState.CANCELLED
-        if self.stops_work:
+        if self.stops_work and (mode is not StopMode.ASK or self.obeys_signals):
+            if container.state is ContainerState.RUNNING:
+                self.exit_code = 143
             container.state = ContainerState.STOPPED
         await self._pass_gate("answer of stop")
 
@@ -248,4 +267,5 @@ class ScriptedBackend:
             status_unreliable=self.status_unreliable,
             assignment_id=None if self.has_deployments else container.assignment_id,
             deployment=active,
+            exit_code=self.exit_code if container.state in ENDED_STATES else None,
         )

@@ -32,6 +32,7 @@ FAILED = Bot(
     assigned_at=AT,
     started_at=AT,
     last_heartbeat_at=AT,
+    finishing_at=None,
     ended_at=AT,
     tenant="default",
     created_by=CreatedBy(key_id=3, key_name="calendar"),

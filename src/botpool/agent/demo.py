@@ -18,6 +18,7 @@ from . import Agent, AgentError, Released
 
 STOP_LIMIT_S = 1.0
 """Time for the last reports after SIGTERM, well before a backend kills the process."""
+_UPLOAD_STEP_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,10 @@ class Plan:
     """Joins, then hangs without heartbeats."""
     reject: bool
     """Reports that the host refused the bot."""
+    upload_seconds: float
+    """How long the bot uploads its recording after the call."""
+    hang_upload: bool
+    """The upload never ends, although heartbeats continue."""
 
     @classmethod
     def read(cls, bot_data: Mapping[str, Any]) -> Self:
@@ -39,6 +44,8 @@ class Plan:
             crash=_read_flag(bot_data, "crash"),
             silent=_read_flag(bot_data, "silent"),
             reject=_read_flag(bot_data, "reject"),
+            upload_seconds=_read_seconds(bot_data, "uploadSeconds", 0.0),
+            hang_upload=_read_flag(bot_data, "hangUpload"),
         )
 
 
@@ -79,6 +86,21 @@ async def attend(agent: Agent, plan: Plan) -> None:
         await wait_in_meeting(agent, plan.stay_seconds)
     log_line("leaving")
     await agent.report("CALL_ENDED")
+    await upload(agent, plan)
+
+
+async def upload(agent: Agent, plan: Plan) -> None:
+    """Pretend to upload a recording, and report the progress."""
+    if not plan.upload_seconds and not plan.hang_upload:
+        return
+    log_line("uploading")
+    remaining_s = plan.upload_seconds
+    while plan.hang_upload or remaining_s > 0:
+        uploaded_s = 0.0 if plan.hang_upload else plan.upload_seconds - remaining_s
+        agent.progress(secondsUploaded=round(uploaded_s, 1))
+        await asyncio.sleep(min(_UPLOAD_STEP_S, remaining_s) if remaining_s else _UPLOAD_STEP_S)
+        remaining_s -= _UPLOAD_STEP_S
+    log_line("uploaded")
 
 
 async def wait_in_meeting(agent: Agent, seconds: float) -> None:

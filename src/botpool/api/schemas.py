@@ -156,6 +156,10 @@ class Bot(Model):
     assigned_at: datetime | None
     started_at: Annotated[datetime | None, Field(description="When the container ran.")]
     last_heartbeat_at: datetime | None
+    finishing_at: Annotated[
+        datetime | None,
+        Field(description="When the bot began to finish: after its call, it saves its recording."),
+    ]
     ended_at: datetime | None
     tenant: Annotated[str, Field(description="The tenant that owns the bot.")]
     created_by: CreatedBy | None

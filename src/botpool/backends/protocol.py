@@ -32,6 +32,8 @@ class ContainerSpec:
     image: str
     cpus: float = 1.0
     memory_mb: int = 2048
+    stop_grace_s: float = field(default=30.0, compare=False, repr=False)
+    """For a backend that keeps the grace of a stop with the container."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,9 @@ class StartRequest:
     assignment_id: AssignmentId
     correlation_id: str
     environment: Mapping[str, str] = field(repr=False)
+    command: Sequence[str] = field(default=(), repr=False)
+    """The arguments of the program; empty means the image's own."""
+    entrypoint: Sequence[str] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +77,17 @@ class RequestPurpose(Enum):
     CREATE = auto()
     """Creating and deleting containers. Starts go first, because bots wait for them."""
     DESCRIPTION = auto()
+
+
+class StopMode(Enum):
+    """How a stop ends a run. A backend that cannot tell them apart uses its own stop for all."""
+
+    ASK = auto()
+    """Send the stop signal to the program and return: the program may need minutes to end."""
+    KILL = auto()
+    """Kill the run."""
+    ASK_THEN_KILL = auto()
+    """Send the stop signal, and kill the run within this call if it has not ended by then."""
 
 
 class RequestBudget(Protocol):
@@ -165,9 +181,14 @@ class Backend(Protocol):
         """
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
+        self,
+        container_id: ContainerId,
+        assignment_id: AssignmentId,
+        *,
+        mode: StopMode = StopMode.ASK_THEN_KILL,
+        timeout_s: float,
     ) -> None:
-        """Cancel the active deployment, ask the container to stop, then kill it.
+        """Cancel the active deployment and end the run, as the mode says.
 
         Neither this assignment nor an earlier one can ever run in this container again. A run of a
         later assignment is left alone. The call may return before the container has stopped: only

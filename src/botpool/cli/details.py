@@ -41,6 +41,7 @@ def bot(shown: Bot, now: datetime) -> Table:
     table.add_row("assigned", time_and_age(shown.assigned_at, now))
     table.add_row("started", time_and_age(shown.started_at, now))
     table.add_row("heartbeat", time_and_age(shown.last_heartbeat_at, now))
+    table.add_row("finishing", time_and_age(shown.finishing_at, now))
     table.add_row("ended", time_and_age(shown.ended_at, now))
     return table
 

@@ -46,6 +46,8 @@ class Bot:
     created_by: CreatedBy | None
     stalled: bool = False
     """In the call and alive, but without media for the pool's `stalled_after_s`."""
+    finishing_at: datetime | None = None
+    """When the bot began to finish: after its call, it saves its recording."""
     queue_position: int | None = None
     """From 1, while the bot is QUEUED; None in lists of bots."""
     estimated_wait_ms: int | None = None

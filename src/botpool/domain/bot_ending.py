@@ -1,8 +1,13 @@
 """How bots end: which reports an agent may make, and the ending of a bot without a last report."""
 
+import json
+import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from botpool.domain import reasons
+from botpool.domain.communication import Outcome
 from botpool.domain.states import FINAL, BotStatus, EndReason, FailureCode, can_transition
 
 _SLOT_FAILURES = frozenset(
@@ -13,6 +18,8 @@ _SLOT_FAILURES = frozenset(
         FailureCode.INTERNAL,
     }
 )
+_KILLED_BY_SIGTERM = 128 + signal.SIGTERM
+_MAX_PROGRESS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,31 +38,60 @@ class BotEnding:
         return self.reason if self.failure_code in _SLOT_FAILURES else None
 
 
-def ending_after_exit(bot: BotStatus, *, asked_to_leave: bool, detail: str) -> BotEnding:
-    """Return the ending of a bot whose container exited before its agent reported the end."""
-    if bot is BotStatus.CALL_ENDED:
+def ending_after_exit(
+    bot: BotStatus,
+    *,
+    asked_to_leave: bool,
+    finishing: bool,
+    outcome: Outcome,
+    exit_code: int | None,
+    detail: str,
+    output: str = "",
+) -> BotEnding:
+    """Return the ending of a bot whose container exited before its agent reported the end.
+
+    After the call, an exit without a known code counts as success, because some backends name no
+    code. Where the exit code decides, only 0 is a success. `output` has the last lines of the
+    container's output.
+    """
+    call_is_over = finishing or bot is BotStatus.CALL_ENDED
+    left_by_signal = asked_to_leave and exit_code == _KILLED_BY_SIGTERM
+    if outcome is Outcome.EXIT_CODE:
+        if exit_code == 0:
+            return BotEnding(status=BotStatus.DONE, reason=reasons.EXITED_WITH_SUCCESS)
+    elif call_is_over and exit_code in (0, None):
         return BotEnding(status=BotStatus.DONE, reason=reasons.EXITED_AFTER_CALL)
-    if asked_to_leave:
+    elif asked_to_leave and not call_is_over:
+        return BotEnding(status=BotStatus.CANCELLED, reason=reasons.LEFT_WHEN_ASKED)
+    if left_by_signal and bot is not BotStatus.CALL_ENDED:
         return BotEnding(status=BotStatus.CANCELLED, reason=reasons.LEFT_WHEN_ASKED)
     return BotEnding(
         status=BotStatus.FAILED,
-        reason=reasons.container_exited(detail),
+        reason=reasons.container_exited(detail, output),
         failure_code=FailureCode.CONTAINER_EXITED,
     )
 
 
-def ending_after_deadline(
-    bot: BotStatus, *, asked_to_leave: bool, max_duration_s: float
-) -> BotEnding:
-    """Return the ending of a bot that Botpool stops at the end of its time."""
-    if bot is BotStatus.CALL_ENDED:
-        return BotEnding(status=BotStatus.DONE, reason=reasons.STOPPED_AFTER_CALL)
+def ending_after_deadline(*, asked_to_leave: bool, max_duration_s: float) -> BotEnding:
+    """Return the ending of a bot that Botpool stops: it did not leave in time, or ran too long."""
     if asked_to_leave:
         return BotEnding(status=BotStatus.CANCELLED, reason=reasons.DID_NOT_LEAVE)
     return BotEnding(
         status=BotStatus.FAILED,
         reason=reasons.max_duration_exceeded(max_duration_s),
         failure_code=FailureCode.MAX_DURATION,
+    )
+
+
+def ending_after_finish_timeout(
+    finish_timeout_s: float, progress: Mapping[str, Any] | None
+) -> BotEnding:
+    """Return the ending of a bot that did not finish after its call, with its last progress."""
+    text = json.dumps(progress, ensure_ascii=False)[:_MAX_PROGRESS] if progress else None
+    return BotEnding(
+        status=BotStatus.FAILED,
+        reason=reasons.not_finished(finish_timeout_s, text),
+        failure_code=FailureCode.FINISH_TIMEOUT,
     )
 
 

@@ -30,6 +30,7 @@ LEADS_PULL = "leads the pull of its image"
 IMAGE_PRESENT = "the image is present"
 START_ALLOWED = "the start is allowed"
 OBSERVED_RUNNING = "observed running"
+OBSERVED_EXITED = "observed after its program had ended"
 AGENT_CALLED = "its agent called"
 DEPLOYMENT_FAILED = "the deployment failed"
 
@@ -48,7 +49,9 @@ SECOND_BOOT = "its agent started a second time"
 AGENT_REPORTED_FAILURE = "The agent reported a failure."
 EXITED_AFTER_CALL = "the container exited after the call"
 LEFT_WHEN_ASKED = "left when asked"
-STOPPED_AFTER_CALL = "stopped after the call had ended"
+LEAVE_ACKNOWLEDGED = "its agent is finishing"
+LEAVE_SIGNALLED = "its container got the signal to leave"
+EXITED_WITH_SUCCESS = "the container exited with code 0"
 DID_NOT_LEAVE = "stopped: it did not leave in time"
 
 # Recovery, reset and deletion of slots.
@@ -68,9 +71,19 @@ def waited_too_long(phase: SlotPhase, limit_s: float) -> str:
     return f"{phase.replace('_', ' ')} for more than {limit_s:g} s"
 
 
-def container_exited(detail: str) -> str:
-    """Return the failure reason of a bot whose container exited before the call ended."""
-    return f"The container exited unexpectedly: {detail}."
+def container_exited(detail: str, output: str = "") -> str:
+    """Return the failure reason of a bot whose container exited before the bot's end.
+
+    `output` has the last lines of the container's output.
+    """
+    reason = f"The container exited unexpectedly: {detail}."
+    return f"{reason} Last output:\n{output}" if output else reason
+
+
+def not_finished(finish_timeout_s: float, last_progress: str | None) -> str:
+    """Return the failure reason of a bot that did not finish after its call."""
+    known = f"Last progress: {last_progress}." if last_progress else "It reported no progress."
+    return f"The bot did not finish, and made no progress for {finish_timeout_s:g} s. {known}"
 
 
 def max_duration_exceeded(max_duration_s: float) -> str:

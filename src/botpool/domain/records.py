@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from botpool.domain.callers import Caller
+from botpool.domain.communication import LeaveBy, Outcome
 from botpool.domain.ids import (
     AssignmentId,
     BotId,
@@ -90,6 +91,7 @@ class Bot:
     assigned_at: datetime | None
     started_at: datetime | None
     last_heartbeat_at: datetime | None
+    finishing_at: datetime | None
     ended_at: datetime | None
     tenant: str
     created_by: CreatedBy | None
@@ -143,6 +145,10 @@ class PoolSpec:
     memory_mb: int = 2048
     stalled_after_s: float = 0.0
     pacing: Pacing | None = None
+    outcome: Outcome = Outcome.REPORT
+    leave: LeaveBy = LeaveBy.HEARTBEAT
+    finish_timeout_s: float = 900.0
+    stop_grace_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,6 +408,10 @@ class BackendSlot(FencedSlot):
     bot_status: BotStatus | None
     correlation_id: str | None
     leave_by: datetime | None
+    finishing_at: datetime | None
+    outcome: Outcome
+    stop_grace_s: float
+    """How long the container may take to stop by itself before Botpool kills it."""
     running_at: datetime | None
     status_unreliable_at: datetime | None
     """When the backend's statuses were last unreliable."""
@@ -422,6 +432,8 @@ class LeasedSlot(BackendSlot):
     memory_mb: int
     is_paced: bool
     """Whether the start needs a permit of the pool's egress."""
+    leave: LeaveBy
+    finish_timeout_s: float
     gone_container_id: ContainerId | None
     """The container that vanished and that the slot's next one replaces."""
     phase: SlotPhase | None
@@ -447,8 +459,8 @@ class LeasedSlot(BackendSlot):
 
     @property
     def limits(self) -> str:
-        """The limits that the pool currently specifies: CPUs and memory in MB."""
-        return f"{self.cpus:g}/{self.memory_mb}"
+        """The limits that the pool currently specifies: CPUs, memory in MB, grace of a stop."""
+        return f"{self.cpus:g}/{self.memory_mb}/{self.stop_grace_s:g}"
 
     @property
     def matches_pool(self) -> bool:

@@ -47,6 +47,7 @@ class FailureCode(StrEnum):
     - `heartbeat_lost`: the bot ran, then its heartbeats stopped
     - `container_exited`: the container exited before the bot reported its end
     - `max_duration`: the bot reached `bots.max_duration_s`
+    - `finish_timeout`: the call ended, but the bot did not finish in `finish_timeout_s`
     - `meeting_failed`: the agent reported a failure, such as a refusal by the host
     - `blocked`: the agent reported that the meeting's provider blocks the bot
     - `operator`: an operator released, recovered or deleted the slot
@@ -58,6 +59,7 @@ class FailureCode(StrEnum):
     HEARTBEAT_LOST = "heartbeat_lost"
     CONTAINER_EXITED = "container_exited"
     MAX_DURATION = "max_duration"
+    FINISH_TIMEOUT = "finish_timeout"
     MEETING_FAILED = "meeting_failed"
     BLOCKED = "blocked"
     OPERATOR = "operator"

@@ -16,6 +16,7 @@ class Phase(StrEnum):
     STARTING = "starting"
     JOINING = "joining"
     IN_CALL = "in_call"
+    FINISHING = "finishing"
     RELEASING = "releasing"
 
 
@@ -36,7 +37,7 @@ _PHASE_OF_BOT_STATUS: Mapping[str, Phase] = {
     BotStatus.JOINING_CALL: Phase.JOINING,
     BotStatus.IN_WAITING_ROOM: Phase.JOINING,
     BotStatus.IN_CALL: Phase.IN_CALL,
-    BotStatus.CALL_ENDED: Phase.RELEASING,
+    BotStatus.CALL_ENDED: Phase.FINISHING,
 }
 """Without LEAVING: a bot that was asked to leave stays in its phase until it leaves."""
 
@@ -75,6 +76,8 @@ def _next_phase(row: HistoryRow, current: Phase | None) -> Phase | None:
             return current if current is Phase.RELEASING else None
         case "bot.status":
             return _PHASE_OF_BOT_STATUS.get(row.to_state, current)
+        case "bot.phase" if row.to_state == Phase.FINISHING:
+            return Phase.FINISHING
         case "slot.phase":
             return _PHASE_OF_SLOT_PHASE.get(row.to_state, current)
         case "slot.status" if row.to_state == SlotStatus.RELEASING:

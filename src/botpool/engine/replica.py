@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from botpool.backends.protocol import Backend
+from botpool.domain.container_template import ContainerTemplate
 from botpool.domain.errors import BotpoolError
 from botpool.domain.policy import Policy
 from botpool.domain.public_url import address_problems
@@ -31,13 +32,15 @@ from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.lifecycle.descriptions import Describer
 from botpool.engine.lifecycle.image_digests import ImageDigests
 from botpool.engine.lifecycle.image_gate import ImageGate
+from botpool.engine.lifecycle.last_output import LastOutput
 from botpool.engine.lifecycle.observer import Observer
 from botpool.engine.lifecycle.output_keeper import OutputKeeper
 from botpool.engine.lifecycle.pacing import PacingControl
 from botpool.engine.lifecycle.queue_poller import QueuePoller
 from botpool.engine.lifecycle.reconciler import Reconciler
-from botpool.engine.lifecycle.release import Releaser
+from botpool.engine.lifecycle.release import Releaser, StopGrace
 from botpool.engine.lifecycle.reset import Resetter
+from botpool.engine.lifecycle.running_bots import RunningBots
 from botpool.engine.lifecycle.shutdown import Shutdown
 from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.engine.lifecycle.slot_handover import SlotHandover
@@ -96,9 +99,11 @@ class Replica:
         backends: Mapping[str, Backend],
         policy: Policy,
         identity: Identity,
+        templates: Mapping[str, ContainerTemplate] | None = None,
     ) -> None:
         self.policy = policy
         self.identity = identity
+        self._templates = templates or {}
         self.database = database
         self.metrics = Metrics()
         self._has_checked_address = False
@@ -160,7 +165,13 @@ class Replica:
         self.bot_stopper = BotStopper(
             **shared, admission=self.admission, bot_endings=self.bot_endings
         )
-        self.shutdown = Shutdown(**shared, admission=self.admission, bot_endings=self.bot_endings)
+        self._stop_grace = StopGrace()
+        self.shutdown = Shutdown(
+            **shared,
+            admission=self.admission,
+            bot_endings=self.bot_endings,
+            stop_grace=self._stop_grace,
+        )
         self.queue_poller = QueuePoller(
             **shared, matcher=self.matcher, quotas=self.quotas, image_gate=self.image_gate
         )
@@ -170,6 +181,11 @@ class Replica:
         """Build the reconciler and the observer, with the steps that both run."""
         shared, identity = self._shared, self.identity
         steps = SlotSteps(**shared, owner=identity.owner)
+        environment = ContainerEnvironment(
+            public_url=identity.public_url,
+            agent_key=identity.agent_keys[0],
+            templates=self._templates,
+        )
         handover = SlotHandover(
             self.database,
             self.matcher,
@@ -183,6 +199,7 @@ class Replica:
             handover=handover,
             image_gate=self.image_gate,
             output_keeper=OutputKeeper(**shared),
+            stop_grace=self._stop_grace,
         )
         self.observer = Observer(
             **shared,
@@ -190,6 +207,7 @@ class Replica:
             outcome=self.outcome,
             releaser=self.releaser,
             epoch_watch=self.epoch_watch,
+            last_output=LastOutput(**shared, environment=environment),
         )
         self.change_watcher = ChangeWatcher(self.observer, retry_s=self.policy.queue_poll_s)
         deployer = Deployer(
@@ -199,9 +217,7 @@ class Replica:
             observer=self.observer,
             image_gate=self.image_gate,
             image_digests=ImageDigests(**shared),
-            environment=ContainerEnvironment(
-                public_url=identity.public_url, agent_key=identity.agent_keys[0]
-            ),
+            environment=environment,
             on_refusal=self.readiness.expire_health,
         )
         resetter = Resetter(
@@ -213,7 +229,12 @@ class Replica:
             deployer=deployer,
             releaser=self.releaser,
             resetter=resetter,
-            bot_endings=self.bot_endings,
+            running_bots=RunningBots(
+                **shared,
+                steps=steps,
+                bot_endings=self.bot_endings,
+                last_gap_end=self.liveness.record,
+            ),
         )
         self.metrics.watch(
             steps_under_way=lambda: len(self.reconciler.under_way),

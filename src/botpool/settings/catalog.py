@@ -1,5 +1,6 @@
 """The list of all settings, read from the model: for the reference page and `botpool settings`."""
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from inspect import getdoc
@@ -40,6 +41,13 @@ class DescribedSetting:
 def describe_settings(pool_names: Iterable[str] = (ANY_POOL,)) -> Iterator[DescribedSetting]:
     """Describe every setting, section by section, with one section for each pool."""
     return _settings(Settings, (), tuple(pool_names))
+
+
+def to_toml(value: object) -> str:
+    """Write a value of a setting as TOML."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{name} = {to_toml(each)}' for name, each in value.items())} }}"
+    return json.dumps(value)
 
 
 def names_in(path: SettingPath) -> list[str]:

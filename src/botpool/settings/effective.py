@@ -55,6 +55,8 @@ def shown_value(path: SettingPath, value: Any) -> Value:
         return MASK
     if isinstance(value, str):
         return mask_url(value) if "://" in value else value
+    if isinstance(value, dict):
+        return [f"{name}={shown_value(path, each)}" for name, each in value.items()]
     if isinstance(value, tuple):
         return [str(shown_value(path, each)) for each in value]
     if isinstance(value, float) and value.is_integer():

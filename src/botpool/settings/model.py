@@ -9,6 +9,7 @@ from botpool.domain.errors import SettingError
 from botpool.settings import sections
 from botpool.settings.backends import BackendsSettings
 from botpool.settings.declaration import Section, setting
+from botpool.settings.pool_programs import check_program
 from botpool.settings.value_types import PoolName
 
 DEFAULT_POOLS = ("google-meet", "teams", "zoom")
@@ -50,6 +51,7 @@ class Settings(Section):
             self._require_identity()
         self._check_pacing()
         for pool_name, pool in self.pools.items():
+            check_program(pool_name, pool)
             if pool.backend != "process":
                 self._require_backend_settings(pool_name, pool)
         if self.queue.max_timeout_ms < self.queue.default_timeout_ms:

@@ -4,9 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator
 
+from botpool.domain.communication import LeaveBy, Outcome, Protocol
 from botpool.domain.installation_secret import EXAMPLE_NEWER_SECRET, EXAMPLE_SECRET
 from botpool.settings.backends import BACKENDS
 from botpool.settings.declaration import Section, setting
+from botpool.settings.pool_programs import Arguments, Secrets, Variables
 from botpool.settings.value_types import (
     EMBEDDED,
     Capabilities,
@@ -141,6 +143,32 @@ class PoolSettings(Section):
     """Whether the root file system of the pool's Docker containers is read-only. They can then
     write only to `/tmp` (kept in memory), `/dev/shm` and volumes of the image."""
     pacing: PacingSettings = PacingSettings()
+    protocol: Protocol = setting(Protocol.BOTPOOL, example="none")
+    """The protocol that the container speaks: `botpool` (our agent or wrapper), `meeboter`, `vexa`,
+    or `none`. With `none` and `vexa`, the pool needs no heartbeats."""
+    outcome: Outcome = setting(Outcome.REPORT, example="exit-code")
+    """What decides the outcome of a bot: the agent's `report`, or the container's `exit-code` (0 is
+    DONE, others are FAILED with the last output lines). `exit-code` is not possible on Coolify."""
+    leave: LeaveBy = setting(LeaveBy.HEARTBEAT, example="signal")
+    """How a bot gets a request to leave: with the response to its `heartbeat`, or as a `signal`
+    (SIGTERM)."""
+    env: Variables = setting({}, example={"BOT_LANGUAGE": "{botData.language}"})
+    """Environment variables of the pool's containers. The values may contain placeholders; see
+    [Run an existing bot](../howto/run-an-existing-bot.md)."""
+    secrets: Secrets = setting({}, example={"S3_SECRET_KEY": "BOT_S3_SECRET"})
+    """Environment variables whose values are secret. Each names an environment variable of the
+    replica, or the absolute path of a file there, from which a replica reads the value at its
+    start."""
+    command: Arguments = setting((), example=["--meeting", "{bot.meetingUrl}"])
+    """The arguments of the container's program, with placeholders; empty means the image's own. On
+    `process` this is the program itself, after `entrypoint`."""
+    entrypoint: Arguments = setting((), example=["/usr/local/bin/bot"])
+    """The container's program, with placeholders; empty means the image's own."""
+    finish_timeout_s: Seconds = setting(900, example=1_800)
+    """How long a bot may take to save its recording after its call. A change of the progress that
+    its heartbeats report restarts this time, up to `bots.max_duration_s`."""
+    stop_grace_s: Annotated[float, Field(ge=0, le=900)] = setting(30, example=120)
+    """How long a container may take to end after the stop signal before Botpool kills it."""
 
     @field_validator("backend")
     @classmethod

@@ -101,6 +101,8 @@ def _own_variables() -> dict[str, SettingPath]:
     found = {}
     for name in os.environ:
         section, *rest = name.lower().removeprefix(PREFIX.lower()).split("__")
+        if section == "pools" and rest[2:] and rest[1] in ("env", "secrets"):
+            rest[2:] = ["__".join(name.split("__")[3:])]  # the name of the bot's own variable
         if name.upper().startswith(PREFIX) and (rest or section in Settings.model_fields):
             if section == "pools" and rest:
                 rest[0] = rest[0].replace("_", "-")

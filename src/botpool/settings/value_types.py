@@ -91,7 +91,7 @@ def _split_at_commas(value: Any) -> Any:
     return [item.strip() for item in value.split(",") if item.strip()]
 
 
-def _split_like_a_shell(value: Any) -> Any:
+def split_like_a_shell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
@@ -128,5 +128,5 @@ Capabilities = Annotated[
     tuple[Annotated[str, AfterValidator(_capability)], ...], BeforeValidator(_split_at_commas)
 ]
 Command = Annotated[
-    tuple[str, ...], BeforeValidator(_split_like_a_shell), Field(min_length=1, max_length=1000)
+    tuple[str, ...], BeforeValidator(split_like_a_shell), Field(min_length=1, max_length=1000)
 ]

@@ -1,8 +1,9 @@
 """Statements about assignments, one bot in one slot, once, and their heartbeats."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from botpool.domain.ids import AssignmentId, BotId, SlotId
 from botpool.domain.records import AgentView, Assignment
@@ -32,6 +33,7 @@ class Heartbeat:
     assignment_id: AssignmentId
     bot_id: BotId
     leave_by: datetime | None
+    finishing_at: datetime | None
     slot_status: SlotStatus | None
     has_commands: bool
     """Whether the agent has not acknowledged all commands to its bot."""
@@ -53,3 +55,23 @@ def record_heartbeat_reports(
     last_media_at: Sequence[datetime | None],
 ) -> list[Heartbeat]:
     """Record heartbeats that carry figures; `progress` is JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The figures that an agent last sent, and when they last changed."""
+
+    progress: Mapping[str, Any]
+    progress_at: datetime
+
+
+@query
+def find_progress(*, bot_id: BotId, assignment_id: AssignmentId) -> Progress | None:
+    """The progress of a running bot; None if its agent sent none."""
+
+
+@query
+def begin_finishing(
+    *, assignment_id: AssignmentId, version: int | None = None, reason: str
+) -> BotId | None:
+    """Begin the phase finishing of a bot; returns the bot if the phase began now."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from botpool.domain.communication import LeaveBy
 from botpool.domain.ids import AssignmentId, BotId, PoolName
 from botpool.domain.records import BotChange
 from botpool.domain.states import BotStatus
@@ -18,6 +19,7 @@ class LeavingBot:
     correlation_id: str | None
     former_status: BotStatus | None
     status: BotStatus | None
+    leave: LeaveBy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from botpool.domain import reasons
+from botpool.domain.communication import LeaveBy, Outcome
 from botpool.domain.ids import PoolName
 from botpool.domain.records import Pool, PoolSample, SlotChange, SlotTransition
 from botpool.store.query import query
@@ -95,6 +96,10 @@ def upsert_pool(
     memory_mb: int,
     stalled_after_s: float,
     egress: str | None,
+    outcome: Outcome,
+    leave: LeaveBy,
+    finish_timeout_s: float,
+    stop_grace_s: float,
 ) -> PoolName | None:
     """Write a pool's settings; returns the pool's name if they changed."""
 

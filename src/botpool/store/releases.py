@@ -110,3 +110,8 @@ def fail_bots_without_attempts(
 @query
 def clear_stop(*, limit_s: float, **fence: Unpack[Fence]) -> int | None:
     """Discard a stop that an active deployment may undo, so that the reconciler repeats it."""
+
+
+@query
+def retry_releases_now() -> list[SlotId]:
+    """Make the next steps of all releasing slots due now; returns these slots."""

@@ -61,9 +61,9 @@ def test_timeline_of_a_complete_bot() -> None:
         (31, "agent.note", None),
         bot(90, "LEAVING"),
         bot(95, "CALL_ENDED"),
-        bot(96, "DONE"),
-        slot(96, "releasing"),
-        slot(100, "idle"),
+        bot(215, "DONE"),
+        slot(215, "releasing"),
+        slot(220, "idle"),
     ) == [
         ("waiting", 0, 5),
         ("creating", 5, 6),
@@ -71,8 +71,22 @@ def test_timeline_of_a_complete_bot() -> None:
         ("starting", 8, 20),
         ("joining", 20, 30),
         ("in_call", 30, 95),
-        ("releasing", 95, 100),
+        ("finishing", 95, 215),
+        ("releasing", 215, 220),
     ]
+
+
+def test_finishing_begins_with_the_acknowledgement_of_a_leave_request() -> None:
+    assert bars(
+        *taken(0),
+        bot(20, "JOINING_CALL"),
+        bot(30, "IN_CALL"),
+        bot(90, "LEAVING"),
+        (95, "bot.phase", "finishing"),
+        bot(100, "CALL_ENDED"),
+        bot(200, "DONE"),
+        slot(200, "releasing"),
+    )[2:] == [("in_call", 30, 95), ("finishing", 95, 200), ("releasing", 200, None)]
 
 
 def test_instant_phase_has_no_bar_and_current_phase_no_end() -> None:

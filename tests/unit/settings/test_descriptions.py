@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from botpool.settings import Settings, describe_settings, load_settings
-from botpool.settings.catalog import DescribedSetting
+from botpool.settings.catalog import DescribedSetting, to_toml
 from botpool.settings.effective import shown_value
 from tests.unit.settings.conftest import WriteConfig
 
@@ -48,7 +48,7 @@ def test_settings_accept_the_example(setting: DescribedSetting, write_config: Wr
     *parents, name = setting.path
     all_others = {each.path: each.example for each in SETTINGS if each != setting}
     section = f"[{'.'.join(parents)}]\n" if parents else ""
-    write_config(f"{section}{name} = {json.dumps(setting.example)}")
+    write_config(f"{section}{name} = {to_toml(setting.example)}")
 
     loaded = load_settings(overrides=_tree(all_others)).model_dump()
 
@@ -75,7 +75,9 @@ def test_variable_of_each_setting_sets_it(
     for each in SETTINGS:
         text = each.example
         if isinstance(text, list):
-            text = (" " if each.path[-1] == "command" else ",").join(text)
+            text = (" " if each.path[-1] in ("command", "entrypoint") else ",").join(text)
+        elif isinstance(text, dict):
+            text = json.dumps(text)
         monkeypatch.setenv(each.variable, str(text))
 
     assert load_settings() == Settings(**_tree({each.path: each.example for each in SETTINGS}))
@@ -91,13 +93,13 @@ def test_examples_of_the_reference_page_are_one_valid_file(write_config: WriteCo
 
 
 def _tree(values: dict[tuple[str, ...], object]) -> dict[str, Any]:
-    lines = (f"{'.'.join(path)} = {json.dumps(value)}" for path, value in values.items())
+    lines = (f"{'.'.join(path)} = {to_toml(value)}" for path, value in values.items())
     return tomllib.loads("\n".join(lines))
 
 
 def _leaves(tree: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     found = []
     for name, value in tree.items():
-        is_section = isinstance(value, dict)
+        is_section = isinstance(value, dict) and name not in ("env", "secrets")
         found += _leaves(value, (*path, name)) if is_section else [(*path, name)]
     return found

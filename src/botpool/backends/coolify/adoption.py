@@ -7,7 +7,6 @@ each application by its uuid.
 from collections.abc import Mapping, Sequence
 
 from botpool.backends.coolify.api import Api
-from botpool.backends.coolify.ensure import STOP_GRACE_S
 from botpool.backends.coolify.ownership import Ownership
 from botpool.backends.coolify.responses import Application
 from botpool.backends.coolify.stop import cancel_deployments
@@ -17,6 +16,8 @@ from botpool.domain.ids import ContainerId
 
 FIND_REQUESTS = 1
 ADOPT_REQUESTS = 2
+_STOP_GRACE_S = 30
+"""Until `ensure` sets the pool's `stop_grace_s` before the first start."""
 DELETE_REQUESTS = 3
 """Deployments, cancel, delete."""
 
@@ -42,7 +43,7 @@ async def adopt(api: Api, ownership: Ownership, container_id: ContainerId, name:
     """
     fields = {
         "name": name,
-        "stop_grace_period": STOP_GRACE_S,
+        "stop_grace_period": _STOP_GRACE_S,
         "is_consistent_container_name_enabled": True,
     }
     await api.update(container_id, fields)

@@ -34,6 +34,7 @@ from botpool.backends.protocol import (
     RequestBudget,
     RequestPurpose,
     StartRequest,
+    StopMode,
 )
 from botpool.domain.errors import (
     BackendRefused,
@@ -121,7 +122,12 @@ class CoolifyBackend:
             return await observe.observe(api, self._ownership, container_ids)
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
+        self,
+        container_id: ContainerId,
+        assignment_id: AssignmentId,
+        *,
+        mode: StopMode = StopMode.ASK_THEN_KILL,
+        timeout_s: float,
     ) -> None:
         """Send four requests, and one more for an open deployment."""
         async with self._operation("stop", RequestPurpose.STOP, timeout_s, stop.REQUESTS) as api:

@@ -19,8 +19,6 @@ from botpool.domain.errors import BackendUnavailable, StillRunning
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ENDED_STATES, ContainerState
 
-STOP_GRACE_S = 10
-"""Between SIGTERM and SIGKILL. Coolify's default of 30 s delays the hand-over to the next bot."""
 REQUESTS = 5
 """List, deployments, fence, cancel, stop; or list, create, list, delete, deployments."""
 
@@ -33,11 +31,14 @@ async def ensure(
     through: AssignmentId,
 ) -> ContainerId:
     application = _oldest_of(await ownership.list(api), spec.name)
+    is_new = application is None
     if application is None:
         application = await _create(api, ownership, config, spec)
     await _stop_if_running(api, application, through)
     fields = _mutable_fields(spec)
-    if any(getattr(application, name) != value for name, value in fields.items()):
+    has_grace = is_new or _stop_grace_period(application) == _wanted_stop_grace_period(spec)
+    if not has_grace or any(getattr(application, name) != fields[name] for name in fields):
+        fields |= {"stop_grace_period": _wanted_stop_grace_period(spec)}
         await api.update(application.uuid, fields, pool=spec.pool_name)
     return application.uuid
 
@@ -80,7 +81,16 @@ async def _stop_if_running(api: Api, application: Application, through: Assignme
     raise StillRunning(f"{application.name} was running and is being stopped")
 
 
-def _mutable_fields(spec: ContainerSpec) -> Mapping[str, str]:
+def _wanted_stop_grace_period(spec: ContainerSpec) -> int:
+    """Return whole seconds between SIGTERM and SIGKILL; Coolify takes one at least."""
+    return max(1, round(spec.stop_grace_s))
+
+
+def _stop_grace_period(application: Application) -> int | None:
+    return application.settings.stop_grace_period if application.settings else None
+
+
+def _mutable_fields(spec: ContainerSpec) -> dict[str, Any]:
     """The fields of `Application` that a changed pool changes, under Coolify's names."""
     image, tag = split_image(spec.image)
     return {
@@ -109,7 +119,7 @@ def _new_application(config: CoolifyConfig, spec: ContainerSpec) -> Mapping[str,
         "ports_exposes": "80",
         "autogenerate_domain": False,
         "instant_deploy": False,
-        "stop_grace_period": STOP_GRACE_S,
+        "stop_grace_period": _wanted_stop_grace_period(spec),
         # Otherwise a deployment starts the new container before it stops the old one.
         "is_consistent_container_name_enabled": True,
     }

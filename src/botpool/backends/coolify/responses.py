@@ -39,6 +39,10 @@ class CreatedApplication(ResponseBody):
     uuid: Annotated[ContainerId, _NOT_EMPTY]
 
 
+class ApplicationSettings(ResponseBody):
+    stop_grace_period: int | None = None
+
+
 class Application(ResponseBody):
     uuid: Annotated[ContainerId, _NOT_EMPTY]
     name: Annotated[str, _NOT_EMPTY]
@@ -49,6 +53,8 @@ class Application(ResponseBody):
     docker_registry_image_tag: str | None = None
     limits_cpus: str | None = None
     limits_memory: str | None = None
+    settings: ApplicationSettings | None = None
+    """Not in every answer of Coolify."""
     created_at: str = ""
 
     @property

@@ -15,7 +15,7 @@ from botpool.backends.docker.observe import observe
 from botpool.backends.docker.pulls import Pulls
 from botpool.backends.docker.start import start
 from botpool.backends.docker.stop import remove_slot, stop
-from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
+from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest, StopMode
 from botpool.domain.errors import BackendRefused, BackendUnavailable, ContainerGone
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import DeploymentState, Observation
@@ -69,10 +69,15 @@ class DockerBackend:
             return await observe(daemon, container_ids)
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
+        self,
+        container_id: ContainerId,
+        assignment_id: AssignmentId,
+        *,
+        mode: StopMode = StopMode.ASK_THEN_KILL,
+        timeout_s: float,
     ) -> None:
         async with self._call("stop", timeout_s) as daemon:
-            await stop(daemon, container_id, assignment_id)
+            await stop(daemon, container_id, assignment_id, mode)
 
     async def delete(
         self, container_id: ContainerId, *, stop_through: AssignmentId, timeout_s: float

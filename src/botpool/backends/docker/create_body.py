@@ -1,26 +1,29 @@
 """The body of Docker's request to create a container."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from botpool.backends.docker import placeholder_image
 from botpool.backends.docker.config import DockerConfig, PoolIsolation
-from botpool.backends.docker.slot_containers import ContainerDraft, ContainerKind
-from botpool.backends.protocol import ContainerSpec
+from botpool.backends.docker.slot_containers import ContainerDraft
+from botpool.backends.protocol import ContainerSpec, StartRequest
 
 _MIB = 1024 * 1024
 
 
 def create_body(
-    draft: ContainerDraft, environment: Mapping[str, str], config: DockerConfig, network: str | None
+    draft: ContainerDraft, request: StartRequest | None, config: DockerConfig, network: str | None
 ) -> dict[str, Any]:
-    """Return the body; only a bot's container, which is started, needs a network."""
+    """Return the body; only a bot's container, which is started, has a request and a network."""
     body: dict[str, Any] = {"Labels": dict(draft.labels(config.installation_id))}
-    if draft.kind is not ContainerKind.BOT:
+    if request is None:
         return body | {"Image": placeholder_image.IMAGE, "Cmd": [draft.kind]}
+    if request.command:
+        body["Cmd"] = list(request.command)
+    if request.entrypoint:
+        body["Entrypoint"] = list(request.entrypoint)
     return body | {
         "Image": draft.spec.image,
-        "Env": [f"{key}={value}" for key, value in environment.items()],
+        "Env": [f"{key}={value}" for key, value in request.environment.items()],
         "HostConfig": _host_config(draft.spec, config, network),
     }
 

@@ -37,6 +37,7 @@ from botpool.backends.docker.slot_containers import (
     parse_container,
     slot_of,
 )
+from botpool.backends.protocol import StartRequest, StopMode
 from botpool.domain.errors import BackendUnavailable, ContainerGone
 from botpool.domain.ids import ContainerId
 
@@ -44,6 +45,8 @@ T = TypeVar("T")
 _FIRST_WAIT_S, _MAX_WAIT_S = 0.01, 0.5
 """The pauses before a container that another call is changing is read again. They grow, because a
 busy daemon may need many seconds to create or remove a container."""
+_WAIT_FOR_END_S = 1.0
+"""How long a stop waits for the end of a container that got a signal."""
 
 
 class ConcurrentChange(Exception):
@@ -124,12 +127,12 @@ class Daemon:
         return state
 
     async def create(
-        self, draft: ContainerDraft, *, name: str, environment: Mapping[str, str] | None = None
+        self, draft: ContainerDraft, *, name: str, request: StartRequest | None = None
     ) -> None:
         """Raises ConcurrentChange if the name is taken or the image has been removed."""
         is_bot = draft.kind is ContainerKind.BOT
         network = await self.network_of(draft.spec.pool_name) if is_bot else None
-        body = create_body(draft, environment or {}, self.config, network)
+        body = create_body(draft, request, self.config, network)
         try:
             await self._send(self._client.containers.create(body, name=name))
         except DockerError as error:
@@ -172,10 +175,24 @@ class Daemon:
                 raise ConcurrentChange from error
             raise error_messages.create_or_start_failed(error, container.spec) from error
 
-    async def stop(self, container: Container) -> None:
-        """Send SIGTERM, and SIGKILL after the grace period."""
-        grace_s = min(self.config.stop_grace_s, int(self.remaining_s() / 2))
-        await self._change(self._docker_container(container).stop(t=grace_s))
+    async def stop(self, container: Container, mode: StopMode) -> None:
+        """Send the image's stop signal (SIGTERM by default), SIGKILL, or one after the other.
+
+        A single signal is followed by a short wait: most containers end at once.
+        """
+        docker_container = self._docker_container(container)
+        if mode is StopMode.ASK_THEN_KILL:
+            grace_s = min(self.config.stop_grace_s, int(self.remaining_s() / 2))
+            await self._change(docker_container.stop(t=grace_s))
+            return
+        number = "SIGKILL"
+        if mode is StopMode.ASK:
+            inspected = await self._change(docker_container.show())
+            number = inspected["Config"].get("StopSignal") or "SIGTERM"
+        await self._change(docker_container.kill(signal=number))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(_WAIT_FOR_END_S, self.remaining_s() / 4)):
+                await self._change(docker_container.wait())
 
     async def remove(self, container: Container, *, force: bool = False) -> None:
         """Raises ConcurrentChange if the container runs, is gone or is being removed.

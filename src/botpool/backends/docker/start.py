@@ -56,7 +56,7 @@ async def _create_or_pull(
     if await daemon.has_image(spec.image):
         bot = ContainerDraft(ContainerKind.BOT, request.assignment_id, spec)
         name = bot.temporary_name(slot.id)
-        await daemon.create(bot, name=name, environment=request.environment)
+        await daemon.create(bot, name=name, request=request)
         return
     newest = slot.newest
     if newest.kind is not ContainerKind.PENDING or newest.assignment_id != request.assignment_id:

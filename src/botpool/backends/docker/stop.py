@@ -1,4 +1,4 @@
-"""Stops a slot: creates the fence, removes containers that may still start, stops running ones.
+"""Stops a slot: creates the fence, removes containers that may still start, ends running ones.
 
 After a crash, each step finds the result of the previous call: an existing fence is not created
 again. A stop never touches the container of a later assignment, so a late stop cannot hit the next
@@ -10,10 +10,16 @@ from contextlib import suppress
 from botpool.backends.docker.daemon import ConcurrentChange, Daemon
 from botpool.backends.docker.promote import promote
 from botpool.backends.docker.slot_containers import ContainerDraft, ContainerKind
+from botpool.backends.protocol import StopMode
 from botpool.domain.ids import AssignmentId, ContainerId
 
 
-async def stop(daemon: Daemon, container_id: ContainerId, through: AssignmentId) -> None:
+async def stop(
+    daemon: Daemon,
+    container_id: ContainerId,
+    through: AssignmentId,
+    mode: StopMode = StopMode.ASK_THEN_KILL,
+) -> None:
     """Stop the containers up to the assignment. May return before all of them have stopped."""
     stop_was_sent = False
     while True:
@@ -32,7 +38,7 @@ async def stop(daemon: Daemon, container_id: ContainerId, through: AssignmentId)
             if running and not stop_was_sent:
                 stop_was_sent = True
                 for container in running:
-                    await daemon.stop(container)
+                    await daemon.stop(container, mode)
                 continue
         except ConcurrentChange:
             await daemon.wait_for_others(container_id)

@@ -1,7 +1,6 @@
 """Implements the backend Protocol with local processes."""
 
 import asyncio
-import os
 import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -15,13 +14,14 @@ from botpool.backends.process.exit_watcher import ExitWatcher
 from botpool.backends.process.fork_server import ForkServer
 from botpool.backends.process.launch import (
     ProgramSettings,
+    absolute,
     check_answer,
     inherited_environment,
     launch,
     read_answer,
 )
 from botpool.backends.process.terminate import terminate_run
-from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest
+from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest, StopMode
 from botpool.domain.errors import BackendRefused, BackendUnavailable
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import ContainerState, DeploymentState, Observation
@@ -53,7 +53,7 @@ class ProcessBackend:
         self._root = ContainerRoot(root, installation_id, is_passable=users.are_separate)
         self._users = users
         self._program = ProgramSettings(
-            command=_absolute(command),
+            command=absolute(command),
             first_start_s=first_start_s,
             start_s=start_s,
             output_bytes=output_bytes,
@@ -122,19 +122,32 @@ class ProcessBackend:
         return Observation(container_id=container_id, state=ContainerState.GONE)
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
+        self,
+        container_id: ContainerId,
+        assignment_id: AssignmentId,
+        *,
+        mode: StopMode = StopMode.ASK_THEN_KILL,
+        timeout_s: float,
     ) -> None:
         async with _timeout_as_unavailable("stop", timeout_s):
             directory = self._root.get(container_id)
-            await self._terminate(directory, assignment_id, timeout_s)
+            await self._terminate(directory, assignment_id, timeout_s, mode)
 
     async def _terminate(
-        self, directory: ContainerDirectory, assignment_id: AssignmentId, timeout_s: float
+        self,
+        directory: ContainerDirectory,
+        assignment_id: AssignmentId,
+        timeout_s: float,
+        mode: StopMode = StopMode.ASK_THEN_KILL,
     ) -> None:
         directory.raise_fence(assignment_id)  # before the lock is tested: see launcher.py
         if directory.is_running():
             await terminate_run(
-                directory, assignment_id, grace_s=self._stop_grace_s, timeout_s=timeout_s
+                directory,
+                assignment_id,
+                mode=mode,
+                grace_s=self._stop_grace_s,
+                timeout_s=timeout_s,
             )
 
     async def delete(
@@ -186,13 +199,6 @@ class ProcessBackend:
                 )
             self._root.require_writable()
             return Health(ok=True, weakness=self._users.problem)
-
-
-def _absolute(command: Sequence[str]) -> tuple[str, ...]:
-    """Resolve a relative path now: the program runs in another folder."""
-    if command and os.sep in command[0]:
-        return (str(Path(command[0]).absolute()), *command[1:])
-    return tuple(command)
 
 
 @contextmanager

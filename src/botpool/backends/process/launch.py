@@ -4,7 +4,9 @@ import asyncio
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from botpool.backends.process import launcher
 from botpool.backends.process.bot_users import Account
@@ -40,8 +42,10 @@ def launch(
     The job goes through an unnamed file: the environment appears on no command line, and the
     launcher never gets half of it, even if this process is killed.
     """
+    command = (*request.entrypoint, *request.command)
     job = {
         **asdict(settings),
+        "command": absolute(command) if command else settings.command,
         "directory": directory.path,
         "assignment": request.assignment_id,
         "account": account and (account.uid, account.gid),
@@ -61,6 +65,13 @@ def _program_environment(directory: ContainerDirectory, account: Account | None)
     inherited.pop("USER", None)
     work = f"{directory.path}/{launcher.WORK}"
     return inherited | {"HOME": work, "TMPDIR": work}
+
+
+def absolute(command: Sequence[str]) -> tuple[str, ...]:
+    """Resolve a relative path of the program now: it runs in another folder."""
+    if command and os.sep in command[0]:
+        return (str(Path(command[0]).absolute()), *command[1:])
+    return tuple(command)
 
 
 def inherited_environment() -> dict[str, str]:

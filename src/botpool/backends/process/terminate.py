@@ -1,4 +1,4 @@
-"""Ends a run and waits for its end: SIGTERM, then SIGKILL, and never for a foreign process.
+"""Ends a run: SIGTERM to the program, SIGKILL to all of it, and never for a foreign process.
 
 The recorded pids may be out of date, so before each signal the record is read again and the process
 must hold the lock. A daemon of the program whose launcher was killed from outside keeps the lock
@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from botpool.backends.process import run_lock
 from botpool.backends.process.container_directory import ContainerDirectory, RunRecord
+from botpool.backends.protocol import StopMode
 from botpool.domain.ids import AssignmentId
 
 POLL_S = 0.01
@@ -22,10 +23,11 @@ async def terminate_run(
     directory: ContainerDirectory,
     assignment_id: AssignmentId,
     *,
+    mode: StopMode,
     grace_s: float,
     timeout_s: float,
 ) -> None:
-    """End the run of this assignment or an earlier one.
+    """End the run of this assignment or an earlier one, or only ask it to end.
 
     Raise the fence first. May return before the run has ended: test the lock.
     """
@@ -33,11 +35,14 @@ async def terminate_run(
     run = await _identify_run(directory, within_s=kill_wait_s)
     if run is not None and run.assignment_id > assignment_id:
         return
-    for send_signal, wait_s in (
-        (_terminate_group, min(grace_s, timeout_s / 2)),
-        (_kill_program, kill_wait_s),
-        (_kill_group, kill_wait_s),
-    ):
+    ask = (_terminate_program, kill_wait_s)
+    kill = ((_kill_program, kill_wait_s), (_kill_group, kill_wait_s))
+    signals = {
+        StopMode.ASK: (ask,),
+        StopMode.KILL: kill,
+        StopMode.ASK_THEN_KILL: ((_terminate_program, min(grace_s, timeout_s / 2)), *kill),
+    }
+    for send_signal, wait_s in signals[mode]:
         current = directory.last_run()
         if not directory.is_running() or (current and not current.is_same_run(run)):
             return
@@ -100,8 +105,15 @@ def _live_pids(directory: ContainerDirectory, run: RunRecord) -> list[int]:
     return [pid for pid in recorded if run_lock.is_holder(pid, directory.lock)]
 
 
-def _terminate_group(directory: ContainerDirectory, run: RunRecord) -> None:
-    _signal_group(directory, run, signal.SIGTERM)
+def _terminate_program(directory: ContainerDirectory, run: RunRecord) -> None:
+    """Signal the program alone, as Docker does, or its launcher if there is no program yet.
+
+    A recorder among the program's children must not end before the program has heard of it.
+    """
+    if run.program_pid in _live_pids(directory, run):
+        _signal_process(run.program_pid, signal.SIGTERM)
+    else:
+        _signal_group(directory, run, signal.SIGTERM)
 
 
 def _kill_program(directory: ContainerDirectory, run: RunRecord) -> None:

@@ -27,6 +27,7 @@ def new_bot(request: AdmissionRequest, created: ClaimedSlot | SettledBot) -> Bot
         assigned_at=created.assigned_at,
         started_at=None,
         last_heartbeat_at=None,
+        finishing_at=None,
         ended_at=None,
         tenant=bot.caller.tenant,
         created_by=CreatedBy(key_id=bot.caller.key_id, key_name=bot.caller.key_name),

@@ -14,8 +14,9 @@ from typing import Any
 from botpool.domain import reasons
 from botpool.domain.bot_data import Command
 from botpool.domain.bot_ending import ending_after_exit, is_applicable, reported_ending
+from botpool.domain.communication import Outcome
 from botpool.domain.errors import NotFound
-from botpool.domain.heartbeat import HeartbeatReport
+from botpool.domain.heartbeat import AgentPhase, HeartbeatReport
 from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.records import AgentView
 from botpool.domain.states import FINAL, BotStatus, EndReason, SlotStatus, statuses_before
@@ -28,7 +29,7 @@ from botpool.engine.lifecycle.pacing import PacingControl
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.epoch_watch import EpochWatch
 from botpool.engine.service import Service
-from botpool.store.assignments import get_agent_assignment, record_boot
+from botpool.store.assignments import begin_finishing, get_agent_assignment, record_boot
 from botpool.store.bots import report_status
 from botpool.store.history import find_agent_event, record_agent_events
 
@@ -74,6 +75,9 @@ class Agents(Service):
             ending = ending_after_exit(
                 view.bot.status,
                 asked_to_leave=view.leave_by is not None,
+                finishing=view.bot.finishing_at is not None,
+                outcome=Outcome.REPORT,
+                exit_code=None,
                 detail=reasons.SECOND_BOOT,
             )
             await self.bot_endings.end(assignment_id, ending)
@@ -94,6 +98,9 @@ class Agents(Service):
             return await self._instruct_lost_agent(assignment_id, bot_id)
         if heartbeat.slot_status is SlotStatus.DEPLOYING:
             await self._mark_running(assignment_id)
+        is_finishing = report is not None and report.phase is AgentPhase.FINISHING
+        if is_finishing and heartbeat.finishing_at is None:
+            await self.begin_finishing(assignment_id)
         released = heartbeat.slot_status not in _ASSIGNED
         has_commands = heartbeat.has_commands and not released
         return self._instruct(
@@ -102,6 +109,15 @@ class Agents(Service):
                 should_exit=released,
                 commands=await self.commands.deliver(assignment_id) if has_commands else (),
             )
+        )
+
+    async def begin_finishing(self, assignment_id: AssignmentId) -> None:
+        """Begin the phase finishing: the agent has left the call, or acknowledges the request to.
+
+        A repetition, and a call after the assignment, change nothing.
+        """
+        await begin_finishing(
+            self.database, assignment_id=assignment_id, reason=reasons.LEAVE_ACKNOWLEDGED
         )
 
     async def report(

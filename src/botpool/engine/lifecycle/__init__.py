@@ -5,6 +5,8 @@
     deployment, reset        the steps of deploying slots; of slots in error or in deletion
     change_watcher           observes containers when their backend announces a change
     observer                 observes containers and applies the observations
+    running_bots             the steps of busy slots: the signal to leave, and deadlines of bots
+    last_output              reads the last lines that a failed container printed
     release                  the steps of releasing slots: stop, confirm the stop, free
     slot_handover            frees slots and hands them over to the next bots
     bot_endings              ends bots and starts the release of their slots

@@ -175,11 +175,14 @@ class Deployer(Service):
     async def _issue_start(self, slot: LeasedSlot, lease: Lease) -> None:
         assert slot.container_id is not None
         assert slot.assignment_id is not None
+        program = self.environment.of(slot, slot.container_id)
         request = StartRequest(
             container_id=slot.container_id,
             assignment_id=slot.assignment_id,
             correlation_id=slot.correlation_id or "",
-            environment=self.environment.of(slot, slot.container_id),
+            environment=program.environment,
+            command=program.command,
+            entrypoint=program.entrypoint,
         )
         backend = self.backends[slot.backend]
         self.observer.changed.discard(slot.container_id)  # Those were changes of the former run.
@@ -230,6 +233,7 @@ class Deployer(Service):
         failure_code: FailureCode = FailureCode.DEPLOY_FAILED,
         nothing_started: bool = False,
     ) -> None:
+        reason = self.environment.mask(slot.pool_name, reason)
         if not await self.outcome.fail(
             slot, reason=reason, failure_code=failure_code, nothing_started=nothing_started
         ):

@@ -12,6 +12,7 @@ import structlog
 
 from botpool.domain import reasons
 from botpool.domain.bot_ending import ending_after_exit
+from botpool.domain.communication import Outcome
 from botpool.domain.errors import BackendError
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import (
@@ -32,6 +33,7 @@ from botpool.domain.start_assessment import (
 from botpool.domain.states import SlotStatus
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome, SlotChanged
+from botpool.engine.lifecycle.last_output import LastOutput
 from botpool.engine.lifecycle.release import Releaser
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.epoch_watch import EpochWatch
@@ -56,6 +58,7 @@ class Observer(Service):
     outcome: DeploymentOutcome
     releaser: Releaser
     epoch_watch: EpochWatch
+    last_output: LastOutput
     changed: set[ContainerId] = field(default_factory=set)
     """Containers that changed when no slot was to be observed: a start may not be recorded yet."""
 
@@ -165,10 +168,15 @@ class Observer(Service):
             heartbeat_s=self.policy.heartbeat_interval_ms / 1000,
         ):
             return True
+        output = await self.last_output.read(slot, observation)
         ending = ending_after_exit(
             slot.bot_status,
             asked_to_leave=slot.leave_by is not None,
+            finishing=slot.finishing_at is not None,
+            outcome=slot.outcome,
+            exit_code=observation.exit_code,
             detail=observation.detail or str(observation.state),
+            output=output,
         )
         return await self.bot_endings.end(slot.assignment_id, ending, version=slot.version)
 
@@ -184,6 +192,12 @@ class Observer(Service):
         except BackendError as error:
             event_log.backend_unavailable("observation.unavailable", error, slot=slot.slot_id)
             return False
+        if _has_run(slot, observation):
+            await self.outcome.mark_running(
+                slot.assignment_id, version=slot.version, reason=reasons.OBSERVED_EXITED
+            )
+            # Now the exit of a busy slot, which the next observation applies.
+            return await self.observe(slot.backend, container_id=slot.container_id)
         assessment = assess_start(
             observation,
             assignment_id=slot.assignment_id,
@@ -230,6 +244,16 @@ class Observer(Service):
         )
         slot = await self.outcome.record_status(slot, state or DeploymentState.LOST)
         return slot, replace(observation, deployment=state)
+
+
+def _has_run(slot: ObservedSlot, observation: Observation) -> bool:
+    """Whether the exit code decides about a bot whose program has ended before it was observed."""
+    return (
+        slot.outcome is Outcome.EXIT_CODE
+        and observation.assignment_id == slot.assignment_id
+        and observation.state in ENDED_STATES
+        and observation.exit_code is not None
+    )
 
 
 def _deployment_may_be_over(slot: ObservedSlot, observation: Observation) -> bool:

@@ -11,15 +11,14 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from botpool.domain.bot_ending import ending_after_deadline
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import SlotId
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
-from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment import Deployer
 from botpool.engine.lifecycle.release import Releaser
 from botpool.engine.lifecycle.reset import Resetter
+from botpool.engine.lifecycle.running_bots import RunningBots
 from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.runtime.leases import Lease, LeaseTooShort
@@ -38,7 +37,7 @@ class Reconciler(Service):
     deployer: Deployer
     releaser: Releaser
     resetter: Resetter
-    bot_endings: BotEndings
+    running_bots: RunningBots
     under_way: set[asyncio.Task[None]] = field(default_factory=set)
     unreturned: list[LeasedSlot] = field(default_factory=list)
     """Slots whose step lost the database: their backend calls are over, their lease is not."""
@@ -131,7 +130,7 @@ class Reconciler(Service):
             case SlotStatus.DEPLOYING:
                 await self.deployer.step(slot, lease)
             case SlotStatus.BUSY:
-                await self._end_after_deadline(slot)
+                await self.running_bots.step(slot, lease)
             case SlotStatus.RELEASING:
                 await self.releaser.step(slot, lease)
             case SlotStatus.ERROR:
@@ -140,20 +139,6 @@ class Reconciler(Service):
                 await self.resetter.delete(slot, lease)
             case SlotStatus.IDLE:
                 await self.steps.postpone(slot)
-
-    async def _end_after_deadline(self, slot: LeasedSlot) -> None:
-        """End the bot of a busy slot: due only after the time to leave or the maximum duration."""
-        assert slot.assignment_id is not None
-        assert slot.bot_status is not None
-        ending = ending_after_deadline(
-            slot.bot_status,
-            asked_to_leave=slot.leave_by is not None,
-            max_duration_s=self.policy.max_duration_s,
-        )
-        if not await self.bot_endings.end(
-            slot.assignment_id, ending, version=slot.version, holds_lease=True
-        ):
-            await self.steps.abandon(slot, action="end the bot")
 
 
 def _task_name(slot_id: SlotId) -> str:

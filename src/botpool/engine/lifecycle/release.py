@@ -1,17 +1,21 @@
 """The steps of a releasing slot: stop the container, confirm the stop, free the slot.
 
-On a backend without status lag, one step sends the stop and confirms it. On a backend with lag, the
-step sends the stop and the regular observation confirms it, because a call per slot would exhaust
-the request budget.
+The first step sends the stop signal. A container that has ended by then is confirmed in the same
+step. Otherwise the container has the pool's `stop_grace_s`: the slot waits as a row, without a
+lease, until an observation confirms the stop or the next step kills the container. On a backend
+with lag, the regular observation confirms every stop, because a call per slot would exhaust the
+request budget.
 
 No slot is handed over before its stop is confirmed. After a crash before, during or after the stop,
-the slot is still `releasing` and the step is repeated, which is harmless. Freeing the slot and
-assigning it to the next bot are one transaction (`slot_handover.py`).
+the slot is still `releasing` and the step is repeated: the container may get the signal twice.
+Freeing the slot and assigning it to the next bot are one transaction (`slot_handover.py`).
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
+from datetime import datetime
 
-from botpool.backends.protocol import Backend
+from botpool.backends.protocol import Backend, StopMode
 from botpool.domain.errors import BackendError, ContainerGone, StillRunning
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import (
@@ -40,6 +44,13 @@ class _DoesNotStop(Exception):
     """A further stop does not help: the container must be deleted."""
 
 
+@dataclass(slots=True)
+class StopGrace:
+    """The longest grace that this replica grants; a shutdown cannot wait for minutes."""
+
+    limit_s: float = math.inf
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Releaser(Service):
     """Stops the containers of releasing slots and frees the slots."""
@@ -48,6 +59,7 @@ class Releaser(Service):
     handover: SlotHandover
     image_gate: ImageGate
     output_keeper: OutputKeeper
+    stop_grace: StopGrace = field(default_factory=StopGrace)
 
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
         """Stop or delete the container, and free the slot if that is confirmed at once."""
@@ -77,7 +89,7 @@ class Releaser(Service):
             await self._free(slot, container_gone=state is ContainerState.GONE)
         elif backend.status_lag_s:
             # Repeated if the observations have not confirmed the stop when the lag is over.
-            delay_s = backend.status_lag_s + self.policy.observe_interval_s
+            delay_s = backend.status_lag_s + self.policy.observe_interval_s + self._grace_s(slot)
             await self.steps.postpone(
                 slot,
                 delay_s=delay_s,
@@ -85,7 +97,9 @@ class Releaser(Service):
                 stop_unreliable=_stop_is_unreliable(slot),
             )
         else:
-            await self.steps.postpone(slot, stop_issued=True)
+            await self.steps.postpone(
+                slot, delay_s=self._remaining_grace_s(slot) or None, stop_issued=True
+            )
 
     async def apply(self, slot: ObservedSlot, observation: Observation) -> None:
         """Free a slot if an observation confirms its stop."""
@@ -105,7 +119,7 @@ class Releaser(Service):
             await self._free(slot, container_gone=is_gone)
         elif observation.deployment in ACTIVE_DEPLOYMENT:
             # The deployment may start the container after the stop: the stop is repeated.
-            limit_s = _MAX_STOPS * (lag_s + self.policy.stop_timeout_s)
+            limit_s = _MAX_STOPS * (lag_s + self.policy.stop_timeout_s + slot.stop_grace_s)
             await clear_stop(self.database, **slot.fence, limit_s=limit_s)
             self.wakeups.slots_due()
 
@@ -113,15 +127,18 @@ class Releaser(Service):
         self, backend: Backend, slot: LeasedSlot, container_id: ContainerId, lease: Lease
     ) -> ContainerState | None:
         """Stop the container; returns its state once the stop is confirmed, else None."""
-        limit_s = backend.status_lag_s + self.policy.stop_timeout_s
-        stopped_at = None if _stop_is_unreliable(slot) else slot.stop_issued_at
+        limit_s = backend.status_lag_s + self.policy.stop_timeout_s + self._grace_s(slot)
+        stopped_at = _reliable_stop(slot)
         overdue = stop_is_overdue(stop_issued_at=stopped_at, now=slot.now, limit_s=limit_s)
         assignment_id = slot.assignment_id
         assert assignment_id is not None, "a releasing slot has a bot"
         try:
-            if not overdue:
+            mode = self._stop_mode(slot)
+            if mode is not None and not overdue:
                 await lease.call(
-                    lambda timeout_s: backend.stop(container_id, assignment_id, timeout_s=timeout_s)
+                    lambda timeout_s: backend.stop(
+                        container_id, assignment_id, mode=mode, timeout_s=timeout_s
+                    )
                 )
         except StillRunning:
             # The backend answers but does not cancel the deployment.
@@ -144,6 +161,22 @@ class Releaser(Service):
         if overdue:
             raise _DoesNotStop
         return None
+
+    def _grace_s(self, slot: LeasedSlot) -> float:
+        """Return how long the container may take to stop by itself."""
+        return min(slot.stop_grace_s, self.stop_grace.limit_s)
+
+    def _remaining_grace_s(self, slot: LeasedSlot) -> float:
+        """Return how long the container still has after the stop signal; 0 if it is over."""
+        stopped_at = _reliable_stop(slot)
+        elapsed_s = (slot.now - stopped_at).total_seconds() if stopped_at else 0.0
+        return max(self._grace_s(slot) - elapsed_s, 0.0)
+
+    def _stop_mode(self, slot: LeasedSlot) -> StopMode | None:
+        """Return which stop to send now; None while the container has its grace."""
+        if self._remaining_grace_s(slot) == 0:
+            return StopMode.KILL
+        return StopMode.ASK if _reliable_stop(slot) is None else None
 
     async def _delete(
         self, backend: Backend, slot: LeasedSlot, container_id: ContainerId, lease: Lease
@@ -217,6 +250,11 @@ def _never_started(slot: LeasedSlot) -> bool:
     """Whether no start of this assignment was allowed, so that no container of it can run."""
     evidence = (slot.start_allowed_at, slot.start_issued_at, slot.running_at)
     return all(at is None for at in evidence)
+
+
+def _reliable_stop(slot: LeasedSlot) -> datetime | None:
+    """Return when the stop was issued; None if it has to be sent again."""
+    return None if _stop_is_unreliable(slot) else slot.stop_issued_at
 
 
 def _stop_is_unreliable(slot: LeasedSlot) -> bool:

@@ -8,10 +8,13 @@ from botpool.domain.bot_ending import BotEnding
 from botpool.domain.states import BotStatus
 from botpool.engine.admission.admission import Admission
 from botpool.engine.lifecycle.bot_endings import BotEndings
+from botpool.engine.lifecycle.release import StopGrace
 from botpool.engine.service import Service
 from botpool.store.bot_stops import list_live_bots
+from botpool.store.releases import retry_releases_now
 
 _POLL_S = 0.1
+_STOP_GRACE_S = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,7 @@ class Shutdown(Service):
 
     admission: Admission
     bot_endings: BotEndings
+    stop_grace: StopGrace
 
     async def end_all(
         self,
@@ -30,10 +34,14 @@ class Shutdown(Service):
     ) -> None:
         """Close admission and end all bots until none has a slot, or until the time is over.
 
+        Containers get a few seconds after the stop signal, whatever their pool's `stop_grace_s` is.
         Repeats, because a bot may return from a slot to the queue. `on_left` receives the number
         of remaining bots.
         """
         self.admission.close()
+        self.stop_grace.limit_s = _STOP_GRACE_S
+        await retry_releases_now(self.database)
+        self.wakeups.slots_due()
         try:
             async with asyncio.timeout(within_s):
                 while left := await self._end_twice(reason):

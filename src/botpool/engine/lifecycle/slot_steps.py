@@ -25,6 +25,7 @@ def container_spec(slot: LeasedSlot) -> ContainerSpec:
         image=slot.image,
         cpus=slot.cpus,
         memory_mb=slot.memory_mb,
+        stop_grace_s=slot.stop_grace_s,
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from botpool.domain import reasons
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.callers import Caller
+from botpool.domain.communication import LeaveBy
 from botpool.domain.ids import BotId
 from botpool.domain.records import AdmittedBot
 from botpool.domain.states import FINAL, RUNNING, BotStatus, SlotStatus, statuses_before
@@ -66,6 +67,8 @@ class BotStopper(Service):
         )
         if bot is None:
             return False
+        if bot.leave is LeaveBy.SIGNAL:
+            self.wakeups.slots_due()
         # Without a change, an earlier request stands, or the call has already ended.
         if bot.status is not None and bot.status is not bot.former_status:
             assert bot.correlation_id is not None

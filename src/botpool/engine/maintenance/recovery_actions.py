@@ -89,6 +89,9 @@ class RecoveryActions(Service):
         ending = ending_after_exit(
             case.bot_status,
             asked_to_leave=slot.leave_by is not None,
+            finishing=slot.finishing_at is not None,
+            outcome=slot.outcome,
+            exit_code=case.observation.exit_code,
             detail=case.observation.detail or str(case.observation.state),
         )
         return await self.bot_endings.end(slot.assignment_id, ending, version=slot.version)

@@ -6,7 +6,14 @@ from typing import Any, TypeVar
 
 import structlog
 
-from botpool.backends.protocol import Backend, ContainerSpec, Health, OwnedContainer, StartRequest
+from botpool.backends.protocol import (
+    Backend,
+    ContainerSpec,
+    Health,
+    OwnedContainer,
+    StartRequest,
+    StopMode,
+)
 from botpool.domain import errors
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import DeploymentState, Observation
@@ -80,9 +87,14 @@ class InstrumentedBackend:
         return observations
 
     async def stop(
-        self, container_id: ContainerId, assignment_id: AssignmentId, *, timeout_s: float
+        self,
+        container_id: ContainerId,
+        assignment_id: AssignmentId,
+        *,
+        mode: StopMode = StopMode.ASK_THEN_KILL,
+        timeout_s: float,
     ) -> None:
-        call = self._backend.stop(container_id, assignment_id, timeout_s=timeout_s)
+        call = self._backend.stop(container_id, assignment_id, mode=mode, timeout_s=timeout_s)
         await self._measure("stop", call)
 
     async def delete(

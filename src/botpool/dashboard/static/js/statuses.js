@@ -46,6 +46,7 @@ export const FAILURES = {
   heartbeat_lost: "The bot ran, then its heartbeats stopped.",
   container_exited: "The container exited before the bot reported its end.",
   max_duration: "The bot reached the maximum duration.",
+  finish_timeout: "The call ended, but the bot did not finish saving its recording.",
   meeting_failed: "The bot could not join or stay in the meeting.",
   blocked: "The meeting's provider blocked the bot.",
   operator: "An operator took the slot from the bot.",
@@ -73,5 +74,6 @@ export const BOT_PHASES = {
   starting: "starting",
   joining: "joining",
   in_call: "in call",
+  finishing: "finishing",
   releasing: "releasing",
 };

@@ -89,6 +89,10 @@ CREATE TABLE pools (
     memory_mb        integer NOT NULL DEFAULT 2048 CHECK (memory_mb > 0),
     stalled_after_s  double precision NOT NULL DEFAULT 0 CHECK (stalled_after_s >= 0),
     egress           text REFERENCES egresses,
+    outcome          text NOT NULL DEFAULT 'report' CHECK (outcome IN ('report', 'exit-code')),
+    leave            text NOT NULL DEFAULT 'heartbeat' CHECK (leave IN ('heartbeat', 'signal')),
+    finish_timeout_s double precision NOT NULL DEFAULT 900 CHECK (finish_timeout_s > 0),
+    stop_grace_s     double precision NOT NULL DEFAULT 30 CHECK (stop_grace_s >= 0),
     drained_at       timestamptz,
     silence_alarm_at timestamptz,
     turns_counted_at timestamptz,
@@ -103,6 +107,14 @@ COMMENT ON COLUMN pools.memory_mb IS 'The memory limit of a container.';
 COMMENT ON COLUMN pools.stalled_after_s IS
     'After how long in the call without media a bot counts as stalled; 0: never.';
 COMMENT ON COLUMN pools.egress IS 'The egress whose permits the starts of the pool need; null if the pool is not paced.';
+COMMENT ON COLUMN pools.outcome IS
+    'What decides the outcome of a bot: the report of its agent, or the exit code of its container.';
+COMMENT ON COLUMN pools.leave IS
+    'How a bot gets a request to leave: with the response to its heartbeat, or as a signal.';
+COMMENT ON COLUMN pools.finish_timeout_s IS
+    'How long a bot may finish after its call; progress restarts this time.';
+COMMENT ON COLUMN pools.stop_grace_s IS
+    'How long a container may take to stop by itself before Botpool kills it.';
 COMMENT ON COLUMN pools.drained_at IS 'When an operator drained the pool; null while it admits bots.';
 COMMENT ON COLUMN pools.turns_counted_at IS 'When the turns of the pool''s tenants were last counted.';
 COMMENT ON COLUMN pools.silence_alarm_at IS
@@ -199,7 +211,7 @@ CREATE FUNCTION botpool_bot_is_valid(
             'LEAVING', 'CALL_ENDED', 'DONE', 'FAILED', 'CANCELLED')
         AND (failure_code IS NULL OR failure_code IN (
             'queue_timeout', 'deploy_failed', 'heartbeat_lost', 'container_exited', 'max_duration',
-            'meeting_failed', 'blocked', 'operator', 'internal'))
+            'finish_timeout', 'meeting_failed', 'blocked', 'operator', 'internal'))
         AND (status IN ('DONE', 'FAILED', 'CANCELLED')) = (ended_at IS NOT NULL)
         AND (status = 'FAILED') = (failure_code IS NOT NULL)
         AND queue_timeout_ms >= 0
@@ -234,6 +246,7 @@ CREATE TABLE bots (
     started_at       timestamptz,
     in_call_at       timestamptz,
     leave_by         timestamptz,
+    finishing_at     timestamptz,
     ended_at         timestamptz,
     CONSTRAINT bots_are_valid
         CHECK (botpool_bot_is_valid(
@@ -269,7 +282,11 @@ COMMENT ON COLUMN bots.assignment_id IS 'The bot''s last assignment.';
 COMMENT ON COLUMN bots.container_id IS
     'The container of the last assignment, kept as history. It never decides which bot runs where.';
 COMMENT ON COLUMN bots.leave_by IS
-    'Set when the bot is asked to leave: after this time Botpool stops its container.';
+    'Set when the bot is asked to leave: after this time Botpool stops its container, unless the bot '
+    'is finishing.';
+COMMENT ON COLUMN bots.finishing_at IS
+    'When the bot began to finish: at the end of its call, or when its agent acknowledged the request to '
+    'leave. From then on the pool''s finish_timeout_s limits the bot.';
 
 CREATE INDEX idx_bots_pages ON bots (status, pool_name, id);
 COMMENT ON INDEX idx_bots_pages IS 'Pages of bots by status, by pool name, by both or by neither.';
@@ -375,7 +392,8 @@ CREATE TABLE bot_pool_slots (
 COMMENT ON TABLE bot_pool_slots IS
     'Reusable capacity for one bot each. The row is also the reconciler''s work item.';
 COMMENT ON COLUMN bot_pool_slots.image IS 'The image from which the container was created.';
-COMMENT ON COLUMN bot_pool_slots.limits IS 'The CPU and memory limits with which the container was created.';
+COMMENT ON COLUMN bot_pool_slots.limits IS
+    'The limits with which the container was created: CPUs, memory, grace of a stop.';
 COMMENT ON COLUMN bot_pool_slots.image_host IS 'Where the container''s image is kept, as its backend names it.';
 COMMENT ON COLUMN bot_pool_slots.container_id IS 'The backend''s handle; null until the container is created.';
 COMMENT ON COLUMN bot_pool_slots.gone_container_id IS

@@ -32,9 +32,10 @@ WITH due AS (
         s.recreate_container, s.error_message, s.version, s.step_attempts, s.lease_until
 )
 SELECT
-    leased.*, p.image, p.cpus, p.memory_mb, p.egress IS NOT NULL AS is_paced, b.id AS bot_id, b.status AS bot_status,
+    leased.*, p.image, p.cpus, p.memory_mb, p.outcome, p.leave, p.finish_timeout_s, p.stop_grace_s,
+    p.egress IS NOT NULL AS is_paced, b.id AS bot_id, b.status AS bot_status,
     b.correlation_id, b.meeting_url, b.bot_display_name, b.bot_data, b.attempts,
-    b.leave_by, a.running_at, a.failure,
+    b.leave_by, b.finishing_at, a.running_at, a.failure,
     k.status_unreliable_at, botpool_newest_assignment() AS newest_assignment_id,
     botpool_now() AS now
 FROM leased

@@ -4,7 +4,8 @@ SELECT
     s.id AS slot_id, s.slot_name, s.pool_name, s.backend, s.container_id, s.status, s.phase,
     s.phase_at, s.last_used_at, s.start_issued_at, s.deployment_id, s.deployment_status,
     s.skipped_recoveries, s.resets, s.error_message, s.assignment_id, s.version,
-    b.id AS bot_id, b.status AS bot_status, b.attempts, b.leave_by, b.correlation_id,
+    b.id AS bot_id, b.status AS bot_status, b.attempts, b.leave_by, b.finishing_at,
+    b.correlation_id, p.outcome, p.stop_grace_s,
     a.running_at, p.heartbeats = 'required' AS needs_heartbeats,
     h.last_at AS heartbeat_at, k.status_unreliable_at, botpool_now() AS now
 FROM bot_pool_slots s

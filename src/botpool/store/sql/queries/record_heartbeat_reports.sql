@@ -2,8 +2,8 @@
 -- which an agent's figures last changed; a repetition of the same figures does not count.
 WITH agent AS MATERIALIZED (
     SELECT
-        a.id, a.bot_id, b.leave_by, s.status AS slot_status, sent.progress::jsonb AS progress,
-        sent.last_media_at
+        a.id, a.bot_id, b.leave_by, b.finishing_at, s.status AS slot_status,
+        sent.progress::jsonb AS progress, sent.last_media_at
     FROM unnest(
         %(assignment_ids)s::bigint[], %(bot_ids)s::bigint[], %(progress)s::text[],
         %(last_media_at)s::timestamptz[])
@@ -34,7 +34,7 @@ WITH agent AS MATERIALIZED (
         last_media_at = greatest(EXCLUDED.last_media_at, h.last_media_at)
 )
 SELECT
-    agent.id AS assignment_id, agent.bot_id, agent.leave_by, agent.slot_status,
+    agent.id AS assignment_id, agent.bot_id, agent.leave_by, agent.finishing_at, agent.slot_status,
     EXISTS (
         SELECT FROM bot_commands c WHERE c.bot_id = agent.bot_id AND c.acknowledged_at IS NULL
     ) AS has_commands

@@ -2,7 +2,7 @@
 -- Heartbeats have a table of their own, so that they do not wait for the locks of admissions and
 -- leases; an update changes no indexed column.
 WITH agent AS MATERIALIZED (
-    SELECT a.id, a.bot_id, b.leave_by, s.status AS slot_status
+    SELECT a.id, a.bot_id, b.leave_by, b.finishing_at, s.status AS slot_status
     FROM unnest(%(assignment_ids)s::bigint[], %(bot_ids)s::bigint[])
         AS sent (assignment_id, bot_id)
     JOIN assignments a ON a.id = sent.assignment_id AND a.bot_id = sent.bot_id
@@ -20,7 +20,7 @@ WITH agent AS MATERIALIZED (
     SET assignment_id = EXCLUDED.assignment_id, last_at = EXCLUDED.last_at
 )
 SELECT
-    agent.id AS assignment_id, agent.bot_id, agent.leave_by, agent.slot_status,
+    agent.id AS assignment_id, agent.bot_id, agent.leave_by, agent.finishing_at, agent.slot_status,
     EXISTS (
         SELECT FROM bot_commands c WHERE c.bot_id = agent.bot_id AND c.acknowledged_at IS NULL
     ) AS has_commands

@@ -1,12 +1,16 @@
--- Apply a status that the bot's agent reports. The statement locks the slot before the bot.
+-- Apply a status that the bot's agent reports. The statement locks the slot before the bot. CALL_ENDED
+-- begins the phase finishing, unless it has begun.
 WITH held AS MATERIALIZED (
-    SELECT s.id, s.slot_name, s.assigned_bot_id, s.assignment_id
+    SELECT s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, p.finish_timeout_s
     FROM assignments a
     JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
+    JOIN pools p ON p.pool_name = s.pool_name
     WHERE a.id = %(assignment_id)s AND s.status = 'busy'
     FOR NO KEY UPDATE OF s
 ), former AS MATERIALIZED (
-    SELECT b.id, b.status, b.correlation_id
+    SELECT
+        b.id, b.status, b.correlation_id,
+        %(status)s = 'CALL_ENDED' AND b.finishing_at IS NULL AS begins_finishing
     FROM bots b
     JOIN held ON held.assigned_bot_id = b.id
     -- IS TRUE keeps the plan on the index of the id, also when there are few bots.
@@ -16,13 +20,18 @@ WITH held AS MATERIALIZED (
     UPDATE bots b
     SET status = %(status)s,
         end_reason = coalesce(%(end_reason)s, b.end_reason),
-        in_call_at = CASE WHEN %(status)s = 'IN_CALL' THEN botpool_now() ELSE b.in_call_at END
+        in_call_at = CASE WHEN %(status)s = 'IN_CALL' THEN botpool_now() ELSE b.in_call_at END,
+        finishing_at = CASE WHEN former.begins_finishing THEN botpool_now() ELSE b.finishing_at END
     FROM former
     WHERE b.id = former.id
 ), slot AS (
     -- A decision that read the former status fails at its fence.
     UPDATE bot_pool_slots s
-    SET version = s.version + 1
+    SET next_step_at = CASE
+            WHEN former.begins_finishing
+            THEN botpool_now() + make_interval(secs => held.finish_timeout_s)
+            ELSE s.next_step_at END,
+        version = s.version + 1
     FROM held
     JOIN former ON former.id = held.assigned_bot_id
     WHERE s.id = held.id

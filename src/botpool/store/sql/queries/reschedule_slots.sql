@@ -3,11 +3,12 @@
 -- that was only postponed is due now; a deadline counts as if it began now.
 WITH future AS MATERIALIZED (
     SELECT
-        s.id, s.status, b.leave_by,
+        s.id, s.status, b.leave_by, b.finishing_at, p.finish_timeout_s,
         s.status = 'deploying'
             AND (s.start_issued_at IS NOT NULL OR s.phase IN ('waiting_for_image', 'waiting_for_start'))
             AS has_deadline
     FROM bot_pool_slots s
+    JOIN pools p ON p.pool_name = s.pool_name
     LEFT JOIN bots b ON b.id = s.assigned_bot_id
     WHERE greatest(
               s.phase_at, s.last_assigned_at, s.last_released_at, s.last_used_at, s.start_allowed_at,
@@ -16,7 +17,14 @@ WITH future AS MATERIALIZED (
        OR s.lease_until > botpool_now() + make_interval(secs => %(lease_s)s::float8 + %(tolerance_s)s)
        OR (s.status <> 'busy'
            AND s.next_step_at > botpool_now() + make_interval(secs => CASE
-               WHEN s.status = 'deploying' THEN %(deadline_s)s::float8 ELSE %(delay_s)s END))
+               WHEN s.status = 'deploying' THEN %(deadline_s)s::float8
+               -- A container that was asked to stop has its grace.
+               WHEN s.status = 'releasing' THEN p.stop_grace_s + %(delay_s)s
+               ELSE %(delay_s)s END))
+       OR (s.status = 'busy'
+           AND b.finishing_at IS NOT NULL
+           AND s.next_step_at
+               > botpool_now() + make_interval(secs => p.finish_timeout_s + %(tolerance_s)s::float8))
        OR (s.status = 'busy'
            AND b.leave_by > botpool_now() + make_interval(secs => %(leave_grace_s)s::float8 + %(tolerance_s)s))
     ORDER BY s.id
@@ -24,6 +32,9 @@ WITH future AS MATERIALIZED (
 )
 UPDATE bot_pool_slots s
 SET next_step_at = CASE
+        WHEN s.status = 'busy' AND future.finishing_at IS NOT NULL
+            THEN botpool_not_after(
+                s.next_step_at, botpool_now() + make_interval(secs => future.finish_timeout_s))
         WHEN s.status = 'busy' AND future.leave_by IS NOT NULL
             THEN botpool_not_after(s.next_step_at, botpool_now() + make_interval(secs => %(leave_grace_s)s))
         WHEN s.status = 'busy'

@@ -1,9 +1,10 @@
 -- Write a pool's settings, if they changed.
 INSERT INTO pools AS p (
-    pool_name, backend, image, max_size, heartbeats, cpus, memory_mb, stalled_after_s, egress)
+    pool_name, backend, image, max_size, heartbeats, cpus, memory_mb, stalled_after_s, outcome, leave,
+    finish_timeout_s, stop_grace_s, egress)
 VALUES (
     %(pool_name)s, %(backend)s, %(image)s, %(max_size)s, %(heartbeats)s, %(cpus)s, %(memory_mb)s,
-    %(stalled_after_s)s, %(egress)s)
+    %(stalled_after_s)s, %(outcome)s, %(leave)s, %(finish_timeout_s)s, %(stop_grace_s)s, %(egress)s)
 ON CONFLICT (pool_name) DO UPDATE
 SET backend = EXCLUDED.backend,
     image = EXCLUDED.image,
@@ -12,11 +13,16 @@ SET backend = EXCLUDED.backend,
     cpus = EXCLUDED.cpus,
     memory_mb = EXCLUDED.memory_mb,
     stalled_after_s = EXCLUDED.stalled_after_s,
+    outcome = EXCLUDED.outcome,
+    leave = EXCLUDED.leave,
+    finish_timeout_s = EXCLUDED.finish_timeout_s,
+    stop_grace_s = EXCLUDED.stop_grace_s,
     egress = EXCLUDED.egress,
     updated_at = botpool_now()
 WHERE (p.backend, p.image, p.max_size, p.heartbeats, p.cpus, p.memory_mb, p.stalled_after_s,
-       p.egress)
+       p.outcome, p.leave, p.finish_timeout_s, p.stop_grace_s, p.egress)
     IS DISTINCT FROM (
         EXCLUDED.backend, EXCLUDED.image, EXCLUDED.max_size, EXCLUDED.heartbeats, EXCLUDED.cpus,
-        EXCLUDED.memory_mb, EXCLUDED.stalled_after_s, EXCLUDED.egress)
+        EXCLUDED.memory_mb, EXCLUDED.stalled_after_s, EXCLUDED.outcome, EXCLUDED.leave,
+        EXCLUDED.finish_timeout_s, EXCLUDED.stop_grace_s, EXCLUDED.egress)
 RETURNING p.pool_name

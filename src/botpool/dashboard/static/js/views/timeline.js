@@ -6,7 +6,7 @@ import { BOT_PHASES } from "../statuses.js";
 
 export function timeline() {
   const total = html("span", { class: "soft" });
-  const [before, call] = [lanes("Before the call"), lanes("Call and release")];
+  const [before, call] = [lanes("Before the call"), lanes("Call, finishing and release")];
   const element = html(
     "section",
     { class: "card timeline", "aria-labelledby": "timeline" },
@@ -24,7 +24,7 @@ export function timeline() {
       to: to === null ? Math.max(now, Date.parse(from)) : Date.parse(to),
       open: to === null,
     }));
-    const joined = spans.findIndex(({ phase }) => phase === "in_call");
+    const joined = spans.findIndex(({ phase }) => phase === "in_call" || phase === "finishing");
     const split = joined < 0 ? spans.length : joined;
     setText(total, `${preciseDuration(lengthOf(spans))} in total`);
     before.show(spans.slice(0, split));

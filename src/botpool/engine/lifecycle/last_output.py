@@ -1,0 +1,49 @@
+"""The last lines that a container printed, for the failure reason of its bot.
+
+The exit code says that a bot failed, and only its output says why. The lines are read when the exit
+is observed, before the container's next run replaces its output. Without an answer of the backend,
+the reason lacks the lines: the end of the bot does not wait.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from botpool.domain.communication import Outcome
+from botpool.domain.errors import BackendError, BackendUnavailable
+from botpool.domain.observation import Observation
+from botpool.domain.records import BackendSlot
+from botpool.engine.lifecycle.container_environment import ContainerEnvironment
+from botpool.engine.observability import event_log
+from botpool.engine.service import Service
+
+_LINES = 20
+_MAX_CHARACTERS = 1_500
+_TIMEOUT_S = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastOutput(Service):
+    """Reads the last output of containers whose exit code decides."""
+
+    environment: ContainerEnvironment
+
+    async def read(self, slot: BackendSlot, observation: Observation) -> str:
+        """Return the last lines of a failed container; empty where they decide nothing."""
+        is_failure = slot.outcome is Outcome.EXIT_CODE and observation.exit_code != 0
+        container_id, assignment_id = slot.container_id, slot.assignment_id
+        if not is_failure or container_id is None or assignment_id is None:
+            return ""
+        output = bytearray()
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                async for chunk in self.backends[slot.backend].logs(
+                    container_id, assignment_id, tail=_LINES, follow=False
+                ):
+                    output += chunk
+        except (BackendError, TimeoutError) as error:
+            event_log.backend_unavailable(
+                "output.unavailable", BackendUnavailable(str(error)), slot=slot.slot_id
+            )
+        # PostgreSQL stores no NUL.
+        text = output.decode(errors="replace").replace("\0", "").strip()
+        return self.environment.mask(slot.pool_name, text)[-_MAX_CHARACTERS:]
