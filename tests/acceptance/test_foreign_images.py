@@ -142,6 +142,12 @@ async def assert_secret_is_nowhere(
     }
     for bot in (await installed.call("GET", "/v1/bots"))["bots"]:
         shown[f"events of {bot['id']}"] = str(await installed.events(bot["id"]))
+        kept = await installed.call("GET", f"/v1/bots/{bot['id']}")
+        shown[f"bot {bot['id']}"] = str(kept)
+    with psycopg.connect(request.getfixturevalue("database_url")) as connection:
+        outputs = connection.execute("SELECT output FROM bot_outputs").fetchall()
+        assert outputs, "no output was kept"
+        shown["kept output"] = str(outputs)
     shown["log"] = "".join(server.log.read_text() for server in installed.servers)
     for command in (["settings"], ["settings", "--json"], ["doctor"]):
         ran = subprocess.run(

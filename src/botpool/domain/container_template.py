@@ -88,6 +88,13 @@ class ContainerTemplate:
                 text = text.replace(secret, MASK)
         return text
 
+    def mask_bytes(self, output: bytes) -> bytes:
+        """Replace the pool's secrets in a bot's output."""
+        for secret in sorted(self.secrets.values(), key=len, reverse=True):
+            if len(secret) >= _MIN_MASKED:
+                output = output.replace(secret.encode(), MASK.encode())
+        return output
+
 
 def unknown_placeholders(text: str) -> Iterator[str]:
     """Yield the placeholders of a setting that Botpool does not know."""

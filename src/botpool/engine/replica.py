@@ -198,7 +198,7 @@ class Replica:
             steps=steps,
             handover=handover,
             image_gate=self.image_gate,
-            output_keeper=OutputKeeper(**shared),
+            output_keeper=OutputKeeper(**shared, mask=environment.mask_output),
             stop_grace=self._stop_grace,
         )
         self.observer = Observer(

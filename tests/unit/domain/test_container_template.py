@@ -85,4 +85,5 @@ def test_template_adds_to_botpools_own_variables_and_shows_no_secret() -> None:
     assert program.command == ("--url", "https://zoom.us/j/1?pwd=x")
     assert program.entrypoint == ("/bin/bot",)
     assert "sentinel" not in repr(template) + repr(program)
+    assert template.mask_bytes(b"\xff sentinel{token}") == b"\xff ********"
     assert template.mask("1: got sentinel{token}!") == "1: got ********!"

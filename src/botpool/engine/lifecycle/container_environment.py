@@ -72,5 +72,9 @@ class ContainerEnvironment:
         """Replace the secrets of a pool in a text."""
         return self._template(pool_name).mask(text)
 
+    def mask_output(self, pool_name: PoolName, output: bytes) -> bytes:
+        """Replace the secrets of a pool in the output of a container."""
+        return self._template(pool_name).mask_bytes(output)
+
     def _template(self, pool_name: PoolName) -> ContainerTemplate:
         return self.templates.get(pool_name, _PLAIN)

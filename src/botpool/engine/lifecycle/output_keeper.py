@@ -8,13 +8,14 @@ after it changes nothing, because a backend returns the output of the named assi
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 import structlog
 
 from botpool.domain.bot_data import MAX_OUTPUT_BYTES
 from botpool.domain.errors import BackendError, DatabaseUnavailable
+from botpool.domain.ids import PoolName
 from botpool.domain.records import LeasedSlot, ObservedSlot
 from botpool.engine.service import Service
 from botpool.store.bot_data import keep_output
@@ -27,7 +28,9 @@ _LINES = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputKeeper(Service):
-    """Reads the last output of a run and stores it."""
+    """Reads the last output of a run and stores it without the pool's secrets."""
+
+    mask: Callable[[PoolName, bytes], bytes]
 
     async def keep(self, slot: LeasedSlot | ObservedSlot) -> None:
         """Store the end of the output of the slot's run, if there is any."""
@@ -40,6 +43,7 @@ class OutputKeeper(Service):
                 output, is_whole = await _read_end(
                     backend.logs(container_id, assignment_id, tail=_LINES, follow=False)
                 )
+                output = self.mask(slot.pool_name, output)[-MAX_OUTPUT_BYTES:]
                 if output:
                     await keep_output(
                         self.database,
