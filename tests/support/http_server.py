@@ -20,6 +20,7 @@ from typing import Any
 
 import httpx
 import psycopg
+from fastapi import FastAPI
 
 from botpool.api.app import create_app
 from botpool.backends.process import ProcessBackend
@@ -155,6 +156,7 @@ class Api:
 
     stage: Stage
     replica: Replica
+    app: FastAPI
     client: httpx.AsyncClient
     api_keys: Mapping[str, str] = field(repr=False)
 
@@ -226,7 +228,7 @@ async def api_over(
     keys = {scope: (await replica.api_keys.create(f"{scope} key", scope))[1] for scope in scopes}
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://botpool.test") as client:
-        yield Api(stage=stage, replica=replica, client=client, api_keys=keys)
+        yield Api(stage=stage, replica=replica, app=app, client=client, api_keys=keys)
 
 
 @asynccontextmanager

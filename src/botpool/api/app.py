@@ -25,6 +25,7 @@ from botpool.api import (
     validation_messages,
     vexa,
 )
+from botpool.api.access import document_access
 from botpool.api.active_requests import ActiveRequests
 from botpool.api.auth import KEY_SCHEMES
 from botpool.api.connections import ConnectionLimits
@@ -128,6 +129,7 @@ def _document_schemas(app: FastAPI, bot_create: type[BaseModel]) -> None:
         for unused in ("HTTPValidationError", "ValidationError"):
             schema_by_name.pop(unused, None)
         _document_keys(document)
+        document_access(app, document)
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]

@@ -111,7 +111,7 @@ class RequireScope(SecurityBase):
     scheme_name = "key"
 
     def __init__(self, needed: str) -> None:
-        self._needed = needed
+        self.needed = needed
 
     async def __call__(self, request: Request) -> Caller:
         # `AuthenticatedRoute` calls this before FastAPI does.
@@ -130,9 +130,9 @@ class RequireScope(SecurityBase):
             )
         identify_connection(request, CallerKind.USER)
         caller = key.caller
-        if not caller.has_scope(self._needed):
+        if not caller.has_scope(self.needed):
             raise HTTPException(
-                403, f"This needs a key with scope '{self._needed}'; yours has '{key.scope}'."
+                403, f"This needs a key with scope '{self.needed}'; yours has '{key.scope}'."
             )
         return caller
 
@@ -142,13 +142,14 @@ Operator = Annotated[Caller, Depends(RequireScope("operator"))]
 Admin = Annotated[Caller, Depends(RequireScope("admin"))]
 
 
-async def _own_bot(replica: Service, caller: User, bot_id: BotPath) -> BotId:
+async def own_bot(replica: Service, caller: User, bot_id: BotPath) -> BotId:
+    """Return the bot in the path; a bot of another tenant does not exist for a user's key."""
     if (tenant_id := caller.visible_tenant) is not None:
         await replica.queries.require_bot_of(bot_id, tenant_id)
     return bot_id
 
 
-OwnBot = Annotated[BotId, Depends(_own_bot)]
+OwnBot = Annotated[BotId, Depends(own_bot)]
 """The bot in the path. For keys of scope `user`, bots of other tenants give 404."""
 
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field, StringConstraints
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
 from botpool.api import schemas
+from botpool.api.access import OWN_BOTS, SCOPE
 from botpool.api.auth import RequireScope, replica_of
 from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.bot_response import bot_response
@@ -101,6 +102,8 @@ def router(
             "parameters": described_headers(BotHeaders),
             "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
             "security": [{_require_user.scheme_name: []}],
+            SCOPE: _require_user.needed,
+            **OWN_BOTS,
         },
     )
     return routes

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from botpool.api import schemas
+from botpool.api.access import NO_BOTS
 from botpool.api.auth import COOKIE, Service, User, session_id_of
 from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.problems import error_responses
@@ -18,7 +19,7 @@ Replace = Annotated[
 routes = APIRouter(prefix="/v1", tags=["users"], route_class=AuthenticatedRoute)
 
 
-@routes.post("/session", responses=error_responses(401, 403, 409, 422, 503))
+@routes.post("/session", responses=error_responses(401, 403, 409, 422, 503), openapi_extra=NO_BOTS)
 async def open_session(
     replica: Service, caller: User, request: Request, response: Response, replace: Replace = True
 ) -> schemas.Session:

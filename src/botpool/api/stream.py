@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
 from botpool.api import schemas
+from botpool.api.access import OWN_BOTS
 from botpool.api.auth import Service, User, validity_check
 from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.problems import error_responses
@@ -51,6 +52,7 @@ routes = APIRouter(prefix="/v1", tags=["users"], route_class=AuthenticatedRoute)
     "/events",
     response_class=StreamingResponse,
     responses={200: {"content": _CONTENT}, **error_responses(401, 403, 422, 503)},
+    openapi_extra=OWN_BOTS,
 )
 async def stream_events(
     request: Request,

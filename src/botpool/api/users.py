@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from botpool.api import schemas
+from botpool.api.access import OWN_BOTS
 from botpool.api.auth import Service, User
 from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.bot_response import bot_response
@@ -40,7 +41,7 @@ SlotNameQuery = Annotated[
 routes = APIRouter(prefix="/v1", tags=["users"], route_class=AuthenticatedRoute)
 
 
-@routes.get("/bots", responses=error_responses(401, 403, 422, 503))
+@routes.get("/bots", responses=error_responses(401, 403, 422, 503), openapi_extra=OWN_BOTS)
 async def list_bots(
     replica: Service,
     caller: User,
@@ -89,7 +90,12 @@ async def list_bots(
     )
 
 
-@routes.get("/bots/{id}", response_model=schemas.BotResponse, responses=_ERRORS)
+@routes.get(
+    "/bots/{id}",
+    response_model=schemas.BotResponse,
+    responses=_ERRORS,
+    openapi_extra=OWN_BOTS,
+)
 async def get_bot(replica: Service, caller: User, bot_id: BotPath) -> Response:
     """Get a bot in its current state, with its queue position while it is queued."""
     found = await replica.admission.find(bot_id, tenant_id=caller.visible_tenant)
@@ -104,6 +110,7 @@ async def get_bot(replica: Service, caller: User, bot_id: BotPath) -> Response:
         200: {"model": schemas.BotResponse, "description": "The bot had already ended."},
         **_ERRORS,
     },
+    openapi_extra=OWN_BOTS,
 )
 async def stop_bot(replica: Service, caller: User, bot_id: BotPath) -> Response:
     """Stop a bot. A queued or deploying bot is cancelled; a running bot is asked to leave."""
@@ -111,7 +118,7 @@ async def stop_bot(replica: Service, caller: User, bot_id: BotPath) -> Response:
     return bot_response(stopped, status=202 if changed else 200)
 
 
-@routes.get("/queue", responses=error_responses(401, 403, 422, 503))
+@routes.get("/queue", responses=error_responses(401, 403, 422, 503), openapi_extra=OWN_BOTS)
 async def queue(
     replica: Service,
     caller: User,
