@@ -203,6 +203,31 @@ async def test_tenants_are_created_listed_and_changed(api: Api, teams: list[Team
     assert listed[3] == expected
 
 
+async def test_quotas_refuse_with_429_and_name_the_limit(api: Api) -> None:
+    body = {"name": "limited", "maxQueued": 2, "postsPerMinute": 4}
+    await api.client.post("/v1/tenants", json=body, headers=api.admin)
+    key = {"name": "first", "tenant": "limited"}
+    secrets = [
+        (await api.client.post("/v1/keys", json=key, headers=api.admin)).json()["secret"]
+        for _ in range(2)
+    ]
+    sent = {"meetingUrl": LINK, "platform": "teams"}
+
+    async def post(n: int) -> httpx.Response:
+        return await api.client.post("/v1/bots", json=sent, headers=bearer(secrets[n % 2]))
+
+    api.stage.clock.freeze("2026-01-05T10:00:00Z")
+    answers = [await post(n) for n in range(6)]
+    assert [answer.status_code for answer in answers] == [201, 201, 429, 429, 429, 429]
+    limits = ["maxQueued", "maxQueued", "postsPerMinute", "postsPerMinute"]
+    for answer, limit in zip(answers[2:], limits, strict=True):
+        problem = assert_problem(answer, 429, limit)
+        assert problem["limit"] == f"the tenant's {limit}"
+        assert int(answer.headers["retry-after"]) >= 1
+    listed = await api.client.get("/v1/bots?tenant=limited", headers=api.operator)
+    assert len(listed.json()["bots"]) == 2
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

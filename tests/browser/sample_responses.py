@@ -136,8 +136,8 @@ def minute(before: int, **changes: Any) -> dict[str, Any]:
 
 
 def respond_with(server: FakeServer, **bodies: list[dict[str, Any]]) -> None:
-    """Serve these pools, slots, queue entries and bots, and an hour without activity."""
-    for name in ("pools", "slots", "queue", "bots"):
+    """Serve these pools, slots, queue entries, bots and tenants, and an hour without activity."""
+    for name in ("pools", "slots", "queue", "bots", "tenants"):
         server.responses[name] = {name: bodies.get(name, [])}
     for each in bodies.get("pools", []):
         hour = {"minutes": [minute(59 - index) for index in range(60)]}

@@ -83,7 +83,7 @@ def test_user_key_shows_bots_and_queue_and_explains_the_limit(
     page = pages.new(botpool.url)
     page.goto(f"{botpool.url}/#key={botpool.new_key('user')[1]}")
     expect(page.get_by_text("scope “user”")).to_be_visible()
-    expect(page.locator("#live")).to_have_text("Every 5 s")
+    expect(page.locator("#live")).to_have_text("Live")
     nav = page.get_by_role("navigation", name="Views")
     expect(nav.get_by_role("link")).to_have_text(["Overview", "Queue", "Bots"])
     nav.get_by_role("link", name="Bots").click()

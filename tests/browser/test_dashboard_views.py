@@ -105,6 +105,24 @@ def test_queue_shows_deadlines_and_cancels_bots(pages: BrowserPages, server: Fak
     expect(page).to_have_url(f"{server.url}/#/queue?platform=teams")
 
 
+def test_tenants_appear_only_if_there_are_several(pages: BrowserPages, server: FakeServer) -> None:
+    bots = [bot(2, "DONE", tenant="sales"), bot(1, "DONE")]
+    respond_with(server, pools=[pool("zoom")], bots=bots, tenants=[{"name": "default"}])
+    page = pages.live(server.url, "#/bots")
+    header = page.get_by_role("table", name="Bots").locator("thead")
+    expect(header).to_contain_text("Pool")
+    expect(header).not_to_contain_text("Tenant")
+    expect(page.get_by_label("Tenant")).to_have_count(0)
+    tenants = [{"name": "default"}, {"name": "sales"}]
+    respond_with(server, pools=[pool("zoom")], bots=bots, tenants=tenants)
+    page.reload()
+    expect(header).to_contain_text("Tenant")
+    rows = page.get_by_role("table", name="Bots").locator("tbody tr")
+    expect(rows.first).to_contain_text("sales")
+    with page.expect_request("**/v1/bots?tenant=sales&limit=50"):
+        page.get_by_label("Tenant").select_option("sales")
+
+
 def test_bots_can_be_filtered_searched_and_paged(pages: BrowserPages, server: FakeServer) -> None:
     respond_with(server, pools=[pool("zoom")])
     bots = [bot(number, "DONE") for number in range(100_000, 99_950, -1)]

@@ -27,6 +27,7 @@ from botpool.backends.protocol import Health
 from botpool.domain.callers import Caller
 from botpool.domain.errors import MeetingHostRefused, PriorityNotAllowed, UnknownPool
 from botpool.domain.ids import PoolName
+from botpool.domain.limits import tenant_posts
 from botpool.domain.meeting_hosts import is_allowed
 from botpool.domain.meeting_links import pool_name_of
 from botpool.domain.records import BotRequest, IdempotencyKey
@@ -68,6 +69,8 @@ def router(
         caller = await _require_user(request)
         replica = replica_of(request)
         await replica.token_buckets.take(f"key:{caller.key_id}", replica.policy.limits.posts)
+        if (quota := caller.posts_per_minute) is not None:
+            await replica.token_buckets.take(f"tenant:{caller.tenant_id}", tenant_posts(quota))
         body = validate_body(bot_create, await read_json(request))
         if body.priority < caller.min_priority:
             raise PriorityNotAllowed(body.priority, caller.min_priority)

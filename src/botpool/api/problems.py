@@ -51,7 +51,6 @@ _STATUS: Mapping[type[BaseException], int] = {
     errors.NameTaken: 409,
     errors.IdempotencyConflict: 409,
     errors.SlotInUse: 409,
-    errors.TenantQueueFull: 429,
     errors.PriorityNotAllowed: 403,
     errors.LimitExceeded: 429,
     errors.QueueFull: 503,

@@ -32,6 +32,8 @@ class Caller:
     """The tenant's name."""
     min_priority: int = 0
     """The lowest priority number that the caller's bots may have."""
+    posts_per_minute: int | None = None
+    """The tenant's quota of requests for bots; None: no limit."""
 
     def has_scope(self, needed: str) -> bool:
         """Whether the key has at least this scope."""

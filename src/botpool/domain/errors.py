@@ -94,21 +94,6 @@ class NoFreeSlot(BotpoolError):
 
 
 @dataclass(eq=False)
-class TenantQueueFull(BotpoolError):
-    """The tenant's quota of queued bots is used up, and no slot is free for another bot."""
-
-    template = (
-        "No slot is free, and tenant {tenant} already has as many queued bots as its quota allows "
-        "(maxQueued is {max_queued}). Try again in {retry_after_s} s, stop queued bots, or ask an "
-        "admin for a higher quota."
-    )
-    limit: ClassVar[str] = "maxQueued"
-    tenant: str
-    max_queued: int
-    retry_after_s: int = 5
-
-
-@dataclass(eq=False)
 class PoolDrained(BotpoolError):
     template = "Pool {pool_name} is drained by an operator and admits no new bots."
     pool_name: str
@@ -137,6 +122,17 @@ class QueueFull(LimitExceeded):
             f"The queue of pool {pool_name} is full: queue.max_length allows {max_length} bots."
         )
         return cls("queue.max_length", detail, retry_after_s=10)
+
+
+class TenantQueueFull(LimitExceeded):
+    """The tenant has as many queued bots as its quota allows, and no slot is free."""
+
+    @classmethod
+    def of(cls, tenant: str, max_queued: int) -> Self:
+        detail = (
+            f"No slot is free, and the tenant's maxQueued allows {tenant} {max_queued} queued bots."
+        )
+        return cls("the tenant's maxQueued", detail, retry_after_s=10)
 
 
 @dataclass(eq=False)

@@ -16,6 +16,11 @@ class Rate:
     burst: int
 
 
+def tenant_posts(per_minute: int) -> Rate:
+    """The rate of requests for bots of a tenant with this quota: a minute's requests at once."""
+    return Rate(limit="the tenant's postsPerMinute", per_minute=per_minute, burst=per_minute)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventLimits:
     """How many events one assignment may send; `per_minute` of 0 means no limit of the rate."""

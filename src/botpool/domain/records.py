@@ -276,6 +276,8 @@ class ApiKey:
     overlap_ends_at: datetime | None
     min_priority: int
     """The lowest priority number that requests with this key may have."""
+    posts_per_minute: int | None = None
+    """The tenant's quota of requests for bots; read with a key that authenticates a request."""
 
     @property
     def caller(self) -> Caller:
@@ -287,6 +289,7 @@ class ApiKey:
             tenant_id=self.tenant_id,
             tenant=self.tenant,
             min_priority=self.min_priority,
+            posts_per_minute=self.posts_per_minute,
         )
 
 

@@ -257,7 +257,7 @@ class Admission:
                 return QueueFull.of(request.bot.pool_name, limit)
             found = settled_by_id[bot.bot_id]
             if found.exceeded_quota is not None:
-                return TenantQueueFull(request.bot.caller.tenant, found.exceeded_quota)
+                return TenantQueueFull.of(request.bot.caller.tenant, found.exceeded_quota)
             return found
 
         return [result(n, request) for n, request in enumerate(requests, 1)]

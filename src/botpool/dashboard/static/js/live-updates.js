@@ -8,7 +8,6 @@ import { sleep, throttle } from "./timing.js";
 
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
 const POOL_REFRESH_MS = 3_000;
-const POLL_MS = 5_000;
 const HIDDEN_MS = 20_000;
 
 /** Runs forever. Calls `onState(state, text)`, `onBatch(changes, slotsCreatedOrDeleted)` and
@@ -16,7 +15,7 @@ const HIDDEN_MS = 20_000;
 export async function runLiveUpdates({ onState, onBatch, onLoaded }) {
   const batch = batchByFrame(onBatch);
   const refreshPools = throttle(async () => {
-    await loadPools();
+    if (model.isOperator) await loadPools();
     onBatch([], false);
   }, POOL_REFRESH_MS);
   let lastId = null;
@@ -55,22 +54,13 @@ export async function runLiveUpdates({ onState, onBatch, onLoaded }) {
     onLoaded();
   }
 
-  /** A key without access to the stream gets bots and the queue by polling. */
-  async function poll() {
-    await loadAll();
-    session.markSignedIn();
-    onState("polling");
-    await sleep(POLL_MS);
-  }
-
   for (;;) {
     await untilVisible();
     try {
-      await (model.isOperator ? followStream() : poll());
+      await followStream();
     } catch (error) {
       if (document.hidden) continue;
-      if (error.status === 403) model.isOperator = false;
-      else if (error.status === 401) {
+      if (error.status === 401) {
         onState("signed-out");
         await session.promptForKey();
         [lastId, model.isOperator] = [null, true];

@@ -23,7 +23,7 @@ const VIEWS = [
   ["#/bots", "Bots"],
   ["#/slots", "Slots"],
 ];
-const STATE_LABELS = { live: "Live", polling: "Every 5 s", lost: "Not live", "signed-out": "" };
+const STATE_LABELS = { live: "Live", lost: "Not live", "signed-out": "" };
 
 let openedView = null;
 

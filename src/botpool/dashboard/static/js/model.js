@@ -5,19 +5,24 @@ import { hasBot } from "./statuses.js";
 export const model = {
   pools: [],
   slots: new Map(),
+  /** Names of tenants; empty for users, and while there is only the default tenant. */
+  tenants: [],
   /** False after the server refused pools and slots to this key. */
   isOperator: true,
 };
 
 /** Load all pools and slots. */
 export async function load() {
-  const [pools, slots] = await Promise.all([
+  const [pools, slots, tenants] = await Promise.all([
     ifOperator(fetchJson("v1/pools")),
     ifOperator(fetchAll("v1/slots", "slots")),
+    ifOperator(fetchJson("v1/tenants")),
   ]);
   model.isOperator = pools !== null;
   model.pools = pools?.pools ?? [];
   model.slots = new Map((slots ?? []).map((slot) => [slot.id, slot]));
+  const names = (tenants?.tenants ?? []).map((tenant) => tenant.name);
+  model.tenants = names.length > 1 ? names : [];
 }
 
 /** Load the figures that the stream does not carry: ratios, percentiles, backend health. */
@@ -57,6 +62,7 @@ export function update({ slot, pool }) {
 
 /** Apply one change of the stream. Returns true when it created or deleted a slot. */
 export function applyChange(change) {
+  if (!model.isOperator) return false; // the stream of a user's key has parts of slots' changes only
   updateQueueDepth(change);
   if (change.slotId === null || !change.kind.startsWith("slot.")) return false;
   if (change.kind === "slot.status" && change.to === null) return model.slots.delete(change.slotId);

@@ -93,6 +93,8 @@ export function open(root, { id }) {
         ],
         ["Meeting", hostOf(bot.meetingUrl)],
         ["Pool", bot.platform],
+        bot.tenant !== "default" && ["Tenant", bot.tenant],
+        bot.createdBy && ["Created by", bot.createdBy.keyName],
         [
           "Slot",
           slot ? html("a", { href: `#/slots/${slot.id}`, text: bot.slotName }) : bot.slotName,

@@ -24,16 +24,19 @@ export function open(root, { query }) {
     platform: query.get("platform") ?? "",
     search: query.get("search") ?? "",
     containerId: query.get("containerId") ?? "",
+    tenant: query.get("tenant") ?? "",
   };
   let bots = null;
   let searching = false;
 
+  const showsTenants = model.tenants.length > 0;
   const rows = table("Bots", [
     "Bot",
     "Status",
     "Name",
     "Meeting",
     "Pool",
+    ...(showsTenants ? ["Tenant"] : []),
     "Slot",
     "Age",
     "Duration",
@@ -85,6 +88,9 @@ export function open(root, { query }) {
           chosen.platform,
           choose("platform"),
         ),
+        showsTenants
+          ? filterSelect("Tenant", "all tenants", model.tenants, chosen.tenant, choose("tenant"))
+          : null,
       ),
     ),
     empty,
@@ -136,6 +142,7 @@ export function open(root, { query }) {
         bot.botDisplayName,
         hostOf(bot.meetingUrl),
         bot.platform,
+        ...(showsTenants ? [bot.tenant] : []),
         bot.slotName ?? "",
         duration(at - Date.parse(bot.createdAt)),
         bot.startedAt
