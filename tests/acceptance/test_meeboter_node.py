@@ -17,6 +17,16 @@ from tests.support.postgres import TestPostgres
 PACKAGES = Path(".venv/trpc-client").absolute()
 BOT = Path(__file__).with_name("node") / "meeboter_bot.mjs"
 LIMIT_S = 120.0
+POOL = f"""
+[pools.meeboter]
+max_size = 1
+protocol = "meeboter"
+command = ["node", "{BOT}"]
+
+[pools.meeboter.env]
+TRPC_PACKAGES = "{PACKAGES}"
+SCENARIO = "{{botData.scenario}}"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +36,7 @@ def server(
     if not (PACKAGES / "node_modules/@trpc/client").exists():
         missing("@trpc/client", "run scripts/install-test-packages, which needs npm")
     url = postgres.create_database(template)
-    with served(url, tmp_path_factory.mktemp("served")) as server:
+    with served(url, tmp_path_factory.mktemp("served"), more_settings=POOL) as server:
         yield server
     postgres.drop_database(url)
 
@@ -130,3 +140,27 @@ def test_released_container_exits(server: Server, client: httpx.Client) -> None:
     output_of(node)
     again = output_of(run_node(server, bot, "meeting"))
     assert list(again) == ["exit"]
+
+
+def test_pool_runs_the_bot_with_the_environment_that_it_expects(client: httpx.Client) -> None:
+    """Botpool starts the bot, and keeps its output when the slot serves another bot."""
+    ids = []
+    for text in ("first", "second"):
+        body = {
+            "meetingUrl": LINK,
+            "platform": "meeboter",
+            "botData": {"scenario": "meeting", "userId": text},
+        }
+        bot_id = client.post("/v1/bots", json=body).json()["bot"]["id"]
+        until(lambda at=bot_id: get_bot(client, at)["status"] == "IN_CALL")
+        command = {"kind": "chat", "data": {"text": text}}
+        client.post(f"/v1/bots/{bot_id}/commands", json=command)
+        path = f"/v1/bots/{bot_id}/commands"
+        until(lambda at=path: client.get(at).json()["commands"][0]["state"] == "acknowledged")
+        client.delete(f"/v1/bots/{bot_id}")
+        until(lambda at=bot_id: get_bot(client, at)["status"] == "DONE")
+        ids.append(bot_id)
+    assert len({get_bot(client, each)["containerId"] for each in ids}) == 1
+    for bot_id, text in zip(ids, ("first", "second"), strict=True):
+        output = until(lambda at=bot_id: client.get(f"/v1/bots/{at}/logs").text)
+        assert f'{{"chat":["{text}","{text}"]}}' in output

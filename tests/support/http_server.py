@@ -298,12 +298,18 @@ def free_port() -> int:
 
 @contextmanager
 def served(
-    database_url: str, directory: Path, *, max_size: int = 3, **settings: str
+    database_url: str,
+    directory: Path,
+    *,
+    max_size: int = 3,
+    more_settings: str = "",
+    **settings: str,
 ) -> Iterator[Server]:
     """Run `botpool serve` with local processes that sleep; stop all of them at the end."""
     config = directory / "botpool.toml"
     pools = [f"[pools.{name}]\nmax_size = {max_size}" for name in ("google-meet", "teams", "zoom")]
-    config.write_text("\n".join((*pools, "[backends.process]", f"command = {list(PROGRAM)}")))
+    parts = (*pools, "[backends.process]", f"command = {list(PROGRAM)}", more_settings)
+    config.write_text("\n".join(parts))
     port = free_port()
     log = directory / "server.log"
     with log.open("wb") as output:

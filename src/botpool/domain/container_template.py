@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from botpool.domain.communication import Protocol
+
 NAMES = (
     "bot.id",
     "bot.meetingUrl",
@@ -71,6 +73,7 @@ class ContainerTemplate:
     """The values of the secrets, which are used as they are."""
     command: tuple[str, ...] = ()
     entrypoint: tuple[str, ...] = ()
+    protocol: Protocol = Protocol.BOTPOOL
 
     def fill(self, own: Mapping[str, str], values: PlaceholderValues) -> ContainerProgram:
         """Return the program of one start. `own` are Botpool's own variables."""

@@ -93,6 +93,7 @@ def template_of(pool_name: str, pool: "PoolSettings") -> ContainerTemplate:
         },
         command=pool.command,
         entrypoint=pool.entrypoint,
+        protocol=pool.protocol,
     )
 
 

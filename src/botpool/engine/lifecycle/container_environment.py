@@ -6,14 +6,16 @@ others, and may replace the command of the image.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from botpool.domain.communication import Protocol
 from botpool.domain.container_template import (
     ContainerProgram,
     ContainerTemplate,
     PlaceholderValues,
 )
 from botpool.domain.ids import ContainerId, PoolName
+from botpool.domain.protocol_environment import ProtocolValues, with_protocol
 from botpool.domain.records import LeasedSlot
 from botpool.domain.tokens import agent_token
 
@@ -66,7 +68,23 @@ class ContainerEnvironment:
             },
             bot_data=slot.bot_data or {},
         )
-        return self._template(slot.pool_name).fill(own, values)
+        template = self._template(slot.pool_name)
+        program = template.fill(own, values)
+        if template.protocol is Protocol.BOTPOOL:
+            return program
+        assert slot.bot_id is not None
+        of_protocol = ProtocolValues(
+            url=self.public_url,
+            token=token,
+            container_id=container_id,
+            bot_id=slot.bot_id,
+            pool_name=slot.pool_name,
+            meeting_url=slot.meeting_url or "",
+            display_name=slot.bot_display_name or "",
+            bot_data=slot.bot_data or {},
+        )
+        environment = with_protocol(template.protocol, program.environment, of_protocol)
+        return replace(program, environment=environment)
 
     def mask(self, pool_name: PoolName, text: str) -> str:
         """Replace the secrets of a pool in a text."""
