@@ -146,8 +146,8 @@ async def test_operators_see_all_tenants_and_filter(api: Api, teams: list[Team])
             assert [entry["botId"] for entry in queue.json()["queue"]] == [team.queued["id"]]
             path = f"/v1/bots/{team.running['id']}"
             assert (await api.client.get(path, headers=headers)).status_code == 200
-    unknown = await api.client.get("/v1/bots?tenant=nobody", headers=api.operator)
-    problem = assert_problem(unknown, 422, "no tenant 'nobody'")
+    unknown = await api.client.get("/v1/bots?tenant=absent", headers=api.operator)
+    problem = assert_problem(unknown, 422, "no tenant 'absent'")
     assert problem["errors"][0]["field"] == "tenant"
 
 
@@ -192,8 +192,8 @@ async def test_tenants_are_created_listed_and_changed(api: Api, teams: list[Team
     )
     expected = {**created, "maxQueued": 7, "maxLive": None}
     assert changed.json()["tenant"] == expected, "absent fields stay"
-    missing = await api.client.patch("/v1/tenants/nobody", json={"weight": 1}, headers=api.admin)
-    assert_problem(missing, 404, "no tenant nobody")
+    missing = await api.client.patch("/v1/tenants/absent", json={"weight": 1}, headers=api.admin)
+    assert_problem(missing, 404, "no tenant absent")
 
     listed = (await api.client.get("/v1/tenants", headers=api.operator)).json()["tenants"]
     assert [tenant["name"] for tenant in listed] == ["default", "acme", "globex", "initech"]
@@ -254,6 +254,6 @@ async def test_invalid_tenant_is_refused(api: Api, body: dict[str, Any], field: 
 
 async def test_key_of_an_unknown_tenant_is_refused(api: Api) -> None:
     with unchanged(api.stage.url):
-        body = {"name": "x", "tenant": "nobody"}
+        body = {"name": "x", "tenant": "absent"}
         answer = await api.client.post("/v1/keys", json=body, headers=api.admin)
-        assert_problem(answer, 422, "no tenant 'nobody'", "botpool tenant create")
+        assert_problem(answer, 422, "no tenant 'absent'", "botpool tenant create")
