@@ -47,6 +47,29 @@ def test_overview_shows_failing_backends_and_slots_in_error(
     expect(page.get_by_role("article", name="teams")).to_contain_text("drained")
 
 
+def test_overview_shows_starts_that_the_circuit_breaker_pauses(
+    pages: BrowserPages, server: FakeServer
+) -> None:
+    pacing = {
+        "egress": "office-nat",
+        "perMinute": 2,
+        "configuredPerMinute": 20,
+        "breaker": "open",
+        "probeAt": "2099-01-01T10:00:00Z",
+        "blocksInARow": 5,
+    }
+    respond_with(server, pools=[pool("zoom", queueDepth=7, pacing=pacing)])
+    page = pages.live(server.url)
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        "zoom: paused, because bots were blocked"
+    )
+    card = page.get_by_role("article", name="zoom")
+    expect(card.locator(".badge")).to_have_text("paused")
+    expect(card).to_contain_text(
+        "Starts from “office-nat” are paused: 5 bots were blocked in a row"
+    )
+
+
 def test_content_security_policy_forbids_markup_from_text(
     pages: BrowserPages, server: FakeServer
 ) -> None:

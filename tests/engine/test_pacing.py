@@ -10,7 +10,7 @@ from botpool.domain.bot_ending import BotEnding
 from botpool.domain.ids import AssignmentId, BotId, PoolName
 from botpool.domain.pacing import Pacing
 from botpool.domain.records import PoolSpec
-from botpool.domain.states import BotStatus, FailureCode
+from botpool.domain.states import BotStatus, EndReason, FailureCode
 from botpool.engine.replica import Replica
 from tests.support.invariants import assert_invariants
 from tests.support.replicas import MEET, TEAMS, Stage, bot_request, pool
@@ -182,6 +182,34 @@ async def test_block_halves_the_pace_and_time_restores_it(stage: Stage) -> None:
     assert egress(stage)["pace_now"] == pytest.approx(0.75)
     stage.clock.move(300)
     assert egress(stage)["pace_now"] == 1
+
+
+async def test_report_of_an_agent_that_its_bot_is_blocked_lowers_the_pace(stage: Stage) -> None:
+    replica = await stage.replica(paced(20))
+    (bot_id,) = await admit(replica, 1)
+    await work(stage, replica)
+    assignment_id = AssignmentId(stage.slot_of(bot_id)["assignment_id"])
+    for applied in (True, False):
+        reported = await replica.agents.report(
+            assignment_id, bot_id, BotStatus.FAILED, "captcha", EndReason.BLOCKED
+        )
+        assert reported is applied
+    assert (egress(stage)["pace"], egress(stage)["blocks"]) == (0.5, 1), "counted once"
+    assert stage.bot(bot_id)["failure_code"] == "blocked"
+    (written,) = stage.rows("SELECT reason, data FROM history WHERE kind = 'egress.pace'")
+    assert (written["reason"], written["data"]["perMinute"]) == ("a bot was blocked", 3)
+
+
+async def test_paused_egress_is_reported(stage: Stage) -> None:
+    replica = await stage.replica(paced(20))
+    assert (await replica.readiness.state()).paused_egresses == {}
+    await open_breaker(stage, replica)
+    assert set((await replica.readiness.state()).paused_egresses) == {"office"}
+    (shown,) = await replica.queries.pools(MEET)
+    assert shown.pacing is not None
+    assert (shown.pacing.breaker, shown.pacing.blocks_in_a_row) == ("open", 3)
+    exported = (await replica.metrics_export.text()).decode()
+    assert 'botpool_egress_paused{egress="office"} 1.0' in exported
 
 
 async def test_bots_started_at_the_former_pace_lower_it_once(stage: Stage) -> None:
