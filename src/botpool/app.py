@@ -65,6 +65,7 @@ def policy_of(settings: Settings) -> Policy:
         idempotency_days=settings.retention.idempotency_days,
         bots_days=settings.retention.bots_days,
         history_days=settings.retention.history_days,
+        audit_days=settings.retention.audit_days,
         stray_share=settings.recovery.stray_share,
         heartbeat_interval_ms=settings.agent.heartbeat_interval_ms,
     )

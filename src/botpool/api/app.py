@@ -9,6 +9,7 @@ from botpool import __version__
 from botpool.api import (
     agent_data,
     agents,
+    audit,
     bot_data,
     bot_history,
     create_bot,
@@ -76,6 +77,7 @@ def create_app(
         stream,
         keys,
         tenants,
+        audit,
     )
     routers = (
         create_bot.router(

@@ -14,7 +14,9 @@ from fastapi.security.base import SecurityBase
 
 from botpool.api.active_requests import count_agent_request
 from botpool.api.connections import CallerKind, identify_connection
+from botpool.api.correlation import correlation_of
 from botpool.api.parameters import BotPath
+from botpool.domain.audit import Actor, current_actor
 from botpool.domain.callers import Caller
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import AssignmentId, BotId
@@ -95,6 +97,33 @@ async def sends_operator_key(request: Request) -> bool:
     return key is not None and key.caller.has_scope("operator")
 
 
+def _address_of(request: Request) -> str | None:
+    """The caller's address. The server takes it from `X-Forwarded-For` of trusted proxies."""
+    return None if request.client is None else request.client.host
+
+
+def act_as(request: Request, caller: Caller) -> None:
+    """Name the caller as the actor of what the rest of the request changes."""
+    current_actor.set(
+        Actor(
+            name=caller.key_name,
+            key_id=caller.key_id,
+            tenant=caller.tenant,
+            address=_address_of(request),
+            correlation_id=correlation_of(request.headers),
+        )
+    )
+
+
+async def _record_failure(request: Request) -> None:
+    has_cookie = COOKIE in request.cookies
+    kind = "key" if _sent_key(request) else "session" if has_cookie else "missing"
+    is_sign_in = request.method == "POST" and request.url.path == "/v1/session"
+    await replica_of(request).failed_authentication.record(
+        kind, address=_address_of(request), is_sign_in=is_sign_in
+    )
+
+
 def _sent_key(request: Request) -> str | None:
     return _bearer(request) or request.headers.get("x-api-key")
 
@@ -122,6 +151,7 @@ class RequireScope(SecurityBase):
                 replica = replica_of(request)
                 await replica.token_buckets.take(f"key:{key.id}", replica.policy.limits.requests)
         if key is None:
+            await _record_failure(request)
             raise HTTPException(
                 401,
                 "Send a valid API key as 'Authorization: Bearer <key>'. "
@@ -134,6 +164,7 @@ class RequireScope(SecurityBase):
             raise HTTPException(
                 403, f"This needs a key with scope '{self.needed}'; yours has '{key.scope}'."
             )
+        act_as(request, caller)
         return caller
 
 
@@ -168,6 +199,10 @@ class AgentToken(SecurityBase):
         if (text := self._sent_token(request)) is not None:
             assignment_id = assignment_of(text, replica_of(request).identity.agent_keys)
         if assignment_id is None:
+            kind = "missing" if text is None else "token"
+            await replica_of(request).failed_authentication.record(
+                kind, address=_address_of(request), is_sign_in=False
+            )
             raise HTTPException(
                 401,
                 "Send the assignment's token (BOTPOOL_TOKEN) as 'Authorization: Bearer <token>'.",

@@ -6,7 +6,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 
 from botpool.api import schemas
 from botpool.api.access import NO_BOTS
-from botpool.api.auth import COOKIE, Service, User, session_id_of
+from botpool.api.auth import COOKIE, Service, User, act_as, session_id_of
 from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.problems import error_responses
 from botpool.domain.callers import Caller
@@ -63,5 +63,7 @@ def _session(caller: Caller) -> schemas.Session:
 async def close_session(replica: Service, request: Request, response: Response) -> None:
     """Sign out: end the session of this browser and delete its cookie."""
     if (session_id := request.cookies.get(COOKIE)) is not None:
+        if (key := await replica.sessions.find(session_id)) is not None:
+            act_as(request, key.caller)
         await replica.sessions.end(session_id)
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")

@@ -6,6 +6,7 @@ from typing import Any
 import typer
 
 from botpool.cli import (
+    audit,
     bot_data,
     bots,
     database,
@@ -61,6 +62,7 @@ app = _group(
     watch=watch,
     queue=pools.queue,
     recover=pools.recover,
+    audit=audit.audit,
 )
 _GROUPS = {
     "bot": _group(

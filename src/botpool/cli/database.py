@@ -111,6 +111,7 @@ def with_database(
 async def _with_database_at(url: str, work: "Callable[[Database], Awaitable[T]]") -> T:
     import psycopg
 
+    from botpool.domain.audit import CLI, current_actor
     from botpool.domain.errors import DatabaseUnavailable
     from botpool.store.database import Database
     from botpool.store.migrations import check_schema
@@ -121,6 +122,7 @@ async def _with_database_at(url: str, work: "Callable[[Database], Awaitable[T]]"
         await (await database.listener()).close()
         await database.open()
         check_schema(await database.applied_migrations())
+        current_actor.set(CLI)
         return await work(database)
     except psycopg.Error as error:
         raise DatabaseUnavailable(str(error)) from error

@@ -17,7 +17,7 @@ from botpool.cli.formatting import (
     transition,
 )
 from botpool.cli.times import ago, duration, duration_of_ms, precise_duration, until
-from botpool.client import Artifact, Bot, Event, Pool, QueueEntry, Slot, SlotEvent
+from botpool.client import Artifact, AuditEntry, Bot, Event, Pool, QueueEntry, Slot, SlotEvent
 
 _NAME = 16
 
@@ -98,6 +98,19 @@ def queue(listed: Sequence[QueueEntry], now: datetime) -> Table:
             duration((now - entry.queued_at).total_seconds()),
             "unknown" if wait_ms is None else duration(wait_ms / 1000),
             until(entry.timeout_at, now),
+        )
+    return table
+
+
+def audit(listed: Sequence[AuditEntry], now: datetime) -> Table:
+    table = list_table("TIME", "ACTOR", "ACTION", "TARGET", "ADDRESS", wrap="ACTOR TARGET")
+    for entry in listed:
+        table.add_row(
+            ago(entry.at, now),
+            cell(entry.actor),
+            cell(entry.action),
+            cell(entry.target),
+            cell(entry.address or "-"),
         )
     return table
 

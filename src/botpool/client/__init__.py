@@ -32,6 +32,7 @@ from botpool.client.errors import (
 )
 from botpool.client.records import (
     Artifact,
+    AuditEntry,
     BackendHealth,
     Bot,
     Change,
@@ -50,6 +51,7 @@ from botpool.client.records import (
 
 __all__ = [
     "Artifact",
+    "AuditEntry",
     "BackendHealth",
     "Bot",
     "BotEnded",

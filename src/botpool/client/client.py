@@ -16,6 +16,7 @@ from botpool.client import errors
 from botpool.client.bot_data import BotDataCalls
 from botpool.client.connection import TIMEOUT_S, Connection, Response
 from botpool.client.records import (
+    AuditEntry,
     Bot,
     Change,
     Event,
@@ -248,6 +249,21 @@ class Client(BotDataCalls):
         return self._page(QueueEntry, "/v1/queue", "queue", **chosen)
 
     # Slots, pools and changes: these calls need a key with scope `operator`.
+
+    def audit_page(
+        self,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+        target: str | None = None,
+        tenant: str | None = None,
+        limit: int = _PAGE,
+        cursor: str | None = None,
+    ) -> Page[AuditEntry]:
+        """One page of the audit log, newest first."""
+        chosen = {"actor": actor, "action": action, "target": target, "tenant": tenant}
+        more = {"limit": limit, "cursor": cursor}
+        return self._page(AuditEntry, "/v1/audit", "entries", **chosen, **more)
 
     def slots(
         self,

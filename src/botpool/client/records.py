@@ -158,6 +158,23 @@ class QueueEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One action of a key or a command."""
+
+    id: int
+    at: datetime
+    actor: str
+    actor_key_id: int | None
+    tenant: str | None
+    action: str
+    target: str
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    address: str | None
+    correlation_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
     """A slot as it was at the time of the response."""
 

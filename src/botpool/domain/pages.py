@@ -66,6 +66,12 @@ class SlotPosition(NamedTuple):
     number: int
 
 
+class AuditPosition(NamedTuple):
+    """A row of the audit log, newest first."""
+
+    audit_id: int
+
+
 Position: TypeAlias = (
     BotPosition
     | AssignmentPosition
@@ -75,6 +81,7 @@ Position: TypeAlias = (
     | CommandPosition
     | QueuePosition
     | SlotPosition
+    | AuditPosition
 )
 
 

@@ -26,6 +26,7 @@ class Policy:
     idempotency_days: int = 7
     bots_days: int = 30
     history_days: int = 30
+    audit_days: int = 365
     cleanup_interval_s: float = 600.0
     stray_after_s: float = 600.0
     """How long a container must have been a stray before it is deleted."""

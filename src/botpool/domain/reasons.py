@@ -61,6 +61,11 @@ HEARTBEATS_FRESH = "its heartbeats are fresh"
 IDLE_BUT_RUNNING = "its container runs although the slot is idle"
 
 
+def stopped_by_key(key_name: str) -> str:
+    """Return the reason for a bot that another key than its creator's has stopped."""
+    return f"stopped by key '{key_name}'"
+
+
 def adopted_from(slot_name: str) -> str:
     """Return the reason for a slot whose container another system created."""
     return f"adopted from Meeboter's slot {slot_name}"

@@ -7,6 +7,7 @@ from botpool.domain.errors import NotFound
 from botpool.domain.ids import TenantId
 from botpool.domain.records import ApiKey
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
+from botpool.engine.audit import audit_row
 from botpool.engine.runtime.clock import loop_time
 from botpool.store.api_keys import (
     find_api_key,
@@ -17,7 +18,7 @@ from botpool.store.api_keys import (
     revoke_api_key,
     rotate_api_key,
 )
-from botpool.store.database import Database
+from botpool.store.database import Database, Transaction
 
 _CACHE_S = 10.0
 _CACHE_SIZE = 1000
@@ -69,16 +70,23 @@ class ApiKeys:
         min_priority: int | None = None,
     ) -> ApiKey | None:
         """Store a given text as a key; None if the key exists."""
-        return await insert_api_key(
-            self._database,
-            name=name,
-            scope=scope,
-            tenant_id=tenant_id,
-            prefix=shown_prefix(text),
-            key_hash=hash_api_key(text),
-            lifetime_s=lifetime_s,
-            min_priority=default_min_priority(scope) if min_priority is None else min_priority,
-        )
+
+        async def work(transaction: Transaction) -> ApiKey | None:
+            inserted = insert_api_key.statement(
+                name=name,
+                scope=scope,
+                tenant_id=tenant_id,
+                prefix=shown_prefix(text),
+                key_hash=hash_api_key(text),
+                lifetime_s=lifetime_s,
+                min_priority=default_min_priority(scope) if min_priority is None else min_priority,
+            )
+            await transaction.run([inserted])
+            if (key := inserted.result) is not None:
+                await transaction.run(audit_row("key.create", f"key {key.id}", after=_shown(key)))
+            return key
+
+        return await self._database.transact(work)
 
     async def rotate(self, key_id: int, *, overlap_s: float) -> tuple[ApiKey, str]:
         """Give a key a new text and return it; the former text works until the overlap ends.
@@ -86,15 +94,25 @@ class ApiKeys:
         The key keeps its id, and with it its sessions and idempotency keys.
         """
         text = new_api_key()
-        key = await rotate_api_key(
-            self._database,
-            key_id=key_id,
-            prefix=shown_prefix(text),
-            key_hash=hash_api_key(text),
-            overlap_s=overlap_s,
-        )
-        if key is None:
-            raise NotFound("valid API key", key_id)
+
+        async def work(transaction: Transaction) -> ApiKey:
+            former = find_api_key_by_id.statement(key_id=key_id)
+            rotated = rotate_api_key.statement(
+                key_id=key_id,
+                prefix=shown_prefix(text),
+                key_hash=hash_api_key(text),
+                overlap_s=overlap_s,
+            )
+            await transaction.run([former, rotated])
+            if rotated.result is None:
+                raise NotFound("valid API key", key_id)
+            before, after = _shown(former.result), _shown(rotated.result)
+            await transaction.run(
+                audit_row("key.rotate", f"key {key_id}", before=before, after=after)
+            )
+            return rotated.result
+
+        key = await self._database.transact(work)
         self._cache.clear()
         return key, text
 
@@ -133,8 +151,34 @@ class ApiKeys:
 
     async def revoke(self, key_id: int) -> ApiKey:
         """Revoke a key and drop the cache of this replica."""
-        key = await revoke_api_key(self._database, key_id=key_id)
-        if key is None:
-            raise NotFound("API key", key_id)
+
+        async def work(transaction: Transaction) -> ApiKey:
+            former = find_api_key_by_id.statement(key_id=key_id)
+            revoked = revoke_api_key.statement(key_id=key_id)
+            await transaction.run([former, revoked])
+            if revoked.result is None:
+                raise NotFound("API key", key_id)
+            before, after = _shown(former.result), _shown(revoked.result)
+            await transaction.run(
+                audit_row("key.revoke", f"key {key_id}", before=before, after=after)
+            )
+            return revoked.result
+
+        key = await self._database.transact(work)
         self._cache.clear()
         return key
+
+
+def _shown(key: ApiKey | None) -> dict[str, object] | None:
+    """Return what the audit log shows of a key: no hash, only its first characters."""
+    if key is None:
+        return None
+    return {
+        "name": key.name,
+        "scope": key.scope,
+        "tenant": key.tenant,
+        "prefix": key.prefix,
+        "expiresAt": key.expires_at,
+        "revokedAt": key.revoked_at,
+        "overlapEndsAt": key.overlap_ends_at,
+    }

@@ -55,6 +55,7 @@ from botpool.engine.maintenance.rescheduling import Rescheduling
 from botpool.engine.maintenance.silence_alarms import SilenceAlarms
 from botpool.engine.maintenance.vacuum import INTERVAL_S as VACUUM_INTERVAL_S
 from botpool.engine.maintenance.vacuum import Vacuum
+from botpool.engine.observability.failed_authentication import FailedAuthentication
 from botpool.engine.observability.instrumented_backend import InstrumentedBackend
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.observability.metrics_export import MetricsExport
@@ -134,6 +135,7 @@ class Replica:
         self.metrics_export = MetricsExport(self.database, self.metrics)
         self.readiness = Readiness(self.database, self._backends, self.wakeups)
         self.pool_samples = PoolSamples(database=self.database)
+        self.failed_authentication = FailedAuthentication(self.database, self.metrics)
 
     def _build_liveness(self) -> None:
         self.heartbeats = Heartbeats(self.database, on_written=self.metrics.heartbeats_written)

@@ -7,7 +7,8 @@ from botpool.domain.callers import Caller
 from botpool.domain.errors import NameTaken, NotFound, UnknownTenant
 from botpool.domain.ids import TenantId
 from botpool.domain.records import Tenant, TenantChanges
-from botpool.store.database import Database
+from botpool.engine.audit import audit_row
+from botpool.store.database import Database, Transaction
 from botpool.store.tenants import change_tenant, find_tenant, insert_tenant, list_tenants
 
 
@@ -19,22 +20,40 @@ class Tenants:
 
     async def create(self, name: str, **values: Unpack[TenantChanges]) -> Tenant:
         """Create a tenant without bots and keys."""
-        created = await insert_tenant(
-            self._database,
-            name=name,
-            weight=values.get("weight", 1),
-            max_live=values.get("max_live"),
-            max_queued=values.get("max_queued"),
-            posts_per_minute=values.get("posts_per_minute"),
-        )
-        if created is None:
-            raise NameTaken("tenant", name)
-        return created
+
+        async def work(transaction: Transaction) -> Tenant:
+            created = insert_tenant.statement(
+                name=name,
+                weight=values.get("weight", 1),
+                max_live=values.get("max_live"),
+                max_queued=values.get("max_queued"),
+                posts_per_minute=values.get("posts_per_minute"),
+            )
+            await transaction.run([created])
+            if created.result is None:
+                raise NameTaken("tenant", name)
+            after = _shown([created.result])
+            await transaction.run(audit_row("tenant.create", f"tenant {name}", after=after))
+            return created.result
+
+        return await self._database.transact(work)
 
     async def change(self, name: str, changes: TenantChanges) -> Tenant:
         """Change the weight and the quotas of a tenant. Bots that it already has stay."""
-        if await change_tenant(self._database, name=name, changes=json.dumps(changes)) is None:
-            raise NotFound("tenant", name)
+
+        async def work(transaction: Transaction) -> None:
+            former = list_tenants.statement(name=name)
+            changed = change_tenant.statement(name=name, changes=json.dumps(changes))
+            current = list_tenants.statement(name=name)
+            await transaction.run([former, changed, current])
+            if changed.result is None:
+                raise NotFound("tenant", name)
+            before, after = _shown(former.result), _shown(current.result)
+            await transaction.run(
+                audit_row("tenant.change", f"tenant {name}", before=before, after=after)
+            )
+
+        await self._database.transact(work)
         return await self.get(name)
 
     async def get(self, name: str) -> Tenant:
@@ -66,3 +85,9 @@ class Tenants:
         if name != caller.tenant:
             raise UnknownTenant(name)
         return own
+
+
+def _shown(tenants: list[Tenant]) -> dict[str, object]:
+    """Return what the audit log shows of a tenant."""
+    names = ("weight", "max_live", "max_queued", "posts_per_minute")
+    return {name: getattr(tenants[0], name) for name in names}

@@ -11,14 +11,22 @@ from botpool.domain.bot_ending import BotEnding
 from botpool.domain.callers import Caller
 from botpool.domain.communication import LeaveBy
 from botpool.domain.ids import BotId
-from botpool.domain.records import AdmittedBot
+from botpool.domain.records import AdmittedBot, Bot
 from botpool.domain.states import FINAL, RUNNING, BotStatus, SlotStatus, statuses_before
 from botpool.engine.admission.admission import Admission
+from botpool.engine.audit import announce
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.observability import event_log
 from botpool.engine.service import Service
 from botpool.store.bot_stops import ask_bot_to_leave
 from botpool.store.slots import find_slot_of_bot
+
+
+def _reason(bot: Bot, caller: Caller | None) -> str:
+    """Return "its user" only for the key that created the bot."""
+    if caller is None or (bot.created_by and bot.created_by.key_id == caller.key_id):
+        return reasons.STOPPED_BY_USER
+    return reasons.stopped_by_key(caller.key_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +42,17 @@ class BotStopper(Service):
         bot = await self.admission.find(bot_id, tenant_id=tenant_id)
         if bot.bot.status in FINAL:
             return bot, False
-        while not await self._try_each_stage(bot_id):
+        reason = _reason(bot.bot, caller)
+        if reason != reasons.STOPPED_BY_USER:
+            before = {"status": bot.bot.status}
+            await announce(self.database, "bot.stop", f"bot {bot_id}", before=before)
+        while not await self._try_each_stage(bot_id, reason):
             bot = await self.admission.find(bot_id)
             if bot.bot.status in FINAL:
                 return bot, False
         return await self.admission.find(bot_id), True
 
-    async def _try_each_stage(self, bot_id: BotId) -> bool:
-        reason = reasons.STOPPED_BY_USER
+    async def _try_each_stage(self, bot_id: BotId, reason: str) -> bool:
         if await self.bot_endings.cancel_queued(bot_id, reason=reason):
             return True
         slot = await find_slot_of_bot(self.database, bot_id=bot_id)

@@ -14,6 +14,7 @@ import structlog
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import BackendError, CallSuperseded
 from botpool.domain.records import Stray
+from botpool.engine.audit import announce
 from botpool.engine.lifecycle.queue_poller import QueuePoller
 from botpool.engine.maintenance.recovery import Recovery
 from botpool.engine.maintenance.restored_history import renumber_restored_history
@@ -21,6 +22,7 @@ from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import timed
 from botpool.engine.service import Service
 from botpool.store import maintenance
+from botpool.store.audit import prune_audit
 from botpool.store.database import Transaction
 from botpool.store.token_buckets import prune_token_buckets
 
@@ -55,6 +57,8 @@ class Cleanup(Service):
 
     async def clean(self, *, all_strays: bool) -> CleanupResult:
         """Run a full cleanup for an operator; `all_strays` also deletes many strays at once."""
+        action = "maintenance.cleanup.force" if all_strays else "maintenance.cleanup"
+        await announce(self.database, action, "containers")
         recovered = await self.recovery.recover()
         result = CleanupResult(
             released=recovered.recovered + recovered.requeued,
@@ -120,6 +124,7 @@ class Cleanup(Service):
         await renumber_restored_history(self.database)
         return (
             await _in_batches(self._prune_history)
+            + await _in_batches(self._prune_audit)
             + await _in_batches(self._prune_idempotency_keys)
             + await _in_batches(self._prune_token_buckets)
             + await _in_batches(lambda: self.database.transact(self._prune_bots))
@@ -128,6 +133,10 @@ class Cleanup(Service):
     async def _prune_history(self) -> int:
         days = self.policy.history_days
         return len(await maintenance.prune_history(self.database, days=days, limit=_BATCH))
+
+    async def _prune_audit(self) -> int:
+        days = self.policy.audit_days
+        return len(await prune_audit(self.database, days=days, limit=_BATCH))
 
     async def _prune_idempotency_keys(self) -> int:
         days = self.policy.idempotency_days

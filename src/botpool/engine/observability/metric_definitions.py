@@ -187,6 +187,12 @@ class MetricDefinitions:
             "Jumps of the database's clock that this replica noticed: `forward` or `back`.",
             "direction",
         )
+        self.authentication_failures = self._counter(
+            "authentication_failures_total",
+            "Requests that were refused with 401, by what they sent: a wrong `key`, `session` or "
+            "agent's `token`, or nothing (`missing`).",
+            "kind",
+        )
         self.fenced_writes = self._counter(
             "fenced_writes_total",
             "Fenced writes that changed nothing, by intended change.",

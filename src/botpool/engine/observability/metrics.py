@@ -68,6 +68,10 @@ class Metrics:
         """Count a refusal; `limit` is the name of a setting."""
         self.instruments.limit_refusals.labels(limit).inc()
 
+    def authentication_failed(self, kind: str) -> None:
+        """Count a request without valid credentials."""
+        self.instruments.authentication_failures.labels(kind).inc()
+
     def assigned(self, pool: str, *, warm: bool) -> None:
         self.instruments.assignments.labels(pool, _start_label(warm=warm)).inc()
 

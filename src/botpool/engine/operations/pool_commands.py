@@ -12,12 +12,13 @@ from botpool.domain.errors import NotFound
 from botpool.domain.ids import PoolName, SlotId
 from botpool.domain.records import PoolSpec
 from botpool.engine.admission.matcher import Match, Matcher
+from botpool.engine.audit import announce, audit_row
 from botpool.engine.lifecycle.pacing import PacingControl
 from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.engine.service import Service
 from botpool.store.database import Transaction
 from botpool.store.pacing import upsert_egress
-from botpool.store.pools import drain_pool, lock_pool, register_backends, upsert_pool
+from botpool.store.pools import drain_pool, list_pools, lock_pool, register_backends, upsert_pool
 from botpool.store.query import Statement
 from botpool.store.slots import cordon_slots, find_slot
 
@@ -50,13 +51,18 @@ class PoolCommands(Service):
     ) -> None:
         """Cordon or uncordon a slot."""
         pool_name = await self._pool_of(slot_id)
-        await cordon_slots(
-            self.database,
-            slot_id=slot_id,
-            cordoned=cordoned,
-            reason=reason,
-            correlation_id=correlation_id,
-        )
+        action = "slot.cordon" if cordoned else "slot.uncordon"
+
+        async def work(transaction: Transaction) -> None:
+            changed = cordon_slots.statement(
+                slot_id=slot_id, cordoned=cordoned, reason=reason, correlation_id=correlation_id
+            )
+            await transaction.run([changed])
+            before = {"cordoned": cordoned is not bool(changed.result)}
+            after = {"cordoned": cordoned}
+            await transaction.run(audit_row(action, f"slot {slot_id}", before=before, after=after))
+
+        await self.database.transact(work)
         if not cordoned:
             await self.matcher.match_pool(pool_name)
 
@@ -79,9 +85,16 @@ class PoolCommands(Service):
                 reason=reason,
                 correlation_id=correlation_id,
             )
-            await transaction.run([lock, drain, cordon])
+            former = list_pools.statement(pool_name=pool_name)
+            await transaction.run([lock, former, drain, cordon])
             if drain.result is None:
                 raise NotFound("pool", pool_name)
+            before = {"drained": former.result[0].drained_at is not None}
+            after = {"drained": drained, "changedSlots": len(cordon.result)}
+            action = "pool.drain" if drained else "pool.undrain"
+            await transaction.run(
+                audit_row(action, f"pool {pool_name}", before=before, after=after)
+            )
 
         await self.database.transact(work)
         if not drained:
@@ -92,6 +105,7 @@ class PoolCommands(Service):
     ) -> bool:
         """Delete a slot without a bot; False if it has one."""
         await self._pool_of(slot_id)
+        await announce(self.database, "slot.delete", f"slot {slot_id}")
         return await self.deletion.start(
             slot_id, version=None, reason=reason, correlation_id=correlation_id
         )

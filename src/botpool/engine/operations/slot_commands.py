@@ -12,6 +12,7 @@ from botpool.domain.errors import NotFound
 from botpool.domain.ids import SlotId
 from botpool.domain.records import FencedSlot
 from botpool.domain.states import BotStatus, FailureCode, SlotStatus
+from botpool.engine.audit import announce
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.observability import event_log
@@ -38,6 +39,7 @@ class SlotCommands(Service):
     async def release(self, slot_id: SlotId, *, reason: str) -> None:
         """Release a slot; its bot fails. A slot without a bot does not change."""
         slot = await self._find(slot_id)
+        await self._announce("slot.release", slot)
         if slot.status in (SlotStatus.DEPLOYING, SlotStatus.BUSY):
             await self._end_bot(slot, reason)
 
@@ -45,6 +47,7 @@ class SlotCommands(Service):
         self, slot_id: SlotId, *, reason: str, correlation_id: str | None = None
     ) -> None:
         """Reset a slot in any status. A bot that is still deploying is queued again."""
+        await self._announce("slot.recover", await self._find(slot_id))
         for _ in range(_MAX_TRIES):
             if await self._recover(await self._find(slot_id), reason, correlation_id):
                 return
@@ -54,6 +57,7 @@ class SlotCommands(Service):
     ) -> None:
         """Delete a slot together with its bot."""
         slot = await self._find(slot_id)
+        await self._announce("slot.delete.force", slot)
         requested = await request_slot_deletion(
             self.database, slot_id=slot_id, reason=reason, correlation_id=correlation_id
         )
@@ -61,6 +65,10 @@ class SlotCommands(Service):
             await self.pools.remove(slot_id, reason=reason, correlation_id=correlation_id)
         else:
             await self._end_bot(slot, reason)
+
+    async def _announce(self, action: str, slot: FencedSlot) -> None:
+        before = {"status": slot.status, "assignmentId": slot.assignment_id}
+        await announce(self.database, action, f"slot {slot.slot_id}", before=before)
 
     async def _find(self, slot_id: SlotId) -> FencedSlot:
         slot = await find_slot(self.database, slot_id=slot_id)

@@ -22,7 +22,9 @@ const VIEWS = [
   ["#/queue", "Queue"],
   ["#/bots", "Bots"],
   ["#/slots", "Slots"],
+  ["#/audit", "Audit log"],
 ];
+const OPERATOR_VIEWS = ["#/slots", "#/audit"];
 const STATE_LABELS = { live: "Live", lost: "Not live", "signed-out": "" };
 
 let openedView = null;
@@ -43,7 +45,7 @@ function openView() {
 }
 
 function showNav() {
-  const visible = VIEWS.filter(([address]) => model.isOperator || address !== "#/slots");
+  const visible = VIEWS.filter(([address]) => model.isOperator || !OPERATOR_VIEWS.includes(address));
   syncChildren(
     nav,
     visible,

@@ -1,4 +1,5 @@
 /** Maps addresses such as `#/bots/7` and `#/bots?status=FAILED` to views. */
+import * as audit from "./views/audit.js";
 import * as bot from "./views/bot.js";
 import * as bots from "./views/bots.js";
 import * as overview from "./views/overview.js";
@@ -13,6 +14,7 @@ const ROUTES = [
   [/^\/bots\/(\d+)$/, bot],
   [/^\/slots$/, slots],
   [/^\/slots\/(\d+)$/, slot],
+  [/^\/audit$/, audit],
 ];
 
 /** The view for the current address: `{view, id, query}`. An unknown address opens the overview. */

@@ -868,6 +868,43 @@ COMMENT ON COLUMN idempotency_keys.body_hash IS
 CREATE INDEX idx_idempotency_keys_created ON idempotency_keys (created_at);
 
 -- ---------------------------------------------------------------------------------------------
+-- Audit log
+
+CREATE TABLE audit_log (
+    id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at             timestamptz NOT NULL DEFAULT botpool_now(),
+    actor          text NOT NULL,
+    actor_key_id   bigint,
+    tenant         text,
+    action         text NOT NULL,
+    target         text NOT NULL,
+    before         jsonb,
+    after          jsonb,
+    address        text,
+    correlation_id text
+);
+COMMENT ON TABLE audit_log IS
+    'Actions of keys and commands, append-only: triggers refuse every change except the retention.';
+COMMENT ON COLUMN audit_log.actor IS
+    'The name of the acting key at that time; cli: a command at the database; unknown: a refused sign-in.';
+COMMENT ON COLUMN audit_log.tenant IS 'The tenant of the acting key.';
+COMMENT ON COLUMN audit_log.address IS 'The address that the request came from, behind trusted proxies.';
+CREATE INDEX idx_audit_log_at ON audit_log (at);
+
+CREATE FUNCTION botpool_refuse_audit_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF TG_OP = 'DELETE' AND current_setting('botpool.prunes_audit_log', true) = 'on' THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'audit_log is append-only: % is refused', TG_OP
+        USING ERRCODE = 'insufficient_privilege';
+END $$;
+
+CREATE TRIGGER audit_log_unchanged BEFORE UPDATE OR DELETE ON audit_log FOR EACH ROW
+    EXECUTE FUNCTION botpool_refuse_audit_change();
+CREATE TRIGGER audit_log_kept BEFORE TRUNCATE ON audit_log FOR EACH STATEMENT
+    EXECUTE FUNCTION botpool_refuse_audit_change();
+
+-- ---------------------------------------------------------------------------------------------
 -- Database epochs
 --
 -- A restore, a promoted standby that lost commits, or a copy of the database begins a new epoch: the
