@@ -77,6 +77,7 @@ def user_calls() -> Iterator[tuple[str, str]]:
 def operator_calls() -> Iterator[tuple[str, str]]:
     for path in ("pools", "pools/google-meet", "pools/google-meet/activity"):
         yield "GET", f"/v1/{path}"
+    yield "GET", "/v1/audit"
     for path in ("slots", "slots/1", "slots/1/history", "slots/1/assignments"):
         yield "GET", f"/v1/{path}"
     for path in ("slots/1/cordon", "slots/1/uncordon", "pools/teams/drain", "pools/teams/undrain"):

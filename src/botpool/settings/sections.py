@@ -317,7 +317,7 @@ class RetentionSettings(Section):
     """How long Botpool keeps bots after their end."""
     history_days: Days = setting(30, example=90)
     """How long Botpool keeps the history of bots and slots."""
-    audit_days: Days = setting(365, example=730)
-    """How long Botpool keeps the audit log."""
     idempotency_days: Days = setting(7, example=14)
     """How long Botpool recognizes a repeated `Idempotency-Key`."""
+    audit_days: Days = setting(365, example=730)
+    """How long Botpool keeps the audit log."""
