@@ -6,7 +6,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field, StringConstraints, m
 
 from botpool.api.opaque_json import storable_up_to
 from botpool.api.patterns import EVENT_KIND, NO_NUL, PRINTABLE, VISIBLE
-from botpool.api.schemas import Bot, Model, RequestModel, Screenshot
+from botpool.api.schemas import Bot, Model, RequestModel, Screenshot, WholeNumber
 from botpool.domain import records
 from botpool.domain.bot_data import MAX_ARTIFACTS, ArtifactKind
 from botpool.domain.heartbeat import AgentPhase, HeartbeatReport
@@ -146,7 +146,7 @@ class Artifact(RequestModel):
         StringConstraints(min_length=1, max_length=2048, pattern=PRINTABLE),
         Field(description="The address of the file, or its key in the bot's storage."),
     ]
-    size_bytes: Annotated[int | None, Field(strict=True, ge=0, le=_MAX_INTEGER)] = None
+    size_bytes: Annotated[int | None, Field(strict=True, ge=0, le=_MAX_INTEGER), WholeNumber] = None
     content_type: Annotated[
         str | None, Field(max_length=200, pattern=VISIBLE, examples=["video/mp4"])
     ] = None

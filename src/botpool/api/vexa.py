@@ -17,6 +17,7 @@ from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.opaque_json import require_storable
 from botpool.api.patterns import NO_NUL
 from botpool.api.problems import error_responses
+from botpool.api.schemas import WholeNumber
 from botpool.domain.errors import LimitExceeded
 from botpool.domain.states import BotStatus, EndReason
 
@@ -51,7 +52,7 @@ class LifecycleEvent(BaseModel):
     connection_id: Annotated[str, Field(max_length=255, pattern=NO_NUL)] = ""
     status: Literal["joining", "awaiting_admission", "active", "needs_help", "completed", "failed"]
     reason: Annotated[str | None, Field(max_length=2000, pattern=NO_NUL)] = None
-    exit_code: int | None = None
+    exit_code: Annotated[int | None, Field(strict=True), WholeNumber] = None
     completion_reason: Annotated[str | None, Field(max_length=100, pattern=NO_NUL)] = None
     failure_stage: Annotated[str | None, Field(max_length=100, pattern=NO_NUL)] = None
     bot_logs: list[str] | None = None
