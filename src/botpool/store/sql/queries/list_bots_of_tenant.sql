@@ -34,7 +34,7 @@ SELECT
     b.id, b.correlation_id, b.pool_name, b.meeting_url, b.bot_display_name, b.status, b.priority,
     b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code,
     b.end_reason, b.artifact_count, b.created_at, b.queued_at, b.assigned_at, b.started_at,
-    h.last_at AS last_heartbeat_at, b.ended_at,
+    h.last_at AS last_heartbeat_at, b.finishing_at, b.ended_at,
     botpool_bot_is_stalled(
         b.status, h.last_at, h.last_media_at, b.in_call_at, p.stalled_after_s) AS stalled,
     t.name AS tenant, k.id AS key_id, k.name AS key_name
