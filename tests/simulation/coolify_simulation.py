@@ -249,6 +249,8 @@ class CoolifySimulation:
             self.due_at[name] = self.now + self._interval_s(name)
         for number, replica in enumerate(list(self.replicas)):
             try:
+                # Every replica: one that is not seen for a while leaves a gap in the heartbeats.
+                await replica.replica.liveness.check()
                 await self._step(replica.replica)
                 # One replica runs the loops: the others would find the work done.
                 if number == self.ticks % len(self.replicas):
@@ -282,7 +284,6 @@ class CoolifySimulation:
                 raise ReplicaCrashed
 
     async def _run_loops(self, replica: Replica, due: set[str]) -> None:
-        await replica.liveness.check()
         if "observe" in due:
             await replica.observer.observe_due_backends()
         if "recover" in due:
