@@ -325,10 +325,10 @@ async def test_scrapes_read_the_database_once_in_five_seconds(
         await export.text()
     monotonic.now += 4.9
     await export.text()
-    assert statements.single == ["measure_pools", "list_open_transactions"]
+    assert statements.single == ["measure_pools", "list_egresses", "list_open_transactions"]
     monotonic.now += 0.1
     await export.text()
-    assert statements.single == ["measure_pools", "list_open_transactions"] * 2
+    assert statements.single == ["measure_pools", "list_egresses", "list_open_transactions"] * 2
 
 
 async def test_pool_metrics_are_absent_without_database(
