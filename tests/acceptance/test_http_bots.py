@@ -85,7 +85,10 @@ async def test_queue_lists_bots_in_order_of_service(api: Api) -> None:
     }
     waits = datetime.fromisoformat(queue[1]["timeoutAt"]) - datetime.fromisoformat(last["queuedAt"])
     assert waits.total_seconds() == 60
-    assert (await api.get("/v1/queue", platform="google-meet")).json() == {"queue": []}
+    assert (await api.get("/v1/queue", platform="google-meet")).json() == {
+        "queue": [],
+        "nextCursor": None,
+    }
 
 
 # DELETE /v1/bots/{id}
@@ -95,7 +98,7 @@ async def test_stopping_a_queued_bot_cancels_it(api: Api) -> None:
     bot = (await api.create(platform="teams"))["bot"]
     answer = await api.delete(f"/v1/bots/{bot['id']}")
     assert (answer.status_code, answer.json()["bot"]["status"]) == (202, "CANCELLED")
-    assert (await api.get("/v1/queue")).json() == {"queue": []}
+    assert (await api.get("/v1/queue")).json() == {"queue": [], "nextCursor": None}
 
 
 async def test_stopping_a_deploying_bot_cancels_it(api: Api) -> None:

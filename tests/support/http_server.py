@@ -59,6 +59,7 @@ BOT_FIELDS = [
     "assignedAt",
     "startedAt",
     "lastHeartbeatAt",
+    "finishingAt",
     "endedAt",
     "tenant",
     "createdBy",
