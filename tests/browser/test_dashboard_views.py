@@ -1,6 +1,7 @@
 """Each view with responses that are rare in practice: errors, many items, none, markup."""
 
 import re
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -290,3 +291,39 @@ def test_actions_show_their_result_and_their_error(pages: BrowserPages, server: 
     dialog.get_by_role("button", name="Recover").click()
     expect(page.locator(".heading .pill")).to_have_text("releasing")
     expect(dialog).to_be_hidden()
+
+
+def test_history_and_queue_have_pages(pages: BrowserPages, server: FakeServer) -> None:
+    respond_with(server, pools=[pool("zoom")], slots=[slot(1, "busy")])
+
+    def event(reason: str) -> dict[str, Any]:
+        return {
+            "at": ago(60), "kind": "slot.status", "from": "idle", "to": "deploying",
+            "slotName": "pool-zoom-001", "reason": reason, "data": None, "botId": 7,
+        }  # fmt: skip
+
+    histories = {
+        None: {"events": [event("newest")], "nextCursor": "older"},
+        "older": {"events": [event("oldest")], "nextCursor": None},
+    }
+    queues = {
+        None: {"queue": [queue_entry(1)], "nextCursor": "later"},
+        "later": {"queue": [queue_entry(2)], "nextCursor": None},
+    }
+    server.responses |= {
+        "slots/1": {"slot": slot(1, "busy")},
+        "slots/1/assignments": {"assignments": [], "nextCursor": None},
+        "slots/1/history": lambda query: histories[query.get("cursor")],
+        "queue": lambda query: queues[query.get("cursor")],
+    }
+    page = pages.live(server.url, "#/slots/1")
+    expect(page.get_by_text("newest", exact=False).first).to_be_visible()
+    page.get_by_role("button", name="Older").click()
+    expect(page.get_by_text("oldest", exact=False).first).to_be_visible()
+    page.get_by_role("button", name="Newer").click()
+    expect(page.get_by_role("button", name="Older")).to_be_enabled()
+    page.goto(f"{server.url}/#/queue")
+    rows = page.get_by_role("table", name="Queue").locator("tbody tr")
+    expect(rows.first).to_contain_text("bot 1")
+    page.get_by_role("button", name="Later").click()
+    expect(rows.first).to_contain_text("bot 2")
