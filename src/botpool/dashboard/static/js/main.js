@@ -22,7 +22,7 @@ const VIEWS = [
   ["#/queue", "Queue"],
   ["#/bots", "Bots"],
   ["#/slots", "Slots"],
-  ["#/audit", "Audit log"],
+  ["#/audit", "Audit"],
 ];
 const OPERATOR_VIEWS = ["#/slots", "#/audit"];
 const STATE_LABELS = { live: "Live", lost: "Not live", "signed-out": "" };
