@@ -81,6 +81,14 @@ VIOLATIONS: dict[str, tuple[Sequence[str], str]] = {
         ),
         f"bot {DONE}, was DONE, became FAILED",
     ),
+    "live_count_matches_slots": (
+        ("INSERT INTO tenants (name, max_live, live) VALUES ('acme', 5, 3)",),
+        "tenant acme, counted 3, slots 0",
+    ),
+    "slot_has_tenant_of_its_bot": (
+        (f"UPDATE bot_pool_slots SET tenant_id = 7 WHERE {BUSY_SLOT}",),
+        "slot tenant 7, bot tenant 1",
+    ),
     "queue_is_matched": (
         ("UPDATE pools SET max_size = 1 WHERE pool_name = 'teams'",),
         f"next bot {QUEUED}, pool teams",
