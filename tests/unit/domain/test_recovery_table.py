@@ -155,7 +155,7 @@ def test_slot_with_fresh_heartbeats_within_its_time_is_not_changed(
     expected = RecoveryAction.NOTHING
     if status is SlotStatus.ERROR:
         expected = RecoveryAction.RETRY_RESET
-    elif status is SlotStatus.IDLE and state is ContainerState.RUNNING:
+    elif status is SlotStatus.IDLE and state in (ContainerState.RUNNING, ContainerState.RESTARTING):
         expected = RecoveryAction.RESET
     assert decide(case) is expected
 
