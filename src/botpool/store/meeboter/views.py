@@ -7,6 +7,9 @@ once. Times without a zone are in UTC, as Meeboter writes them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import LiteralString, cast
 
 from psycopg import sql
 
@@ -86,9 +89,18 @@ def create_statement(view: View, found: Sequence[Column]) -> sql.Composed:
             problem = f"Table {view.table} has no column {' or '.join(candidates)}"
             raise ImportRefused(f"{problem}: this version of Meeboter is not supported.")
         expressions.append(sql.SQL("{} AS {}").format(_value(column), sql.Identifier(name)))
-    return sql.SQL("CREATE TEMPORARY VIEW {} AS SELECT {} FROM {}").format(
-        sql.Identifier(view.name), sql.SQL(", ").join(expressions), sql.Identifier(view.table)
+    return sql.SQL(_template()).format(
+        name=sql.Identifier(view.name),
+        columns=sql.SQL(", ").join(expressions),
+        table=sql.Identifier(view.table),
     )
+
+
+@cache
+def _template() -> LiteralString:
+    """Return the text of a file of this package, which psycopg takes for part of the program."""
+    template = files("botpool.store.meeboter") / "create_view.sql"
+    return cast("LiteralString", template.read_text())
 
 
 def _value(column: Column | None) -> sql.Composable:
