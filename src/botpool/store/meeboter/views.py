@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import LiteralString, cast
+from typing import LiteralString
 
 from psycopg import sql
 
@@ -99,8 +99,7 @@ def create_statement(view: View, found: Sequence[Column]) -> sql.Composed:
 @cache
 def _template() -> LiteralString:
     """Return the text of a file of this package, which psycopg takes for part of the program."""
-    template = files("botpool.store.meeboter") / "create_view.sql"
-    return cast("LiteralString", template.read_text())
+    return (files("botpool.store.meeboter") / "create_view.sql").read_text()
 
 
 def _value(column: Column | None) -> sql.Composable:
