@@ -143,9 +143,11 @@ class Chaos:
         while self.unconfirmed:
             await self.post(0)
         await self.until(self.simulation.all_ended, within_s=6000)
-        # An agent that a stop did not reach exits after its next heartbeat.
-        await self.tick(15)
-        await self.until(self.simulation.has_no_leftovers, within_s=2000)
+        # Recovery stops an agent that a stop did not reach: on Coolify, agents wait for it.
+        await self.until(
+            lambda: not self.simulation.bots.running and self.simulation.has_no_leftovers(),
+            within_s=2000,
+        )
 
     def check_all_bots(self) -> Counter[str]:
         """Check every accepted bot and count the outcomes."""
