@@ -60,7 +60,7 @@ async def test_key_is_created_shown_once_and_revoked(api: Api) -> None:
     created, secret = answer.json()["key"], answer.json()["secret"]
     assert set(created) == {
         "id", "name", "scope", "tenant", "prefix", "createdAt", "expiresAt", "revokedAt",
-        "lastUsedAt", "overlapEndsAt",
+        "lastUsedAt", "overlapEndsAt", "minPriority",
     }  # fmt: skip
     assert (created["name"], created["scope"], created["revokedAt"]) == ("team", "user", None)
     assert secret.startswith(created["prefix"])
@@ -198,6 +198,7 @@ async def test_health_and_readiness_need_no_key(api: Api) -> None:
         "problem": None,
         "listening": False,
         "backends": {"process": {"ok": True, "detail": ""}},
+        "pausedEgresses": {},
     }
 
 

@@ -151,7 +151,7 @@ async def test_next_deployment_uses_changed_limits(stage: Stage) -> None:
         await stage.end(replica, bot.id)
         await stage.settle(replica)
     assert len(stage.backend.calls_of("ensure")) == 2, "created once and changed once"
-    assert stage.slots()[0]["limits"] == "2.5/4096"
+    assert stage.slots()[0]["limits"] == "2.5/4096/0"
 
 
 async def test_wrong_setting_deletes_no_container(stage: Stage) -> None:
