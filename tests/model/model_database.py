@@ -17,7 +17,7 @@ from tests.support.clock import Clock
 from tests.support.invariants import ALWAYS
 
 T = TypeVar("T")
-_KEPT = "'test_clock', 'schema_migrations'"
+_KEPT = "'test_clock', 'schema_migrations', 'audit_log'"
 _TABLES = (
     "SELECT string_agg(quote_ident(tablename), ', ') AS names FROM pg_tables "
     f"WHERE schemaname = 'public' AND tablename NOT IN ({_KEPT})"
