@@ -55,6 +55,14 @@ async def installation(
         await installed.clear()
 
 
+async def assert_recording_listed(installed: FixedPortInstallation, bot_id: int) -> None:
+    assert (await installed.bot(bot_id))["artifactCount"] == 1
+    listed = (await installed.call("GET", f"/v1/bots/{bot_id}/artifacts"))["artifacts"]
+    assert [(each["kind"], each["location"]) for each in listed] == [
+        ("recording", f"demo/{bot_id}.mp4")
+    ]
+
+
 async def wait_until_finishing(installed: FixedPortInstallation, *bots: dict[str, Any]) -> None:
     async def all_finish() -> bool:
         return all([(await installed.bot(bot["id"]))["finishingAt"] for bot in bots])
@@ -84,6 +92,7 @@ async def test_upload_survives_leave_request_drain_crash_and_another_image(
         }
         for bot in (asked, *others):
             assert "uploaded" in await installed.bot_output(bot["id"])
+            await assert_recording_listed(installed, bot["id"])
             phases = (await installed.call("GET", f"/v1/bots/{bot['id']}/timeline"))["phases"]
             assert [each["phase"] for each in phases][-2:] == ["finishing", "releasing"]
         assert_settled(request.getfixturevalue("database_url"))
@@ -98,9 +107,11 @@ async def test_upload_that_hangs_fails_although_heartbeats_continue(
         await installed.serve()
         (hanging,) = await installed.send(1, ENDS_SOON | {"hangUpload": True}, "teams")
         await installed.wait_for_end(within_s=150)
-        bot = await installed.bot(hanging["id"])
+        shown = await installed.call("GET", f"/v1/bots/{hanging['id']}")
+        bot = shown["bot"]
         assert (bot["status"], bot["failureCode"]) == ("FAILED", "finish_timeout")
         assert '{"secondsUploaded": 0.0}' in bot["failureReason"]
+        assert (shown["progress"], bot["artifactCount"]) == ({"secondsUploaded": 0.0}, 0)
         assert "uploading" in await installed.bot_output(bot["id"])
         assert installed.running() == set()
 
@@ -119,3 +130,4 @@ async def test_upload_of_four_minutes_with_the_default_times(
         await asyncio.sleep(240)
         assert await installed.wait_for_end(within_s=120) == {bot["id"]: "DONE"}
         assert "uploaded" in await installed.bot_output(bot["id"])
+        await assert_recording_listed(installed, bot["id"])

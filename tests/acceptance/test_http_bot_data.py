@@ -305,3 +305,13 @@ async def test_media_from_the_future_counts_as_of_now(watched: Api) -> None:
     api.stage.clock.move(61)
     await heartbeat(api, bot["id"])
     assert (await api.bot(bot["id"]))["stalled"]
+
+
+async def test_progress_of_the_heartbeats_is_shown_with_the_bot(api: Api) -> None:
+    bot = await api.running()
+    assert "progress" not in (await api.get(f"/v1/bots/{bot['id']}")).json()
+    media_at = _at(api).isoformat()
+    await heartbeat(api, bot["id"], progress={"bytesUploaded": 7}, lastMediaAt=media_at)
+    shown = (await api.get(f"/v1/bots/{bot['id']}")).json()
+    assert shown["progress"] == {"bytesUploaded": 7}
+    assert datetime.fromisoformat(shown["lastMediaAt"]) <= _at(api)

@@ -35,7 +35,11 @@ def test_bot_page_shows_its_evidence(pages: BrowserPages, server: FakeServer) ->
         artifactCount=1,
         endedAt=ago(60),
     )
-    server.responses["bots/7"] = {"bot": failed}
+    server.responses["bots/7"] = {
+        "bot": failed,
+        "progress": {"minutesRecorded": 12, "participants": "<i>3</i>"},
+        "lastMediaAt": ago(75),
+    }
     server.responses["bots/7/timeline"] = {"phases": []}
     server.responses["bots/7/events"] = {"events": []}
     server.responses["bots/7/logs"] = "joining\ncaptcha\n"
@@ -79,5 +83,7 @@ def test_bot_page_shows_its_evidence(pages: BrowserPages, server: FakeServer) ->
         '{"text":"<b>Hello</b>"}',
         "captcha,",
         "the provider blocked the bot",
+        "Last media",
+        '{"minutesRecorded":12,"participants":"<i>3</i>"}',
     ):
         assert words in text, text

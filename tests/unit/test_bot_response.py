@@ -41,12 +41,19 @@ FAILED = Bot(
 QUEUED = replace(FAILED, status=BotStatus.QUEUED, failure_code=None, ended_at=None)
 
 
+MEDIA = {"progress", "last_media_at"}
+
+
 @pytest.mark.parametrize(
     ("admitted", "absent"),
     [
-        (AdmittedBot(bot=FAILED), {"queue_position", "estimated_wait_ms", "warning"}),
-        (AdmittedBot(bot=QUEUED, position=3), {"estimated_wait_ms", "warning"}),
-        (AdmittedBot(bot=QUEUED, position=3, estimated_wait_ms=0), set()),
+        (AdmittedBot(bot=FAILED), {"queue_position", "estimated_wait_ms", "warning"} | MEDIA),
+        (AdmittedBot(bot=QUEUED, position=3), {"estimated_wait_ms", "warning"} | MEDIA),
+        (AdmittedBot(bot=QUEUED, position=3, estimated_wait_ms=0), MEDIA),
+        (
+            AdmittedBot(bot=QUEUED, position=3, estimated_wait_ms=0, progress={}, last_media_at=AT),
+            set(),
+        ),
     ],
 )
 def test_response_matches_the_documented_schema(admitted: AdmittedBot, absent: set[str]) -> None:
@@ -54,6 +61,8 @@ def test_response_matches_the_documented_schema(admitted: AdmittedBot, absent: s
         bot=schemas.Bot.of(admitted.bot),
         queue_position=admitted.position,
         estimated_wait_ms=admitted.estimated_wait_ms,
+        progress=None if admitted.progress is None else dict(admitted.progress),
+        last_media_at=admitted.last_media_at,
         warning=None if "warning" in absent else "The backend fails.",
     )
     answer = bot_response(admitted, status=200, warning=promised.warning)

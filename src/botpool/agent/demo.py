@@ -90,7 +90,7 @@ async def attend(agent: Agent, plan: Plan) -> None:
 
 
 async def upload(agent: Agent, plan: Plan) -> None:
-    """Pretend to upload a recording, and report the progress."""
+    """Pretend to upload a recording: report the progress, then list the recording."""
     if not plan.upload_seconds and not plan.hang_upload:
         return
     log_line("uploading")
@@ -100,6 +100,7 @@ async def upload(agent: Agent, plan: Plan) -> None:
         agent.progress(secondsUploaded=round(uploaded_s, 1))
         await asyncio.sleep(min(_UPLOAD_STEP_S, remaining_s) if remaining_s else _UPLOAD_STEP_S)
         remaining_s -= _UPLOAD_STEP_S
+    await agent.artifact("recording", f"demo/{agent.bot.id}.mp4", content_type="video/mp4")
     log_line("uploaded")
 
 

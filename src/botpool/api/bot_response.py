@@ -29,6 +29,10 @@ def bot_response(
         body["estimatedWaitMs"] = admitted.estimated_wait_ms
     if warning is not None:
         body["warning"] = warning
+    if admitted.progress is not None:
+        body["progress"] = admitted.progress
+    if admitted.last_media_at is not None:
+        body["lastMediaAt"] = admitted.last_media_at
     return Response(
         _BODY.dump_json(body), status_code=status, headers=headers, media_type="application/json"
     )

@@ -192,6 +192,20 @@ class BotResponse(Model):
             "fails: the setting at fault and the reason."
         ),
     ] = None
+    progress: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="Only in `GET /v1/bots/{id}`: the figures that the bot's heartbeats "
+            "carried last, if any."
+        ),
+    ] = None
+    last_media_at: Annotated[
+        datetime | None,
+        Field(
+            description="Only in `GET /v1/bots/{id}`: when the bot last recorded media, if its "
+            "heartbeats say so."
+        ),
+    ] = None
 
 
 NextCursor = Annotated[str | None, Field(description="Null on the last page.")]

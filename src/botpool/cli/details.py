@@ -1,5 +1,6 @@
 """Details of one bot, slot or pool."""
 
+import json
 from datetime import datetime
 
 from rich.table import Table
@@ -22,6 +23,8 @@ def bot(shown: Bot, now: datetime) -> Table:
         table.add_row("failure", cell(f"{shown.failure_code}: {shown.failure_reason}"))
     if shown.stalled:
         table.add_row("stalled", "in the call and alive, but records nothing")
+    if shown.progress:
+        table.add_row("progress", cell(json.dumps(shown.progress, ensure_ascii=False)))
     if shown.end_reason:
         table.add_row("call ended", cell(shown.end_reason))
     if shown.artifact_count:
@@ -41,6 +44,8 @@ def bot(shown: Bot, now: datetime) -> Table:
     table.add_row("assigned", time_and_age(shown.assigned_at, now))
     table.add_row("started", time_and_age(shown.started_at, now))
     table.add_row("heartbeat", time_and_age(shown.last_heartbeat_at, now))
+    if shown.last_media_at:
+        table.add_row("last media", time_and_age(shown.last_media_at, now))
     table.add_row("finishing", time_and_age(shown.finishing_at, now))
     table.add_row("ended", time_and_age(shown.ended_at, now))
     return table

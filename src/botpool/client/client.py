@@ -408,6 +408,8 @@ class Client(BotDataCalls):
             queue_position=response.body.get("queuePosition"),
             estimated_wait_ms=response.body.get("estimatedWaitMs"),
             warning=response.body.get("warning"),
+            progress=response.body.get("progress"),
+            last_media_at=response.body.get("lastMediaAt"),
         )
 
     def _slot(self, method: str, slot_id: int, action: str = "", **request: Any) -> Slot:

@@ -51,6 +51,10 @@ class Bot:
     queue_position: int | None = None
     """From 1, while the bot is QUEUED; None in lists of bots."""
     estimated_wait_ms: int | None = None
+    progress: Mapping[str, Any] | None = field(default=None, hash=False)
+    """The figures that the bot's heartbeats carried last; None in lists of bots."""
+    last_media_at: datetime | None = None
+    """When the bot last recorded media, if its heartbeats say so; None in lists of bots."""
     warning: str | None = None
     """Why the pool's backend fails; only in the response to the request for the bot."""
 
@@ -266,11 +270,11 @@ _NESTED: Mapping[str, type] = {
 
 
 def read(kind: type[T], body: Mapping[str, Any], **more: Any) -> T:
-    """Build a record from a JSON object and the fields in `more`.
+    """Build a record from a JSON object and the JSON values in `more`.
 
     Raises KeyError with the name of a missing field, and TypeError or ValueError for other JSON.
     """
-    values = dict(more)
+    values = {name: _value(name, value) for name, value in more.items()}
     for each in fields(kind):  # type: ignore[arg-type] # all callers pass a dataclass
         name = _NAMES.get(each.name, _camel(each.name))
         if name in body:

@@ -107,6 +107,9 @@ class AdmittedBot:
     position: int | None = None
     estimated_wait_ms: int | None = None
     replayed: bool = False
+    progress: Mapping[str, Any] | None = None
+    """The figures that the bot's heartbeats carried last."""
+    last_media_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,9 @@
 """Statements about bots: reading them and the reports of their agents."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from botpool.domain import reasons
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, TenantId
@@ -12,10 +14,12 @@ from botpool.store.query import query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotWithPosition:
-    """A bot and its position in the queue; None unless the bot is queued."""
+    """A bot, its position in the queue (None unless queued) and what its heartbeats said last."""
 
     bot: Bot
     position: int | None
+    progress: Mapping[str, Any] | None
+    last_media_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,14 @@ def test_control_characters_of_a_container_are_removed() -> None:
     assert "[bold red]not markup[/] second line" in text
 
 
+def test_bot_shows_what_its_heartbeats_said_last() -> None:
+    shown = bot(stalled=True, progress={"bytes": 7}, lastMediaAt="2026-03-01T11:59:00Z")
+    rows = [" ".join(line.split()) for line in drawn(details.bot(shown, NOW))]
+    assert "stalled in the call and alive, but records nothing" in rows
+    assert 'progress {"bytes": 7}' in rows
+    assert any(row.startswith("last media ") and "1 min" in row for row in rows), rows
+
+
 def test_bot_line() -> None:
     def line(**fields: Any) -> str:
         return details.bot_line(bot(**fields)).plain

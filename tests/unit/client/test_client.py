@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -55,6 +56,15 @@ def bot(**changes: Any) -> httpx.Response:
 
 def problem(status: int, **more: Any) -> httpx.Response:
     return httpx.Response(status, json={"detail": "no", **more}, headers={"Retry-After": "7"})
+
+
+def test_bot_has_its_progress_and_the_time_of_its_last_media() -> None:
+    at = "2026-01-05T10:05:00Z"
+    body = {"bot": BOT, "progress": {"bytesUploaded": 7}, "lastMediaAt": at}
+    with connected(lambda _: httpx.Response(200, json=body)) as client:
+        bot = client.get(7)
+    assert (bot.progress, bot.last_media_at) == ({"bytesUploaded": 7}, datetime.fromisoformat(at))
+    assert hash(bot), "a bot can be a member of a set"
 
 
 def test_retried_creation_has_one_idempotency_key() -> None:

@@ -20,7 +20,9 @@ PAIRS = [
     (records.BackendHealth, operator_schemas.BackendHealth),
     (records.RecoveryResult, operator_schemas.RecoveryCounts),
 ]
-CLIENT_ONLY = {"queue_position", "estimated_wait_ms", "warning", "cursor"}
+CLIENT_ONLY = {
+    "queue_position", "estimated_wait_ms", "warning", "progress", "last_media_at", "cursor",
+}  # fmt: skip
 BODIES = [
     (records.Bot, bot_json()),
     (records.Slot, slot_json()),

@@ -110,7 +110,9 @@ class Admission:
         if found is None:
             raise NotFound("bot", bot_id)
         if found.bot.status is not BotStatus.QUEUED or found.position is None:
-            return AdmittedBot(bot=found.bot)
+            return AdmittedBot(
+                bot=found.bot, progress=found.progress, last_media_at=found.last_media_at
+            )
         return await self._with_estimate(found.bot, found.position)
 
     async def _admit(self, request: AdmissionRequest) -> AdmittedBot:

@@ -7,7 +7,7 @@ SELECT
     h.last_at AS last_heartbeat_at, b.finishing_at, b.ended_at,
     botpool_bot_is_stalled(
         b.status, h.last_at, h.last_media_at, b.in_call_at, p.stalled_after_s) AS stalled,
-    t.name AS tenant, k.id AS key_id, k.name AS key_name,
+    t.name AS tenant, k.id AS key_id, k.name AS key_name, h.progress, h.last_media_at,
     CASE WHEN q.bot_id IS NOT NULL THEN (
         SELECT count(*)
         FROM bot_pool_queue ahead

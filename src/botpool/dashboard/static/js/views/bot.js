@@ -71,7 +71,7 @@ export function open(root, { id }) {
     );
   }
 
-  function show({ queuePosition, estimatedWaitMs }) {
+  function show({ queuePosition, estimatedWaitMs, progress, lastMediaAt }) {
     fillPill(status, bot.status);
     setText(name, bot.botDisplayName);
     setText(
@@ -102,6 +102,8 @@ export function open(root, { id }) {
         ["Accepted", timeOfDay(bot.createdAt, serverNow())],
         bot.endedAt && ["Ended", timeOfDay(bot.endedAt, serverNow())],
         bot.endReason && ["Call ended", END_REASONS[bot.endReason] ?? bot.endReason],
+        lastMediaAt && ["Last media", timeOfDay(lastMediaAt, serverNow())],
+        progress && ["Progress", html("code", { text: JSON.stringify(progress) })],
         bot.stalled && ["Stalled", "in the call and alive, but records nothing"],
         ["Attempts", bot.attempts],
         ["Priority", bot.priority],
