@@ -143,7 +143,7 @@ async def test_named_pool_takes_precedence_over_the_link(api: Api) -> None:
 async def test_lower_priority_is_served_first(api: Api) -> None:
     late = await api.create(platform="teams", priority=101)
     usual = await api.create(platform="teams")
-    urgent = await api.create(platform="teams", priority=-5)
+    urgent = await api.create(platform="teams", priority=5)
     assert urgent["queuePosition"] == 1
     await api.replica.pools.configure([pool(1, TEAMS)])
     positions = {

@@ -155,9 +155,11 @@ class CrashInstallation:
 
     def backend_settings(self) -> Mapping[str, Any]:
         command = [sys.executable, str(HERE / "recording_bot.py"), str(self.folder)]
+        # The interpreter may be readable for this user only.
+        process = {"command": command, "allow_shared_user": True}
         return {
-            "pools": {POOL_NAME: {"max_size": 1}},
-            "backends": {"process": {"command": command, **self.settings.get("process", {})}},
+            "pools": {POOL_NAME: {"max_size": 1, "stop_grace_s": 1}},
+            "backends": {"process": {**process, **self.settings.get("process", {})}},
         }
 
     def fork_server_options(self) -> Mapping[str, Any]:
