@@ -220,7 +220,7 @@ def test_keys_are_created_and_revoked_while_the_server_runs(up: Up) -> None:
     created = up("key", "create", "--name", "ci", "--scope", "user", *beside)
     key = created.out.removesuffix("\n")
     assert (created.code, re.fullmatch(r"bpk_\S+", key) is not None) == (0, True)
-    assert up.call_api("GET", "queue", key=key) == {"queue": []}
+    assert up.call_api("GET", "queue", key=key) == {"queue": [], "nextCursor": None}
 
     listed = up("key", "list", "--json", *beside)
     assert json.loads(listed.out) == up.call_api("GET", "keys")

@@ -114,8 +114,8 @@ def document_of(server: Server) -> Any:
 def test_random_requests_cause_no_server_error(server: Server) -> None:
     target = Target(server)
     target.fuzz(document_of(server), examples=EXAMPLES, round_number=1)
-    # The requests reach the endpoints: some of them are valid.
-    assert target.statuses[200] > EXAMPLES / 20
+    # The requests reach the endpoints: some are valid, how many depends on the bots' progress.
+    assert target.statuses[200] > 0
     assert {401, 404, 422} <= set(target.statuses)
     assert httpx.get(f"{server.url}/readyz", timeout=CALL_TIMEOUT_S).status_code == 200
 

@@ -90,7 +90,7 @@ async def eight_duplicates(meeboter: MeeboterPool) -> MeeboterPool:
     tables = meeboter.tables
     live, ended = tables.add_bot("IN_CALL"), tables.add_bot("DONE")
     first = await meeboter.add_slot(DUPLICATED)
-    kept = await meeboter.add_slot(DUPLICATED, "busy", ended)
+    kept = await meeboter.add_slot(DUPLICATED, "error", ended)
     for _ in range(6):
         await meeboter.add_slot(DUPLICATED)
     await meeboter.add_slot("meeboter-pool-google-meet-002", "busy", live)

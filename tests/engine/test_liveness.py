@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from botpool.domain.errors import DatabaseUnavailable
+from botpool.domain.heartbeat import HeartbeatReport
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.engine.maintenance.liveness import WatchedListener
 from botpool.engine.maintenance.recovery import RecoveryResult
@@ -96,6 +97,25 @@ async def test_slow_heartbeats_count_as_not_written(
         sending = asyncio.create_task(send_heartbeat(stage, replica, bot))
         while replica.heartbeats.works:
             await asyncio.sleep(0.01)
+        sending.cancel()
+        await asyncio.wait([sending])
+
+
+async def test_heartbeats_that_work_do_not_hide_others_that_hang(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plain heartbeats hang; those with figures, which another statement writes, do not."""
+    monkeypatch.setattr("botpool.engine.agents.heartbeats._SLOW_S", 0.0)
+    replica = await stage.replica(pool(2))
+    hanging, working = await run_bot(stage, replica), await run_bot(stage, replica)
+    with replaced_statements(record_heartbeats="SELECT pg_sleep(60)"):
+        sending = asyncio.create_task(send_heartbeat(stage, replica, hanging))
+        while replica.heartbeats.works:
+            await asyncio.sleep(0.01)
+        assignment_id = AssignmentId(stage.slot_of(working)["assignment_id"])
+        report = HeartbeatReport(progress={"bytes": 1})
+        await replica.heartbeats.record(assignment_id, working, report)
+        assert not replica.heartbeats.works
         sending.cancel()
         await asyncio.wait([sending])
 

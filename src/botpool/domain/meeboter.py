@@ -18,6 +18,7 @@ FINAL_STATUSES = frozenset({"DONE", "FATAL", "FAILED", "CANCELLED"})
 _FREE_STATUSES = frozenset({"idle", "error", MOVED, DUPLICATE})
 _SLOT_NAME = re.compile(r"(?:.*-)?pool-(?P<platform>[a-z0-9-]+?)-(?P<number>\d+)")
 _POOL_NAMES = {"microsoft-teams": "teams"}
+_RELEASED = "its bot has ended, and Meeboter releases it; if it does not, set its status to idle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,15 @@ class MeeboterSlot:
     @property
     def has_live_bot(self) -> bool:
         return self.bot_id is not None and (self.bot_status or "").upper() not in FINAL_STATUSES
+
+    @property
+    def is_being_released(self) -> bool:
+        """Whether Meeboter still has to stop the container of a bot that has ended.
+
+        Its release sets the slot to idle by its id, so the slot must not change hands before.
+        """
+        is_free = self.status.lower() in _FREE_STATUSES
+        return self.bot_id is not None and not self.has_live_bot and not is_free
 
     @property
     def is_moved(self) -> bool:
@@ -148,8 +158,12 @@ def _plan_name(
     found = pool_and_number(kept.slot_name)
     for slot in duplicates:
         step, detail = ImportStep.DELETE, f"duplicate of slot {kept.id}, with its application"
-        if slot.has_live_bot:
+        if slot.container_id in owned:
+            step, detail = ImportStep.DONE, f"is {owned[slot.container_id]} now"
+        elif slot.has_live_bot:
             step, detail = ImportStep.WAIT, f"duplicate; its bot {slot.bot_id} is live"
+        elif slot.is_being_released:
+            step, detail = ImportStep.WAIT, _RELEASED
         elif slot.is_occupied_without_bot:
             step, detail = ImportStep.SKIP, _occupied(slot)
         yield SlotPlan(slot=slot, step=step, pool_name=found and found[0], detail=detail)
@@ -172,6 +186,8 @@ def _plan_slot(
         return plan(ImportStep.SKIP, f"the settings have no pool {pool_name} on Coolify")
     if slot.has_live_bot:
         return plan(ImportStep.WAIT, f"its bot {slot.bot_id} is {slot.bot_status}")
+    if slot.is_being_released:
+        return plan(ImportStep.WAIT, _RELEASED)
     if slot.is_occupied_without_bot:
         return plan(ImportStep.SKIP, _occupied(slot))
     return plan(ImportStep.ADOPT, f"with its application, for pool {pool_name}")

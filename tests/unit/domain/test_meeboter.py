@@ -69,6 +69,12 @@ def test_row_that_was_taken_over_is_kept_before_all_others() -> None:
     }
 
 
+def test_slot_of_botpool_is_never_deleted_as_a_duplicate() -> None:
+    """Meeboter made a row idle again that an import had taken over."""
+    owned = {ContainerId("app-2"): "pool-google-meet-001"}
+    assert steps(slot(1), slot(2), owned=owned)[2] == "done"
+
+
 @pytest.mark.parametrize(
     ("changes", "step"),
     [
@@ -77,7 +83,9 @@ def test_row_that_was_taken_over_is_kept_before_all_others() -> None:
         ({"status": "busy"}, "skip"),
         ({"status": "deploying", "bot_id": 1, "bot_status": "DEPLOYING"}, "wait"),
         ({"status": "busy", "bot_id": 1, "bot_status": None}, "wait"),
-        ({"status": "busy", "bot_id": 1, "bot_status": "FATAL"}, "adopt"),
+        ({"status": "error", "bot_id": 1, "bot_status": "FATAL"}, "adopt"),
+        # Meeboter's own release would make the slot idle again.
+        ({"status": "busy", "bot_id": 1, "bot_status": "FATAL"}, "wait"),
         ({"slot_name": "pool-zoom-001"}, "skip"),
         ({"slot_name": "web"}, "skip"),
     ],

@@ -9,6 +9,7 @@ import contextlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from botpool.domain.errors import DatabaseUnavailable
@@ -29,6 +30,23 @@ _Key: TypeAlias = tuple[AssignmentId, BotId]
 _Report: TypeAlias = tuple[_Key, HeartbeatReport]
 
 
+@dataclass(slots=True)
+class _Writes:
+    """How the last statement of one kind went."""
+
+    failed: bool = False
+    since: float | None = None
+    """Since when one is in progress."""
+
+    @property
+    def works(self) -> bool:
+        return not self.failed and (self.since is None or loop_time() - self.since < _SLOW_S)
+
+    @property
+    def needs_a_check(self) -> bool:
+        return self.failed and self.since is None
+
+
 class Heartbeats:
     """Records heartbeats in batches."""
 
@@ -38,8 +56,9 @@ class Heartbeats:
         """`on_written` is called with the time at which heartbeats were written."""
         self._database = database
         self._on_written = on_written
-        self._failed = False
-        self._writing_since: float | None = None
+        # Two statements: one that works must not hide one that hangs.
+        self._plain_writes = _Writes()
+        self._report_writes = _Writes()
         self._plain: Batcher[_Key, Heartbeat | None] = Batcher(
             "heartbeats", self._record, max_batch=_MAX_BATCH, min_interval_s=_MIN_INTERVAL_S
         )
@@ -63,14 +82,15 @@ class Heartbeats:
     @property
     def works(self) -> bool:
         """Whether the last heartbeats were written, and those in progress not too slowly."""
-        since = self._writing_since
-        return not self._failed and (since is None or loop_time() - since < _SLOW_S)
+        return self._plain_writes.works and self._report_writes.works
 
     async def check(self) -> None:
         """Write no heartbeats, if the last ones failed, to find out whether writing works again."""
-        if self._failed and self._writing_since is None:
-            with contextlib.suppress(DatabaseUnavailable):
+        with contextlib.suppress(DatabaseUnavailable):
+            if self._plain_writes.needs_a_check:
                 await self._record([])
+            if self._report_writes.needs_a_check:
+                await self._record_reports([])
 
     async def _record(self, keys: Sequence[_Key]) -> list[Heartbeat | None]:
         statement = record_heartbeats(
@@ -78,7 +98,7 @@ class Heartbeats:
             assignment_ids=[assignment_id for assignment_id, _ in keys],
             bot_ids=[bot_id for _, bot_id in keys],
         )
-        return await self._written(statement, keys)
+        return await self._written(statement, keys, self._plain_writes)
 
     async def _record_reports(self, items: Sequence[_Report]) -> list[Heartbeat | None]:
         keys = [key for key, _ in items]
@@ -90,21 +110,21 @@ class Heartbeats:
             progress=[_to_json(report) for report in reports],
             last_media_at=[report.last_media_at for report in reports],
         )
-        return await self._written(statement, keys)
+        return await self._written(statement, keys, self._report_writes)
 
     async def _written(
-        self, statement: Awaitable[list[Heartbeat]], keys: Sequence[_Key]
+        self, statement: Awaitable[list[Heartbeat]], keys: Sequence[_Key], writes: _Writes
     ) -> list[Heartbeat | None]:
         """Run a statement that records heartbeats, and return its rows in the order of the keys."""
-        self._writing_since = loop_time()
+        writes.since = loop_time()
         try:
             heartbeats = await statement
         except BaseException:
-            self._failed = True
+            writes.failed = True
             raise
         finally:
-            self._writing_since = None
-        self._failed = False
+            writes.since = None
+        writes.failed = False
         self._on_written(time.time())
         by_key = {(each.assignment_id, each.bot_id): each for each in heartbeats}
         return [by_key.get(key) for key in keys]

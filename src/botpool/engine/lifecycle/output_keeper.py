@@ -22,6 +22,8 @@ from botpool.store.bot_data import keep_output
 
 _log = structlog.get_logger()
 _READ_TIMEOUT_S = 2.0
+_MARGIN_BYTES = 64 * 1024
+"""Read beyond the kept end and cut after the masking: a secret across the cut is masked whole."""
 _LINES = 2_000
 """More lines than 64 KiB usually have, so that a backend need not send a whole long output."""
 
@@ -69,5 +71,5 @@ async def _read_end(parts: AsyncIterator[bytes]) -> tuple[bytes, bool]:
         end += part
         size += len(part)
         lines += part.count(b"\n")
-        del end[: max(0, len(end) - MAX_OUTPUT_BYTES)]
+        del end[: max(0, len(end) - MAX_OUTPUT_BYTES - _MARGIN_BYTES)]
     return bytes(end), size <= MAX_OUTPUT_BYTES and lines < _LINES

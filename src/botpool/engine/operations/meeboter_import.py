@@ -211,7 +211,7 @@ class MeeboterImport:
     async def _move_bot(self, bot: MeeboterBot) -> str:
         taken = await queries.take_queued_bot(self.meeboter, bot_id=bot.bot_id)
         if not taken:
-            raise ImportRefused("left Meeboter's queue meanwhile; left alone")
+            raise ImportRefused("left Meeboter's queue meanwhile, or was moved before; left alone")
         return await self._create_bot(taken[0])
 
     async def _create_bot(self, bot: MeeboterBot) -> str:

@@ -41,7 +41,7 @@ class Batch:
         return Cursor(since=self.since, until=self.until, last_id=change.id)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def batch_of_tenant(batch: Batch, tenant_id: TenantId) -> Batch | None:
     """Return the changes of one tenant's bots; None without any.
 

@@ -1,6 +1,11 @@
 -- Take a bot off Meeboter's queue and keep it as a moving bot.
 WITH taken AS (
-    DELETE FROM meeboter_queue WHERE bot_id = %(bot_id)s::integer
+    DELETE FROM meeboter_queue
+    WHERE bot_id = %(bot_id)s::integer
+      -- Meeboter queued a bot again that was moved before: Botpool knows it, and it may have ended there.
+      AND NOT EXISTS (
+          SELECT FROM botpool_moved_bots m
+          WHERE m.bot_id = %(bot_id)s::integer AND m.botpool_bot_id IS NOT NULL)
     RETURNING bot_id, priority, timeout_at
 ), moving AS (
     INSERT INTO botpool_moved_bots (bot_id, priority, timeout_at, display_name, meeting, details)
@@ -12,7 +17,6 @@ WITH taken AS (
             'endTime', b.end_time))
     FROM taken
     JOIN meeboter_bots b ON b.id = taken.bot_id
-    -- Meeboter queued a bot again that was moved before: Botpool still knows it by its key.
     ON CONFLICT (bot_id) DO UPDATE SET priority = excluded.priority, timeout_at = excluded.timeout_at
     RETURNING bot_id, priority, timeout_at, display_name, meeting, details
 )

@@ -19,13 +19,20 @@ WITH pool AS MATERIALIZED (
     FROM (
         SELECT
         FROM bot_pool_queue q
+        LEFT JOIN tenants t ON t.id = q.tenant_id AND t.max_live IS NOT NULL
         -- IS TRUE keeps the plan on the index of the pool name, also when few bots wait.
         WHERE q.pool_name = (SELECT pool.pool_name FROM pool)
           AND (q.timeout_at > botpool_now()) IS TRUE
-          -- A tenant at its quota needs no slot.
-          AND coalesce((
-              SELECT coalesce(t.live < t.max_live, false)
-              FROM tenants t WHERE t.id = q.tenant_id AND t.max_live IS NOT NULL), true)
+          -- A tenant with a quota needs no more slots than the quota leaves.
+          AND (t.id IS NULL OR (
+              SELECT count(*)
+              FROM (
+                  SELECT
+                  FROM bot_pool_queue e
+                  WHERE e.pool_name = q.pool_name AND e.tenant_id = q.tenant_id
+                    AND (e.priority, e.bot_id) < (q.priority, q.bot_id)
+                  LIMIT greatest(t.max_live - t.live, 0)
+              ) AS before) < greatest(t.max_live - t.live, 0))
         LIMIT (SELECT greatest(pool.room, 0) FROM pool)
     ) AS waiting
 ), numbers AS MATERIALIZED (
