@@ -34,6 +34,7 @@ def load_busy_morning(server: FakeServer, *, zoom_slots: int = 66) -> None:
         },
         slots={"slots": slots},
         queue={"queue": waiting},
+        tenants={"tenants": []},
         bots={"bots": [_bot(rng, 1240 - n) for n in range(25)], "nextCursor": "1190"},
     )
     for each, peak, depth in (("google-meet", 18, len(waiting)), ("teams", 5, 0), ("zoom", 26, 0)):
