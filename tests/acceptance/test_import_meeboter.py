@@ -189,6 +189,9 @@ async def assert_serves_and_takes_over_the_live_slot(
     assert not state[meeboter.uuids[2]]["running"]
 
     meeboter.tables.execute("UPDATE bots SET status = 'DONE' WHERE id = 1")
+    meeboter.tables.execute(
+        "UPDATE bot_pool_slots SET status = 'idle', assigned_bot_id = NULL WHERE id = 9"
+    )
     result = await run_import(installed, meeboter, "--apply", "--wait")
     assert [each["succeeded"] for each in result["outcomes"]] == [True]
 
