@@ -62,7 +62,9 @@ def get_bot(client: httpx.Client, bot_id: int) -> Any:
 
 def start(server: Server, client: httpx.Client, scenario: str) -> tuple[Any, Any]:
     """Send a bot, and run Meeboter's side of it as its container would."""
-    created = client.post("/v1/bots", json={"meetingUrl": LINK, "botData": {"userId": "u1"}})
+    # The demo bot in the container falls silent, so that it does not end the bot before Node does.
+    bot_data = {"userId": "u1", "silent": True}
+    created = client.post("/v1/bots", json={"meetingUrl": LINK, "botData": bot_data})
     bot_id = created.json()["bot"]["id"]
     bot = until(lambda: (b := get_bot(client, bot_id))["startedAt"] and b)
     return bot, run_node(server, bot, scenario)
