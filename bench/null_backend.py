@@ -13,7 +13,9 @@ class NullBackend:
     image_host = "here"
     status_lag_s = 0.0
     concurrent_starts: int | None = None
+    concurrent_pulls = 1
     has_descriptions = False
+    can_abandon_runs = False
 
     async def open(self) -> None: ...
 

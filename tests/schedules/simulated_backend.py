@@ -219,6 +219,8 @@ class BackendConnection:
     image_host = "here"
     status_lag_s = 0.0
     has_descriptions = False
+    can_abandon_runs = False
+    concurrent_pulls = 1
 
     def __init__(
         self, backend: SimulatedBackend, owner: str, concurrent_starts: int | None

@@ -35,11 +35,13 @@ class Container:
 class ScriptedBackend:
     name = "process"
     has_descriptions = True
+    can_abandon_runs = True
 
     def __init__(self) -> None:
         self.image_host = "here"
         self.status_lag_s = 0.0
         self.concurrent_starts: int | None = None
+        self.concurrent_pulls = 1
         self.containers: dict[ContainerId, Container] = {}
         self.calls: list[tuple[str, object]] = []
         self.state_after_start = ContainerState.RUNNING

@@ -34,6 +34,10 @@ class ContainerSpec:
     memory_mb: int = 2048
     stop_grace_s: float = field(default=30.0, compare=False, repr=False)
     """For a backend that keeps the grace of a stop with the container."""
+    abandoned_through: AssignmentId = field(default=AssignmentId(0), compare=False, repr=False)
+    """`ensure` does not wait for runs up to this assignment: an operator released their slot by
+    force. A backend that gives each run a container of its own still ends them when it can; any
+    other backend ignores this field, because the next run needs the same container."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,8 +148,14 @@ class Backend(Protocol):
     """How long the backend may report an old state."""
     concurrent_starts: int | None
     """The limit of concurrent deployments; None for no limit."""
+    concurrent_pulls: int
+    """How many first starts of one image may pull it at once; 1 where the image host is a single
+    machine, more where it is a cluster of nodes that each pull for themselves."""
     has_descriptions: bool
     """Whether `describe` has a visible effect."""
+    can_abandon_runs: bool
+    """Whether each run has a container of its own, so that the next run can start although the
+    stop of the one before was never confirmed (`ContainerSpec.abandoned_through`)."""
 
     async def open(self) -> None: ...
 

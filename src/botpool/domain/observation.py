@@ -1,6 +1,7 @@
 """Observations of containers, in states that all backends share."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
@@ -43,6 +44,15 @@ ENDED_STATES = frozenset({ContainerState.EXITED, ContainerState.STOPPED, Contain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnreachableNode:
+    """A node that does not report: its containers may run or not."""
+
+    name: str
+    since: datetime
+    """When the node stopped reporting, by the backend's clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """One observation of one container."""
 
@@ -60,3 +70,11 @@ class Observation:
     exit_code: int | None = None
     detail: str = ""
     """The backend's own text, for people."""
+    unreachable_node: UnreachableNode | None = None
+    """The node that keeps a stop from being confirmed. While the bot runs it has no effect."""
+    infrastructure_fault: str = ""
+    """Why the infrastructure ended the run, in words: "the node evicted the pod: low on memory".
+
+    Empty if the program ended by itself or by a stop of Botpool. It counts with a state of
+    `ENDED_STATES`, and outweighs the exit code: a program may exit with 0 when it is evicted.
+    """

@@ -59,7 +59,9 @@ _PROMPT_BUILDS = 20
 
 class CoolifyBackend:
     name = "coolify"
+    concurrent_pulls = 1
     has_descriptions = True
+    can_abandon_runs = False
 
     def __init__(
         self,

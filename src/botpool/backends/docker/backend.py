@@ -27,7 +27,9 @@ class DockerBackend:
     name = "docker"
     status_lag_s = 0.0
     concurrent_starts: int | None = None
+    concurrent_pulls = 1
     has_descriptions = False
+    can_abandon_runs = False
 
     def __init__(self, config: DockerConfig) -> None:
         self.image_host = config.image_host

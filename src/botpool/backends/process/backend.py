@@ -37,7 +37,9 @@ class ProcessBackend:
     image_host = "here"
     status_lag_s = 0.0
     concurrent_starts: int | None = None
+    concurrent_pulls = 1
     has_descriptions = False
+    can_abandon_runs = False
 
     def __init__(
         self,

@@ -41,7 +41,9 @@ class InstrumentedBackend:
     image_host: str
     status_lag_s: float
     concurrent_starts: int | None
+    concurrent_pulls: int
     has_descriptions: bool
+    can_abandon_runs: bool
 
     def __init__(self, backend: Backend, metrics: Metrics) -> None:
         self._backend = backend
@@ -49,7 +51,7 @@ class InstrumentedBackend:
         self._unknown_statuses: set[str] = set()
 
     def __getattr__(self, attribute: str) -> Any:
-        """Read the five attributes declared above from the backend, which may change them.
+        """Read the attributes declared above from the backend, which may change them.
 
         A backend that resolves images also shows that here (`ImageResolver`).
         """
