@@ -78,3 +78,16 @@ class Observation:
     Empty if the program ended by itself or by a stop of Botpool. It counts with a state of
     `ENDED_STATES`, and outweighs the exit code: a program may exit with 0 when it is evicted.
     """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedRun:
+    """The run that a slot's container should have, as far as the database knows it."""
+
+    assignment_id: AssignmentId
+    deployment_id: DeploymentId | None = None
+    """The deployment that was recorded for the run. A backend that does not know this deployment
+    any more, and never reported its end, answers UNKNOWN and not GONE."""
+    in_call: bool = False
+    """Whether the bot is in a call. A backend that can protect such a run from its own maintenance
+    does so when it observes the run, and ends the protection likewise."""

@@ -3,7 +3,12 @@
 The command line imports this package inside the commands that need it: pydantic imports slowly.
 """
 
-from botpool.settings.backends import CoolifySettings, DockerSettings, ProcessSettings
+from botpool.settings.backends import (
+    CoolifySettings,
+    DockerSettings,
+    KubernetesSettings,
+    ProcessSettings,
+)
 from botpool.settings.catalog import describe_settings
 from botpool.settings.effective import EffectiveSetting, effective_settings
 from botpool.settings.load import load_settings
@@ -13,6 +18,7 @@ __all__ = [
     "CoolifySettings",
     "DockerSettings",
     "EffectiveSetting",
+    "KubernetesSettings",
     "ProcessSettings",
     "Settings",
     "describe_settings",

@@ -1,6 +1,7 @@
-"""The sections of the backends: local processes, Docker and Coolify."""
+"""The sections of the backends: local processes, Docker, Coolify and Kubernetes."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -10,9 +11,13 @@ from botpool.settings.value_types import (
     Command,
     Count,
     DockerHost,
+    KubernetesName,
+    KubernetesNames,
+    NodeSelector,
     Seconds,
     SecondsOrZero,
     Secret,
+    Tolerations,
     WebAddress,
 )
 
@@ -95,9 +100,44 @@ class CoolifySettings(Section):
     confirmed."""
 
 
+class KubernetesSettings(Section):
+    """The Kubernetes cluster that runs the containers, as Pods of one namespace."""
+
+    kubeconfig: Path | None = setting(None, example="/etc/botpool/kubeconfig.yaml")
+    """The kubeconfig file. Without it, Botpool uses its service account inside a cluster, and
+    `KUBECONFIG` or `~/.kube/config` elsewhere."""
+    context: Annotated[str, Field(min_length=1, max_length=253)] | None = setting(
+        None, example="production"
+    )
+    """The context of the kubeconfig file; by default its current context."""
+    namespace: KubernetesName | None = setting(None, example="bots")
+    """The namespace of the Pods; by default that of the service account or of the context."""
+    service_account: KubernetesName | None = setting(None, example="bot")
+    """The service account of the Pods; by default that of the namespace. Pods get no token of
+    it."""
+    node_selector: NodeSelector = setting({}, example={"workload": "bots"})
+    """Labels of the nodes that may run Pods."""
+    tolerations: Tolerations = setting((), example=["dedicated=bots:NoSchedule"])
+    """Taints of nodes that Pods tolerate, as `key=value:effect`, `key:effect` or `key`."""
+    image_pull_secrets: KubernetesNames = setting((), example=["registry"])
+    """Secrets of the namespace with which the nodes pull images."""
+    priority_class: KubernetesName | None = setting(None, example="bots")
+    """The priority class of the Pods."""
+    pod_template: Path | None = setting(None, example="/etc/botpool/pod.yaml")
+    """A YAML file with a Pod that Botpool completes. Botpool does not start if the file sets a
+    field that Botpool sets itself."""
+    # A start needs two requests and a stop up to five.
+    requests_per_second: Annotated[int, Field(ge=5, le=100_000)] = setting(
+        50, example=200, unit="requests/s"
+    )
+    """The request budget: the most requests of all replicas together to the API server, as an
+    average over a minute."""
+
+
 class BackendsSettings(Section):
     """The backends, by name."""
 
     process: ProcessSettings = ProcessSettings()
     docker: DockerSettings = DockerSettings()
     coolify: CoolifySettings = CoolifySettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()

@@ -4,18 +4,17 @@ The settings name only where a secret is: an environment variable or a file of t
 value is read when a replica starts, and is kept in its memory only.
 """
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from botpool.domain.communication import Outcome, Protocol
 from botpool.domain.container_template import KNOWN, ContainerTemplate, unknown_placeholders
 from botpool.domain.errors import SettingError
-from botpool.settings.value_types import split_like_a_shell
+from botpool.settings.value_types import parse_table, split_like_a_shell
 
 if TYPE_CHECKING:
     from botpool.settings.sections import PoolSettings
@@ -44,21 +43,11 @@ def _secret_source(value: str) -> str:
         ) from None
 
 
-def _parse_table(value: Any) -> Any:
-    """Parse a table from an environment variable: a JSON object."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        raise ValueError("should be a table, or a JSON object in a variable") from None
-
-
 Arguments = Annotated[tuple[str, ...], BeforeValidator(split_like_a_shell), Field(max_length=1000)]
-Variables = Annotated[dict[str, str], BeforeValidator(_parse_table)]
+Variables = Annotated[dict[str, str], BeforeValidator(parse_table)]
 Secrets = Annotated[
     dict[str, Annotated[str, Field(min_length=1), AfterValidator(_secret_source)]],
-    BeforeValidator(_parse_table),
+    BeforeValidator(parse_table),
 ]
 
 

@@ -1,6 +1,7 @@
 """The types of settings. Their limits reject typing errors such as a timeout of 0."""
 
 import ipaddress
+import json
 import re
 import shlex
 from typing import Annotated, Any
@@ -84,6 +85,31 @@ def _libpq_accepts(url: str) -> bool:
     return True
 
 
+_TOLERATION = re.compile(
+    r"(?P<key>[A-Za-z0-9./_-]+)(=(?P<value>[A-Za-z0-9._-]*))?"
+    r"(:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute))?"
+)
+
+
+def parse_toleration(text: str) -> dict[str, str]:
+    """Parse `key=value:effect`, as `kubectl taint` writes a taint, into a Pod's toleration."""
+    match = _TOLERATION.fullmatch(text)
+    if match is None:
+        raise ValueError("should be taints like dedicated=bots:NoSchedule")
+    value, effect = match["value"], match["effect"]
+    toleration = {"key": match["key"], "operator": "Exists" if value is None else "Equal"}
+    if value is not None:
+        toleration["value"] = value
+    if effect:
+        toleration["effect"] = effect
+    return toleration
+
+
+def _toleration(value: str) -> str:
+    parse_toleration(value)
+    return value
+
+
 def _split_at_commas(value: Any) -> Any:
     """Split a list from an environment variable: `a, b`."""
     if not isinstance(value, str):
@@ -98,6 +124,16 @@ def split_like_a_shell(value: Any) -> Any:
         return shlex.split(value)
     except ValueError as error:
         raise ValueError(f"should be a command line: {error}") from None
+
+
+def parse_table(value: Any) -> Any:
+    """Parse a table from an environment variable: a JSON object."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError("should be a table, or a JSON object in a variable") from None
 
 
 Seconds = Annotated[float, Field(gt=0, le=_MONTH_S)]
@@ -129,4 +165,16 @@ Capabilities = Annotated[
 ]
 Command = Annotated[
     tuple[str, ...], BeforeValidator(split_like_a_shell), Field(min_length=1, max_length=1000)
+]
+KubernetesName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
+KubernetesNames = Annotated[tuple[KubernetesName, ...], BeforeValidator(_split_at_commas)]
+NodeSelector = Annotated[
+    dict[
+        Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9./_-]{0,315})$")],
+        Annotated[str, Field(pattern=r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$")],
+    ],
+    BeforeValidator(parse_table),
+]
+Tolerations = Annotated[
+    tuple[Annotated[str, AfterValidator(_toleration)], ...], BeforeValidator(_split_at_commas)
 ]

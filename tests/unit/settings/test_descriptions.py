@@ -100,6 +100,6 @@ def _tree(values: dict[tuple[str, ...], object]) -> dict[str, Any]:
 def _leaves(tree: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     found = []
     for name, value in tree.items():
-        is_section = isinstance(value, dict) and name not in ("env", "secrets")
+        is_section = isinstance(value, dict) and name not in ("env", "secrets", "node_selector")
         found += _leaves(value, (*path, name)) if is_section else [(*path, name)]
     return found
