@@ -15,8 +15,9 @@ from tests.support.docker_installation import (
     publish_image,
 )
 from tests.support.dockerd import Dockerd
-from tests.support.fixed_port_installation import reserved_port, wait_for
+from tests.support.fixed_port_installation import wait_for
 from tests.support.invariants import assert_settled
+from tests.support.ports import free_port
 from tests.support.registry import Registry
 
 LONG_CALL = {"joinSeconds": 0, "staySeconds": 600}
@@ -89,7 +90,7 @@ async def test_failure_reason_names_what_happened_to_the_container(
 async def test_failure_reason_names_the_unreachable_registry(
     dockerd: Dockerd, database_url: str, tmp_path: Path
 ) -> None:
-    settings = pool("unreachable", f"127.0.0.1:{reserved_port()}/bot:1", 1)
+    settings = pool("unreachable", f"127.0.0.1:{free_port()}/bot:1", 1)
     # Short only here: on a slow machine, a bot that waits for a real pull would fail too.
     settings |= {"deploy.wait_timeout_s": "3"}
     async with docker_installation(dockerd, database_url, tmp_path, **settings) as installed:

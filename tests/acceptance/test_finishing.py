@@ -15,10 +15,10 @@ import pytest
 from tests.support.docker_installation import docker_installation, load_image, pool
 from tests.support.fixed_port_installation import (
     FixedPortInstallation,
-    reserved_port,
     wait_for,
 )
 from tests.support.invariants import assert_settled
+from tests.support.ports import free_port
 
 BACKENDS = pytest.mark.parametrize("backend", ["process", "docker"])
 NEVER_ENDS = {"joinSeconds": 0, "staySeconds": 3600}
@@ -45,7 +45,7 @@ async def installation(
     installed = FixedPortInstallation(
         database_url=database_url,
         data_dir=data_dir,
-        port=reserved_port(),
+        port=free_port(),
         settings={"pools.zoom.max_size": "5", "pools.teams.max_size": "1", **settings},
     )
     installed.insert_api_key()

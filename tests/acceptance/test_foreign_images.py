@@ -18,9 +18,9 @@ import pytest
 from tests.support.docker_installation import docker_installation, pool
 from tests.support.fixed_port_installation import (
     FixedPortInstallation,
-    reserved_port,
     wait_for,
 )
+from tests.support.ports import free_port
 from tests.support.script_image import program, script_image
 from tests.support.server import COMMAND
 
@@ -91,7 +91,7 @@ async def installation(
             yield installed
         return
     installed = FixedPortInstallation(
-        database_url=database_url, data_dir=data_dir, port=reserved_port(), settings=settings
+        database_url=database_url, data_dir=data_dir, port=free_port(), settings=settings
     )
     installed.insert_api_key()
     try:

@@ -14,7 +14,8 @@ import psycopg
 import pytest
 
 from tests.support.components import missing
-from tests.support.http_server import BOTPOOL, environment, free_port
+from tests.support.http_server import BOTPOOL, environment
+from tests.support.ports import free_port
 from tests.support.postgres import TestPostgres
 
 FAILED, USAGE_ERROR = 1, 2

@@ -16,7 +16,8 @@ from tests.support.bot_image import linked_libraries, plain_archive
 from tests.support.components import missing
 from tests.support.docker_installation import docker_installation, pool
 from tests.support.dockerd import Dockerd
-from tests.support.fixed_port_installation import FixedPortInstallation, reserved_port, wait_for
+from tests.support.fixed_port_installation import FixedPortInstallation, wait_for
+from tests.support.ports import free_port
 from tests.support.server import installation
 
 pytestmark = pytest.mark.timeout(300)
@@ -91,7 +92,7 @@ async def process_pool(program: str, database_url: str, folder: Path) -> AsyncIt
         "busybox": lambda: [str(busybox()), "sh", str(BOTS / "busybox_bot.sh")],
         "node": lambda: [str(node()), str(BOTS / "node_bot.mjs")],
     }[program]()
-    port = reserved_port()
+    port = free_port()
     settings = {
         "pools.google-meet.max_size": "1",
         "backends.process.command": shlex.join([str(wrapper_program()), "run", "--", *command]),

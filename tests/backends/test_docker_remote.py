@@ -1,7 +1,6 @@
 """A daemon over TCP with TLS and with a small disk."""
 
 import secrets
-import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, closing
@@ -22,6 +21,7 @@ from tests.support.components import missing
 from tests.support.docker_host import COMPONENT, prepare, publish
 from tests.support.dockerd import CannotRun, Dockerd
 from tests.support.fences import ANY_ASSIGNMENT, NO_ASSIGNMENT
+from tests.support.ports import free_port
 from tests.support.registry import Registry
 
 FIRST = AssignmentId(11)
@@ -41,8 +41,7 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remote]:
     folder = tmp_path_factory.mktemp("remote")
     authority = CertificateAuthority(folder / "authority")
     daemon_certificates = authority.issue(folder / "daemon")
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        host = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    host = f"tcp://127.0.0.1:{free_port()}"
     names = {"cacert": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
     options = [f"--tls{option}={daemon_certificates / name}" for option, name in names.items()]
     disk = folder / "disk"

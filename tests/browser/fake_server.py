@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from botpool.dashboard import static_files
-from tests.browser.running_botpool import free_port
+from tests.support.ports import free_port
 
 KEEP_ALIVE_S = 5
 WAIT_S = 60.0

@@ -2,11 +2,10 @@
 
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any
@@ -15,6 +14,7 @@ import httpx
 
 from botpool.store.data_dir import DataDir
 from botpool.store.embedded import EmbeddedPostgres
+from tests.support.ports import free_port
 from tests.support.sessions import insert_session
 
 STOP_TIMEOUT_S = 120.0
@@ -125,9 +125,3 @@ def running_botpool(data_dir: Path) -> Iterator[RunningBotpool]:
         yield botpool
     finally:
         botpool.stop()
-
-
-def free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        port: int = server.getsockname()[1]
-        return port

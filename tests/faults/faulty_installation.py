@@ -123,7 +123,10 @@ class FaultyInstallation(Installation):
         before = len(self.clients.accepted)
         keys = [f"bot-{before + number}" for number in range(count)]
         await asyncio.gather(*(self.clients.post(key) for key in keys))
-        await wait_for_joined(self, before + count)
+        try:
+            await wait_for_joined(self, before + count)
+        finally:
+            self.assert_none_ended()
 
     @property
     def database_name(self) -> str:
@@ -147,13 +150,24 @@ class FaultyInstallation(Installation):
             "SELECT id, status, failure_code, failure_reason FROM bots WHERE ended_at IS NOT NULL"
         )
 
+    def assert_none_ended(self) -> None:
+        """Check that every bot is alive; an ended one is shown with its history."""
+        ended = self.endings()
+        history = self.rows(
+            "SELECT bot_id, at, kind, slot_name, from_state, to_state, reason FROM history"
+            " WHERE bot_id = ANY(%s) ORDER BY id",
+            [bot_id for bot_id, *_ in ended],
+        )
+        lines = "\n".join(" ".join(map(str, each)) for each in [*ended, *history])
+        assert ended == [], f"the fault ended healthy bots:\n{lines}"
+
     async def finish(self) -> None:
         """End the meetings, wait for every bot and check that no bot was failed or lost."""
         for replica in self.replicas:
             replica.database.resume()
         running = [each for each in self.replicas if each.server.process.poll() is None]
         await asyncio.gather(*(each.server.wait_until_ready() for each in running))
-        assert self.endings() == [], "the fault ended healthy bots"
+        self.assert_none_ended()
         (self.data_dir / recording_bot.MEETING_OVER).touch()
         await self.wait_until_all_done()
 

@@ -10,7 +10,8 @@ from tests.faults.paused_replica import CALLS, behind_load_balancer
 from tests.support.coolify_installation import Coolify, coolify_installation
 from tests.support.docker_installation import docker_installation, load_image, pool
 from tests.support.dockerd import Dockerd
-from tests.support.fixed_port_installation import FixedPortInstallation, reserved_port
+from tests.support.fixed_port_installation import FixedPortInstallation
+from tests.support.ports import free_port
 
 SHORT = ("ensure", "stop")
 calls = pytest.mark.parametrize(
@@ -30,7 +31,7 @@ async def process_installation(
     installed = FixedPortInstallation(
         database_url=database_url,
         data_dir=data_dir,
-        port=reserved_port(),
+        port=free_port(),
         settings={"agent.heartbeat_interval_ms": "500", "deploy.poll_interval_s": "1"},
     )
     installed.insert_api_key()

@@ -19,9 +19,9 @@ import psutil
 from tests.support.fixed_port_installation import (
     Body,
     FixedPortInstallation,
-    reserved_port,
     wait_for,
 )
+from tests.support.ports import free_port
 from tests.support.server import COMMAND, READY_S, client
 
 TOKEN = "1|emulated"
@@ -126,7 +126,7 @@ async def coolify_installation(
     coolify: Coolify, database_url: str, data_dir: Path, **changes: str
 ) -> AsyncIterator[CoolifyInstallation]:
     """Create an installation without replicas. `changes` are settings of `backends.coolify`."""
-    port = reserved_port()
+    port = free_port()
     settings = scaled_settings(coolify) | {"server.public_url": f"http://127.0.0.1:{port}"}
     settings |= {f"backends.coolify.{name}": value for name, value in changes.items()}
     installed = CoolifyInstallation(

@@ -12,8 +12,8 @@ from tests.support.docker_host import publish
 from tests.support.dockerd import Dockerd
 from tests.support.fixed_port_installation import (
     FixedPortInstallation,
-    reserved_port,
 )
+from tests.support.ports import free_port
 from tests.support.registry import Registry
 
 BOT = Path(__file__).with_name("docker_bot.py")
@@ -47,7 +47,7 @@ async def docker_installation(
 
     The interval of observations is the default, so tests rely on the daemon's events.
     """
-    port = reserved_port()
+    port = free_port()
     installation_id = f"docker-{secrets.token_hex(4)}"
     installed = DockerInstallation(
         database_url=database_url,

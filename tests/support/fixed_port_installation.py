@@ -5,23 +5,14 @@ The methods wrap the HTTP calls that tests of the backends need.
 
 import asyncio
 import json
-import socket
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from tests.support.server import COMMAND, FINAL, Installation, Server, client, none_left
 
 Body = dict[str, Any]
-
-
-def reserved_port() -> int:
-    """Return a port that is free now."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port: int = free.getsockname()[1]
-        return port
 
 
 @dataclass(slots=True, kw_only=True)

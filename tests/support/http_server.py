@@ -8,7 +8,6 @@ import asyncio
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -36,6 +35,7 @@ from botpool.settings.sections import PoolSettings
 from botpool.store.database import Database
 from tests.support.clock import Clock
 from tests.support.fences import ANY_ASSIGNMENT
+from tests.support.ports import free_port
 from tests.support.postgres import TestPostgres
 from tests.support.replicas import TEAMS, Stage, pool
 
@@ -289,12 +289,6 @@ def environment(**settings: str) -> dict[str, str]:
         if not name.startswith("BOTPOOL_") and name != "DATABASE_URL"
     }
     return kept | settings
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -11,11 +11,10 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import Popen
 from typing import Self
@@ -29,6 +28,7 @@ from psycopg.conninfo import conninfo_to_dict
 from botpool.store.embedded import find_programs
 from botpool.store.server_account import ServerAccount
 from tests.support.components import missing
+from tests.support.ports import free_port
 
 VERSION_VARIABLE = "BOTPOOL_TEST_POSTGRES"
 DEBIAN = Path("/usr/lib/postgresql")
@@ -75,7 +75,7 @@ class TestPostgres:
         self.directory = Path(tempfile.mkdtemp(prefix="botpool-test-", dir=fastest_place()))
         self.directory.chmod(0o755)
         os.chown(self.directory, self._account.uid, self._account.gid)
-        self.port = _free_port()
+        self.port = free_port()
         self._server: Popen[bytes] | None = None
         self._initialise()
         self.restart()
@@ -237,9 +237,3 @@ def _lives(process: psutil.Process) -> bool:
     with suppress(psutil.NoSuchProcess):
         return process.status() != psutil.STATUS_ZOMBIE
     return False
-
-
-def _free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        port: int = server.getsockname()[1]
-        return port

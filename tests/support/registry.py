@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.support.components import missing
+from tests.support.ports import free_port
 
 _REQUEST = re.compile(r'"GET /v2/\S+/blobs/(?P<what>\S+) HTTP/1.1" 200 (?P<size>\d+)')
 _LAYER_BYTES = 64 * 1024
@@ -43,7 +44,7 @@ class Registry:
         if program is None:
             missing("Docker's registry", "install the package docker-registry")
         self.directory = Path(tempfile.mkdtemp(prefix="botpool-registry-"))
-        port = _free_port()
+        port = free_port()
         config = self.directory / "config.yml"
         config.write_text(_CONFIG.format(data=self.directory / "data", port=port))
         if is_private:
@@ -144,12 +145,6 @@ class Gate:
 def encoded(user: str, password: str) -> str:
     """Encode credentials as `docker login` stores them."""
     return base64.b64encode(f"{user}:{password}".encode()).decode()
-
-
-def _free_port() -> int:
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port: int = free.getsockname()[1]
-        return port
 
 
 def _wait_for_port(port: int) -> None:

@@ -8,12 +8,11 @@ import asyncio
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence, Sized
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +24,7 @@ import psycopg
 from botpool.backends.process import ProcessBackend, run_lock
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
 from tests.support.fences import ANY_ASSIGNMENT
+from tests.support.ports import free_port
 
 COMMAND = str(Path(sys.executable).with_name("botpool"))
 READY_S = 120.0
@@ -110,7 +110,7 @@ class Installation:
         host: str = "127.0.0.1",
     ) -> Server:
         """Start another replica, perhaps with a prefixed command, without waiting for it."""
-        port = port or _free_port()
+        port = port or free_port()
         log = self.data_dir / f"serve-{port}.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
@@ -225,9 +225,3 @@ def client(url: str, key: str, **options: Any) -> httpx.AsyncClient:
 async def get(url: str, *, timeout_s: float = 60.0) -> httpx.Response:
     async with httpx.AsyncClient(trust_env=False, timeout=timeout_s) as user:
         return await user.get(url)
-
-
-def _free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        port: int = server.getsockname()[1]
-        return port

@@ -31,7 +31,8 @@ from tests.acceptance.doctor.checked_installation import (
     spec,
 )
 from tests.support.fences import NO_ASSIGNMENT
-from tests.support.http_server import BOTPOOL, free_port, unchanged
+from tests.support.http_server import BOTPOOL, unchanged
+from tests.support.ports import free_port
 from tests.support.postgres import TestPostgres
 
 # Healthy installations.
