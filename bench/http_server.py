@@ -83,9 +83,7 @@ def _with_bare_endpoints(replica: Replica, database: Database) -> FastAPI:
         return JSONResponse(_NOOP, status_code=201)
 
     async def claim(requests: Sequence[AdmissionRequest]) -> list[ClaimedSlot]:
-        claimed = await admit_to_idle_slots(
-            database, bots=len(requests), idempotency_days=1, **new_bots(requests)
-        )
+        claimed = await admit_to_idle_slots(database, idempotency_days=1, **new_bots(requests))
         assert len(claimed) == len(requests), "every request needs an idle slot"
         return claimed
 

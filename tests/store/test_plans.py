@@ -12,7 +12,7 @@ import pytest
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, SlotId
 from botpool.domain.records import AdmissionRequest
 from botpool.domain.states import BotStatus
-from botpool.store import assignments, bots, history, pools, queue, slots, token_buckets, turns
+from botpool.store import assignments, bots, history, pools, queue, slots, token_buckets
 from botpool.store.migrator import migrate
 from botpool.store.query import Statement
 from botpool.store.sessions import SessionTimeouts
@@ -206,9 +206,7 @@ def list_queue(*, after_pool: str, after_priority: int, after_bot: int) -> State
 
 HOT: list[tuple[str, Mapping[str, Any], int]] = [
     (
-        *call(
-            queue.admit_to_idle_slots.statement(bots=BATCH, idempotency_days=7, **new_bots(MEET))
-        ),
+        *call(queue.admit_to_idle_slots.statement(idempotency_days=7, **new_bots(MEET))),
         10 * BATCH,
     ),
     ("end_bots", ENDED, 10 * BATCH),
@@ -416,53 +414,3 @@ def test_queue_position_is_counted_up_to_a_thousand(connection: psycopg.Connecti
     plan = explain(connection, *call(queue.settle_new_bots.statement()), in_transaction=True)
     connection.execute("ROLLBACK")
     assert rows_read(plan) <= 1_100
-
-
-WEBEX = PoolName("webex")
-
-
-def contended(*, tenants: int) -> str:
-    """Return SQL that fills a pool with one idle slot and a queue of so many tenants."""
-    return f"""
-    INSERT INTO backends (name) VALUES ('process');
-    INSERT INTO pools (pool_name, backend, image, max_size, heartbeats)
-    VALUES ('{WEBEX}', 'process', 'demo', 1, 'required');
-    INSERT INTO tenants (name) SELECT 't' || n FROM generate_series(2, {tenants}) AS n;
-    INSERT INTO bots (
-        id, tenant_id, pool_name, status, meeting_url, bot_display_name, bot_data, priority,
-        queue_timeout_ms, correlation_id, created_at, queued_at)
-    SELECT
-        n, n % {tenants} + 1, '{WEBEX}', 'QUEUED', 'u', 'n', '{{}}', 100, 1000, 'c', now(), now()
-    FROM generate_series(1, {QUEUED}) AS n;
-    INSERT INTO bot_pool_queue (bot_id, tenant_id, pool_name, queued_at, timeout_at)
-    SELECT id, tenant_id, pool_name, now(), now() + interval '1 hour' FROM bots;
-    INSERT INTO bot_pool_slots (pool_name, number, slot_name, backend, image)
-    VALUES ('{WEBEX}', 1, 'pool-{WEBEX}-1', 'process', 'demo');
-    """
-
-
-def rows_of_claim(postgres: TestPostgres, *, tenants: int) -> int:
-    url = postgres.create_database()
-    migrate(url)
-    with psycopg.connect(url, autocommit=True, cursor_factory=psycopg.ClientCursor) as connection:
-        with connection.transaction():
-            connection.execute(contended(tenants=tenants))
-        refresh = turns.refresh_turns.statement(pool_name=WEBEX)
-        connection.execute(sent_text(refresh.name), refresh.parameters)
-        connection.execute("VACUUM ANALYZE")
-        prepare = SessionTimeouts.of(30.0).statement()
-        connection.execute(sent_text(prepare.name), prepare.parameters)
-        claim = explain(connection, *call(queue.match_queue.statement(pool_name=WEBEX)))
-    postgres.drop_database(url)
-    assert not scanned_tables(claim)
-    return rows_read(claim)
-
-
-def test_claim_reads_as_many_rows_with_a_thousand_tenants_as_with_one(
-    postgres: TestPostgres,
-) -> None:
-    """With turns, a claim adds two index probes: the first turn and the head of its tenant."""
-    one = rows_of_claim(postgres, tenants=1)
-    few = rows_of_claim(postgres, tenants=2)
-    many = rows_of_claim(postgres, tenants=1_000)
-    assert many <= few <= one + 15

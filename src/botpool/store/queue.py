@@ -138,14 +138,13 @@ def new_bots(requests: Sequence[AdmissionRequest]) -> NewBots:
 @query
 def admit_to_idle_slots(
     *,
-    bots: int,
     idempotency_days: int,
     accepted_reason: str = reasons.ACCEPTED,
     claimed_reason: str = reasons.IDLE_SLOT,
     assigned_reason: str = reasons.ASSIGNED,
     **new_bots: Unpack[NewBots],
 ) -> list[ClaimedSlot]:
-    """Admit bots of one pool to its idle slots, if no bot waits there."""
+    """Admit bots of one pool to its idle slots, if no bot of their tenant waits there."""
 
 
 @query

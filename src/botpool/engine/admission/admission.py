@@ -1,7 +1,8 @@
 """Admission: put a new bot into an idle slot, or into the queue.
 
-`Admission.admit` follows one order: if bots wait in the pool, queue; else claim an idle slot; else
-queue and match, which grows the pool if it may. A new bot never overtakes the queue.
+`Admission.admit` follows one order: if bots of the tenant wait in the pool, queue; else claim an
+idle slot; else queue and match, which grows the pool if it may. A new bot never overtakes the queue
+of its tenant, and no tenant at its quota keeps the bots of others from idle slots.
 
 Concurrent requests for one pool are batched: requests that arrive while a statement runs share the
 next one, in arrival order.
@@ -14,6 +15,7 @@ waits at the unique index of the key. Without a key, a repeated request creates 
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
@@ -87,6 +89,8 @@ class Admission:
         # Pools whose last match found no slot for a new bot of a tenant, which may also be at its
         # quota. A hint only: the statement that queues the next bot checks it under the lock.
         self._full_pools: set[tuple[PoolName, TenantId]] = set()
+        # New bots on their way into the queue: later bots of their tenant must not overtake them.
+        self._being_queued = Counter[tuple[PoolName, TenantId]]()
         self._closed = False
 
     def close(self) -> None:
@@ -122,13 +126,14 @@ class Admission:
         claims = self._batcher(self._claims, pool_name, self._claim, max_in_flight=2)
         # One batch at a time, so that the queue follows the order of arrival.
         queueings = self._batcher(self._queueings, pool_name, self._enqueue, max_in_flight=1)
-        # A bot that is being queued arrived earlier and must not be overtaken.
-        if not queueings.is_busy and _pool_and_tenant(request) not in self._full_pools:
+        pool_and_tenant = _pool_and_tenant(request)
+        if not self._being_queued[pool_and_tenant] and pool_and_tenant not in self._full_pools:
             claimed = await _submit(claims, self._claim, request, batch=key is None)
             if claimed is not None:
                 return AdmittedBot(bot=new_bot(request, claimed))
         if key is not None and (earlier := await self._replay(request)) is not None:
             return earlier
+        self._being_queued[pool_and_tenant] += 1
         try:
             settled = await _submit(queueings, self._enqueue, request, batch=request.can_batch)
         except QueueFull:
@@ -136,6 +141,10 @@ class Admission:
             if key is not None and (earlier := await self._replay(request)) is not None:
                 return earlier
             raise
+        finally:
+            self._being_queued[pool_and_tenant] -= 1
+            if not self._being_queued[pool_and_tenant]:
+                del self._being_queued[pool_and_tenant]
         if settled is not None:
             return await self._report_queued(request, settled)
         # Another request took the key after `_replay` read it. A new statement finds its bot.
@@ -164,7 +173,6 @@ class Admission:
         """Admit bots of one pool to its idle slots; None for a request that got none."""
         claimed = await admit_to_idle_slots(
             self._database,
-            bots=len(requests),
             idempotency_days=self._policy.idempotency_days,
             **new_bots(requests),
         )

@@ -1,11 +1,13 @@
 -- Admit bots to the longest-unused idle slots of their pool, in their order, if none of their tenant's bots waits there.
--- The common case: one statement, one round trip. A request without a row was not admitted.
+-- The common case: one statement, one round trip. A request without a row was not admitted. The
+-- conditions hold for each tenant of the batch: a tenant at its quota pushes no other onto the queue.
 -- The head of the queue, read from its index, shows whether a bot waits: an EXISTS may be planned
 -- to scan the queue of other pools.
 WITH request AS MATERIALIZED (
     SELECT
-        w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
-        w.correlation_id, w.tenant_id, w.api_key_id, w.idempotency_key, w.body_hash
+        w.n, row_number() OVER () AS nth, w.meeting_url, w.bot_display_name, w.bot_data, w.priority,
+        w.queue_timeout_ms, w.correlation_id, w.tenant_id, w.api_key_id, w.idempotency_key,
+        w.body_hash
     FROM unnest(
         %(meeting_urls)s::text[], %(bot_display_names)s::text[], %(bot_data)s::json[],
         %(priorities)s::integer[], %(queue_timeouts_ms)s::integer[], %(correlation_ids)s::text[],
@@ -14,9 +16,28 @@ WITH request AS MATERIALIZED (
     ) WITH ORDINALITY AS w (
         meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms, correlation_id,
         tenant_id, api_key_id, idempotency_key, body_hash, n)
+    -- A tenant with a quota of live bots passes through the queue: the matcher counts.
+    WHERE w.tenant_id <> ALL (ARRAY(
+        SELECT t.id FROM tenants t
+        WHERE t.id = ANY (%(tenant_ids)s::bigint[]) AND t.max_live IS NOT NULL))
+      AND CASE
+          WHEN (
+              SELECT q.id FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
+              ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL
+          THEN true
+          -- Others may wait for their quota; bots of the own tenant must not wait.
+          ELSE (
+              SELECT t.tenant_id FROM tenant_turns t
+              WHERE t.pool_name = %(pool_name)s AND t.waits
+              ORDER BY t.share, t.pass, t.tenant_id LIMIT 1) IS NULL
+              AND (
+                  SELECT q.id FROM bot_pool_queue q
+                  WHERE q.pool_name = %(pool_name)s AND q.tenant_id = w.tenant_id
+                  ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL
+      END
 ), ids AS MATERIALIZED (
     SELECT
-        f.slot_id, f.slot_name, f.container_id, row_number() OVER () AS n,
+        f.slot_id, f.slot_name, f.container_id, row_number() OVER () AS nth,
         nextval('bots_id_seq') AS bot_id, nextval('assignments_id_seq') AS assignment_id
     FROM (
         SELECT s.id AS slot_id, s.slot_name, s.container_id
@@ -29,34 +50,15 @@ WITH request AS MATERIALIZED (
           AND p.drained_at IS NULL
           -- Bots of a paced pool pass through the queue, where the matcher holds them back.
           AND p.egress IS NULL
-          -- A tenant with a quota of live bots passes through the queue: the matcher counts.
-          AND NOT EXISTS (
-              SELECT FROM tenants t
-              WHERE t.id = ANY (%(tenant_ids)s::bigint[]) AND t.max_live IS NOT NULL)
-          AND CASE
-              WHEN (
-                  SELECT q.id FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
-                  ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL
-              THEN true
-              -- Others may wait for their quota; the bots of the own tenants must not.
-              ELSE (
-                  SELECT t.tenant_id FROM tenant_turns t
-                  WHERE t.pool_name = %(pool_name)s AND t.waits
-                  ORDER BY t.share, t.pass, t.tenant_id LIMIT 1) IS NULL
-                  AND NOT EXISTS (
-                      SELECT FROM bot_pool_queue q
-                      WHERE q.pool_name = %(pool_name)s
-                        AND q.tenant_id = ANY (%(tenant_ids)s::bigint[]))
-          END
         ORDER BY s.last_used_at NULLS FIRST, s.number
-        LIMIT %(bots)s
+        LIMIT (SELECT count(*) FROM request)
         FOR UPDATE OF s SKIP LOCKED
     ) AS f
 ), keyed AS (
     INSERT INTO idempotency_keys AS k (api_key_id, key, body_hash, bot_id, created_at)
     SELECT w.api_key_id, w.idempotency_key, w.body_hash, ids.bot_id, botpool_now()
     FROM request w
-    JOIN ids ON ids.n = w.n
+    JOIN ids ON ids.nth = w.nth
     WHERE w.idempotency_key IS NOT NULL
     ON CONFLICT (api_key_id, key) DO UPDATE
     SET body_hash = EXCLUDED.body_hash, bot_id = EXCLUDED.bot_id, created_at = EXCLUDED.created_at
@@ -68,7 +70,7 @@ WITH request AS MATERIALIZED (
         w.correlation_id, w.tenant_id, w.api_key_id, ids.slot_id, ids.slot_name, ids.container_id,
         ids.bot_id, ids.assignment_id
     FROM request w
-    JOIN ids ON ids.n = w.n
+    JOIN ids ON ids.nth = w.nth
     WHERE w.idempotency_key IS NULL
        OR ids.bot_id IN (SELECT c.bot_id FROM keyed c)
 ), bot AS (

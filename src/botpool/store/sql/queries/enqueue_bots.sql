@@ -4,8 +4,9 @@
 -- drained or unknown. A row without a bot: the queue is full. The count under the lock is exact: only
 -- a holder of the lock adds to the queue. Without a match that follows, bots are queued only if a
 -- match would find nothing to do: no slot is idle, and the pool cannot grow.
--- Locks the rows of tenants with a queue quota, also against other pools: settle_new_bots, a later
--- statement with a newer snapshot, counts their queues.
+-- Locks the rows of tenants with a quota, also against other pools: later statements with newer
+-- snapshots count their queues (settle_new_bots) and their live bots (match_queue). A match would
+-- pass over a count that another transaction holds.
 WITH waiting_before AS MATERIALIZED (
     SELECT count(*) AS bots
     FROM (
@@ -78,7 +79,8 @@ WITH waiting_before AS MATERIALIZED (
 ), quota AS MATERIALIZED (
     SELECT t.id
     FROM tenants t
-    WHERE t.id = ANY (%(tenant_ids)s::bigint[]) AND t.max_queued IS NOT NULL
+    WHERE t.id = ANY (%(tenant_ids)s::bigint[])
+      AND (t.max_queued IS NOT NULL OR t.max_live IS NOT NULL)
     ORDER BY t.id
     FOR NO KEY UPDATE
 ), locked AS MATERIALIZED (
