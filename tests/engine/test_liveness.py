@@ -50,6 +50,23 @@ async def test_heartbeats_that_could_not_be_written_are_no_silence(stage: Stage)
     assert set(stage.statuses(*bots)) == {"JOINING_CALL"}
 
 
+async def test_heartbeats_that_fail_between_others_that_work_are_no_silence(stage: Stage) -> None:
+    """One agent's heartbeats fail each time; another's are written before every check."""
+    replica = await stage.replica(pool(2))
+    unlucky, lucky = await run_bot(stage, replica), await run_bot(stage, replica)
+    for _ in range(12):
+        with heartbeats_refused(), pytest.raises(DatabaseUnavailable):
+            await send_heartbeat(stage, replica, unlucky)
+        await send_heartbeat(stage, replica, lucky)
+        await pass_time(stage, replica, WINDOW_S / 6)
+        assert await replica.recovery.recover() == RecoveryResult()
+    assert set(stage.statuses(unlucky, lucky)) == {"JOINING_CALL"}
+    await pass_time(stage, replica, WINDOW_S + 10)
+    await send_heartbeat(stage, replica, lucky)
+    await replica.recovery.recover()
+    assert stage.bot(unlucky)["failure_code"] == "heartbeat_lost"
+
+
 async def test_silence_counts_again_when_heartbeats_are_written_again(stage: Stage) -> None:
     replica = await stage.replica(pool(1))
     bot = await run_bot(stage, replica)
