@@ -30,6 +30,7 @@ from botpool.engine.runtime.request_budget import SharedRequestBudget
 from botpool.settings import CoolifySettings, ProcessSettings, Settings
 from botpool.settings.pool_programs import templates_of
 from botpool.settings.sections import PacingSettings
+from botpool.settings.warm import warm_of
 from botpool.store.database import Database
 from botpool.store.installation import Installation
 from botpool.store.migrations import check_schema
@@ -112,6 +113,7 @@ def pools_of(settings: Settings) -> list[PoolSpec]:
             leave=pool.leave,
             finish_timeout_s=pool.finish_timeout_s,
             stop_grace_s=pool.stop_grace_s,
+            warm=warm_of(pool.warm),
         )
         for name, pool in settings.pools.items()
     ]

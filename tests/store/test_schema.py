@@ -13,14 +13,20 @@ from botpool.domain.states import (
     BOT_TRANSITIONS,
     FINAL,
     SLOT_TRANSITIONS,
+    WITH_BOT,
     BotStatus,
     EndReason,
     FailureCode,
     SlotPhase,
     SlotStatus,
+    Standby,
 )
 from botpool.store import statements
 
+LEADS_AS_STANDBY = (
+    "run_id = 1, standby = 'starting', phase = 'starting', start_allowed_at = now(), "
+    "leads_image = 'demo', image_host = 'here'"
+)
 QUERIES = Path(statements.__file__).parent / "sql" / "queries"
 NAMES = sorted(path.stem for path in QUERIES.glob("*.sql"))
 
@@ -83,7 +89,7 @@ def test_slot_is_valid_as_in_the_domain(connection: psycopg.Connection) -> None:
         status, phase, bot, assignment, message, leads, image_host, number = row
         expected = (
             status != "else"
-            and phase != "else"
+            and phase not in ("else", SlotPhase.HANDING_OVER)
             and (status == SlotStatus.DEPLOYING) == (phase is not None)
             and (status in with_bot) == (bot is not None)
             and (bot is None) == (assignment is None)
@@ -91,7 +97,56 @@ def test_slot_is_valid_as_in_the_domain(connection: psycopg.Connection) -> None:
             and (leads is None or (bot is not None and image_host is not None))
             and number >= 1
         )
-        assert is_valid(connection, "slot", row) == expected, row
+        assert is_valid(connection, "slot", [*row, None, 1]) == expected, row
+
+
+def test_standby_is_valid_as_in_the_domain(connection: psycopg.Connection) -> None:
+    idle, handing_over = SlotStatus.IDLE, SlotPhase.HANDING_OVER
+    allowed = {
+        (idle, SlotPhase.CREATING, Standby.STARTING),
+        (idle, SlotPhase.WAITING_FOR_IMAGE, Standby.STARTING),
+        (idle, SlotPhase.WAITING_FOR_START, Standby.STARTING),
+        (idle, SlotPhase.STARTING, Standby.STARTING),
+        (idle, None, Standby.READY),
+        (idle, None, Standby.STOPPING),
+        (SlotStatus.DEPLOYING, handing_over, Standby.STARTING),
+        (SlotStatus.DEPLOYING, handing_over, Standby.READY),
+        (SlotStatus.RELEASING, None, Standby.STOPPING),
+    }
+    for status, phase, standby in product(SlotStatus, [None, *SlotPhase], [*Standby, "else"]):
+        bot = 1 if status in WITH_BOT else None
+        row = [status, phase, bot, bot, "text", None, None, 1, standby]
+        expected = (status, phase, standby) in allowed
+        assert is_valid(connection, "slot", [*row, 1]) == expected, row
+        assert not is_valid(connection, "slot", [*row, None]), "a standby has a run"
+
+
+@pytest.mark.parametrize(
+    ("change", "rank"),
+    [
+        ("slot_name = slot_name", 3),
+        ("container_id = 'c'", 2),
+        ("container_id = 'c', run_id = 1, standby = 'starting', phase = 'creating'", 2),
+        ("run_id = 1, standby = 'starting', phase = 'starting', start_allowed_at = now()", 1),
+        (f"{LEADS_AS_STANDBY}, container_id = 'c'", 3),
+        ("run_id = 1, standby = 'ready', container_id = 'c'", 0),
+        ("run_id = 1, standby = 'stopping', container_id = 'c'", None),
+        ("run_id = 1, standby = 'ready', cordoned = true", None),
+        ("run_id = 1, standby = 'ready', held = true", None),
+        ("status = 'error', error_message = 'broken'", None),
+    ],
+)
+def test_claim_rank_of_a_slot(
+    connection: psycopg.Connection, change: str, rank: int | None
+) -> None:
+    connection.execute(
+        "INSERT INTO bot_pool_slots (pool_name, number, slot_name, backend, image)"
+        " VALUES ('google-meet', 1, 'pool-google-meet-001', 'process', 'demo')"
+    )
+    found = connection.execute(
+        f"UPDATE bot_pool_slots SET {change}, version = version + 1 RETURNING claim_rank"
+    ).fetchall()
+    assert found == [(rank,)]
 
 
 def is_valid(connection: psycopg.Connection, kind: str, row: Sequence[object]) -> bool:

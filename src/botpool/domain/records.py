@@ -19,6 +19,7 @@ from botpool.domain.ids import (
 from botpool.domain.observation import DeploymentState
 from botpool.domain.pacing import EgressState, Pacing
 from botpool.domain.states import BotStatus, EndReason, FailureCode, SlotPhase, SlotStatus
+from botpool.domain.warm import Warm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +153,7 @@ class PoolSpec:
     leave: LeaveBy = LeaveBy.HEARTBEAT
     finish_timeout_s: float = 900.0
     stop_grace_s: float = 30.0
+    warm: Warm = field(default_factory=Warm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

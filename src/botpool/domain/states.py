@@ -31,12 +31,29 @@ class SlotStatus(StrEnum):
 
 
 class SlotPhase(StrEnum):
-    """The phase of a deploying slot, in the order of the steps."""
+    """The phase of a deploying slot, in the order of the steps.
+
+    `handing_over` replaces them if a standby has the bot, and did not accept it yet.
+    """
 
     CREATING = "creating"
     WAITING_FOR_IMAGE = "waiting_for_image"
     WAITING_FOR_START = "waiting_for_start"
     STARTING = "starting"
+    HANDING_OVER = "handing_over"
+
+
+class Standby(StrEnum):
+    """The state of a slot's container that runs without a bot.
+
+    - `starting`: no poll of its agent is open
+    - `ready`: its agent waits for a bot with an open poll
+    - `stopping`: Botpool stops it
+    """
+
+    STARTING = "starting"
+    READY = "ready"
+    STOPPING = "stopping"
 
 
 class FailureCode(StrEnum):

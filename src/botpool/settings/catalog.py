@@ -47,6 +47,8 @@ def to_toml(value: object) -> str:
     """Write a value of a setting as TOML."""
     if isinstance(value, dict):
         return f"{{ {', '.join(f'{name} = {to_toml(each)}' for name, each in value.items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(to_toml(each) for each in value)}]"
     return json.dumps(value)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from botpool.settings.catalog import DescribedSetting, SettingPath, describe_settings
 from botpool.settings.load import origin_of, validate
@@ -55,6 +55,8 @@ def shown_value(path: SettingPath, value: Any) -> Value:
         return MASK
     if isinstance(value, str):
         return mask_url(value) if "://" in value else value
+    if isinstance(value, BaseModel):
+        value = value.model_dump(by_alias=True)
     if isinstance(value, dict):
         return [f"{name}={shown_value(path, each)}" for name, each in value.items()]
     if isinstance(value, tuple):

@@ -11,6 +11,7 @@ from botpool.settings.backends import BackendsSettings
 from botpool.settings.declaration import Section, setting
 from botpool.settings.pool_programs import check_program
 from botpool.settings.value_types import PoolName
+from botpool.settings.warm import check_warm
 
 DEFAULT_POOLS = ("google-meet", "teams", "zoom")
 
@@ -52,6 +53,7 @@ class Settings(Section):
         self._check_pacing()
         for pool_name, pool in self.pools.items():
             check_program(pool_name, pool)
+            check_warm(pool_name, pool)
             if pool.backend != "process":
                 self._require_backend_settings(pool_name, pool)
         if self.queue.max_timeout_ms < self.queue.default_timeout_ms:

@@ -27,6 +27,7 @@ from botpool.settings.value_types import (
     SecondsOrZero,
     WebAddress,
 )
+from botpool.settings.warm import WarmSettings
 
 DEMO_IMAGE = "botpool-demo"
 
@@ -143,6 +144,7 @@ class PoolSettings(Section):
     """Whether the root file system of the pool's Docker containers is read-only. They can then
     write only to `/tmp` (kept in memory), `/dev/shm` and volumes of the image."""
     pacing: PacingSettings = PacingSettings()
+    warm: WarmSettings = WarmSettings()
     protocol: Protocol = setting(Protocol.BOTPOOL, example="none")
     """The protocol that the container speaks: `botpool` (our agent or wrapper), `meeboter`, `vexa`,
     or `none`. With `none` and `vexa`, the pool needs no heartbeats."""

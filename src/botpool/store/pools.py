@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from botpool.domain import reasons
 from botpool.domain.communication import LeaveBy, Outcome
@@ -100,6 +101,8 @@ def upsert_pool(
     leave: LeaveBy,
     finish_timeout_s: float,
     stop_grace_s: float,
+    warm: Mapping[str, Any],
+    handover_timeout_s: float,
 ) -> PoolName | None:
     """Write a pool's settings; returns the pool's name if they changed."""
 

@@ -7,6 +7,7 @@ import pytest
 
 from botpool.domain.errors import SettingError
 from botpool.settings import Settings, load_settings
+from botpool.settings.warm import warm_of
 from tests.unit.settings.conftest import WriteConfig
 
 PASSWORD = "hunter2-is-not-for-logs"
@@ -330,3 +331,38 @@ def test_pools_may_share_an_egress_by_naming_another_pool(write_config: WriteCon
         '[pools.teams.pacing]\nper_minute = 6\negress = "zoom"\n'
     )
     assert load_settings().pools["teams"].pacing.egress == "zoom"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            'protocol = "meeboter"\nwarm.hot = 1',
+            'pools.zoom.warm.hot: needs protocol = "botpool", but pools.zoom.protocol is "meebo',
+        ),
+        (
+            'protocol = "vexa"\nwarm.windows = [{from = "08:00", to = "09:00", hot = 1}]',
+            'pools.zoom.warm.hot: needs protocol = "botpool"',
+        ),
+        ("max_size = 3\nwarm.hot = 4", "pools.zoom.warm.hot: is 4, above pools.zoom.max_size (3)"),
+        ('warm.windows = [{from = "8:00", to = "09:00"}]', "should be a time of day"),
+        ('warm.windows = [{days = "Mo", from = "08:00", to = "09:00"}]', "days of the week"),
+        ('warm.windows = [{from = "08:00", to = "09:00", timezone = "X/Y"}]', "time zone"),
+        ("warm.handover_timeout_s = 0", "pools.zoom.warm.handover_timeout_s"),
+        ("warm.hot = true", "pools.zoom.warm.hot"),
+    ],
+)
+def test_warm_floors_that_cannot_work_are_refused(
+    write_config: WriteConfig, text: str, problem: str
+) -> None:
+    with pytest.raises(SettingError, match=re.escape(problem)):
+        load_settings(write_config(f"[pools.zoom]\n{text}"))
+
+
+def test_warm_windows_are_parsed(write_config: WriteConfig) -> None:
+    window = '{days = "Sat-Mon, Wed", from = "22:00", to = "02:00", timezone = "UTC", idle = 3}'
+    load = load_settings(write_config(f"[pools.zoom]\nwarm = {{hot = 2, windows = [{window}]}}"))
+    warm = warm_of(load.pools["zoom"].warm)
+    assert (warm.hot, warm.highest_hot, warm.highest_idle) == (2, 2, 3)
+    assert warm.windows[0].days == (0, 2, 5, 6)
+    assert (warm.windows[0].starts, warm.windows[0].ends) == ("22:00", "02:00")

@@ -122,4 +122,9 @@ def _settings_statements(spec: PoolSpec) -> list[Statement[Any]]:
     values = asdict(spec)
     pacing = values.pop("pacing")
     egress = [upsert_egress.statement(**pacing)] if pacing else []
-    return [*egress, upsert_pool.statement(**values, egress=pacing["egress"] if pacing else None)]
+    pool = upsert_pool.statement(
+        **values,
+        egress=pacing["egress"] if pacing else None,
+        handover_timeout_s=spec.warm.handover_timeout_s,
+    )
+    return [*egress, pool]

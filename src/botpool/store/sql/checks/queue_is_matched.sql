@@ -16,7 +16,7 @@ WHERE p.drained_at IS NULL
       EXISTS (
           SELECT
           FROM bot_pool_slots s
-          WHERE s.pool_name = p.pool_name AND s.status = 'idle' AND NOT s.cordoned)
+          WHERE s.pool_name = p.pool_name AND s.claim_rank IS NOT NULL)
       OR (SELECT count(*) FROM slot_identities i WHERE i.pool_name = p.pool_name) < p.max_size
   )
 ORDER BY p.pool_name, q.priority, q.bot_id

@@ -93,6 +93,8 @@ CREATE TABLE pools (
     leave            text NOT NULL DEFAULT 'heartbeat' CHECK (leave IN ('heartbeat', 'signal')),
     finish_timeout_s double precision NOT NULL DEFAULT 900 CHECK (finish_timeout_s > 0),
     stop_grace_s     double precision NOT NULL DEFAULT 30 CHECK (stop_grace_s >= 0),
+    warm             jsonb NOT NULL DEFAULT '{}',
+    handover_timeout_s double precision NOT NULL DEFAULT 3 CHECK (handover_timeout_s > 0),
     drained_at       timestamptz,
     silence_alarm_at timestamptz,
     turns_counted_at timestamptz,
@@ -115,6 +117,10 @@ COMMENT ON COLUMN pools.finish_timeout_s IS
     'How long a bot may finish after its call; progress restarts this time.';
 COMMENT ON COLUMN pools.stop_grace_s IS
     'How long a container may take to stop by itself before Botpool kills it.';
+COMMENT ON COLUMN pools.warm IS
+    'How many slots the pool keeps ready, and when: the section warm of its settings.';
+COMMENT ON COLUMN pools.handover_timeout_s IS
+    'How long a standby may take to accept its bot before the bot starts cold.';
 COMMENT ON COLUMN pools.drained_at IS 'When an operator drained the pool; null while it admits bots.';
 COMMENT ON COLUMN pools.turns_counted_at IS 'When the turns of the pool''s tenants were last counted.';
 COMMENT ON COLUMN pools.silence_alarm_at IS
@@ -323,17 +329,29 @@ COMMENT ON FUNCTION botpool_first_bot_since IS
 
 CREATE FUNCTION botpool_slot_is_valid(
     status text, phase text, bot bigint, assignment bigint, error_message text, leads_image text,
-    image_host text, number integer)
+    image_host text, number integer, standby text, run bigint)
     RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
     RETURN status IN ('idle', 'deploying', 'busy', 'releasing', 'error', 'deleting')
         AND (phase IS NULL
-             OR phase IN ('creating', 'waiting_for_image', 'waiting_for_start', 'starting'))
-        AND (status = 'deploying') = (phase IS NOT NULL)
+             OR phase IN ('creating', 'waiting_for_image', 'waiting_for_start', 'starting',
+                          'handing_over'))
+        -- The start of a standby has the phases of a deployment; the slot stays idle.
+        AND (status = 'deploying' OR (status = 'idle' AND standby IS NOT DISTINCT FROM 'starting'))
+            = (phase IS NOT NULL)
+        AND (standby IS NULL
+             OR (run IS NOT NULL
+                 AND CASE standby
+                     WHEN 'stopping' THEN status IN ('idle', 'releasing')
+                     WHEN 'starting' THEN status = 'idle' OR phase IS NOT DISTINCT FROM 'handing_over'
+                     WHEN 'ready' THEN status = 'idle' OR phase IS NOT DISTINCT FROM 'handing_over'
+                     ELSE false END))
+        AND (phase IS DISTINCT FROM 'handing_over' OR (status = 'deploying' AND standby IS NOT NULL))
         AND (status IN ('deploying', 'busy', 'releasing')) = (bot IS NOT NULL)
         AND (bot IS NULL) = (assignment IS NULL)
         AND (status <> 'error' OR error_message IS NOT NULL)
-        -- A leader pulls an image for a bot, on an image host.
-        AND (leads_image IS NULL OR (bot IS NOT NULL AND image_host IS NOT NULL))
+        -- A leader pulls an image for a bot or a standby, on an image host.
+        AND (leads_image IS NULL
+             OR ((bot IS NOT NULL OR standby IS NOT NULL) AND image_host IS NOT NULL))
         AND number >= 1;
 END $$;
 
@@ -355,6 +373,11 @@ CREATE TABLE bot_pool_slots (
     delete_requested    boolean NOT NULL DEFAULT false,
     assigned_bot_id     bigint REFERENCES bots,
     assignment_id       bigint,
+    run_id              bigint,
+    standby             text,
+    run_started_at      timestamptz,
+    poll_owner          text,
+    held                boolean NOT NULL DEFAULT false,
     tenant_id           bigint NOT NULL DEFAULT 1,
     leads_image         text,
     start_allowed_at    timestamptz,
@@ -378,10 +401,18 @@ CREATE TABLE bot_pool_slots (
     lease_owner         text,
     lease_until         timestamptz,
     created_at          timestamptz NOT NULL DEFAULT botpool_now(),
+    claim_rank          smallint GENERATED ALWAYS AS (
+        CASE
+            WHEN status <> 'idle' OR cordoned OR held OR standby = 'stopping' THEN NULL
+            WHEN standby = 'ready' THEN 0
+            WHEN standby = 'starting' AND start_allowed_at IS NOT NULL AND leads_image IS NULL THEN 1
+            WHEN container_id IS NOT NULL AND leads_image IS NULL THEN 2
+            ELSE 3
+        END) STORED,
     CONSTRAINT slots_are_valid
         CHECK (botpool_slot_is_valid(
             status, phase, assigned_bot_id, assignment_id, error_message, leads_image, image_host,
-            number))
+            number, standby, run_id))
 ) WITH (
     -- A lease or a postponement changes no indexed column; with room in the page it writes no index
     -- entry. The table is small and written at every step: vacuum it by rows written, not by size.
@@ -398,13 +429,27 @@ COMMENT ON COLUMN bot_pool_slots.image_host IS 'Where the container''s image is 
 COMMENT ON COLUMN bot_pool_slots.container_id IS 'The backend''s handle; null until the container is created.';
 COMMENT ON COLUMN bot_pool_slots.gone_container_id IS
     'The container that vanished; null again once the slot has another one.';
-COMMENT ON COLUMN bot_pool_slots.phase IS 'The step of a deployment; set only while deploying.';
+COMMENT ON COLUMN bot_pool_slots.phase IS
+    'The step of a deployment, or of the start of a standby. handing_over: a standby has the bot, and did not '
+    'accept it yet.';
 COMMENT ON COLUMN bot_pool_slots.phase_at IS 'When the current status and phase began.';
 COMMENT ON COLUMN bot_pool_slots.cordoned IS 'A cordoned slot finishes its bot and takes no other.';
 COMMENT ON COLUMN bot_pool_slots.delete_requested IS
     'An operator requested the deletion of the slot as soon as its bot has stopped.';
 COMMENT ON COLUMN bot_pool_slots.assigned_bot_id IS
     'The bot in the slot: the single source of truth for which bot runs where.';
+COMMENT ON COLUMN bot_pool_slots.run_id IS
+    'The current start of the slot''s container, for a bot or for a standby. From the sequence of the assignments, so '
+    'that a backend can order both. A bot whose container was started for it has its assignment''s id as run.';
+COMMENT ON COLUMN bot_pool_slots.standby IS
+    'The run without a bot: starting (no poll is open), ready (a poll is open) or stopping. It stays during a '
+    'hand-over; stopping in a releasing slot means that its bot starts cold after the stop.';
+COMMENT ON COLUMN bot_pool_slots.run_started_at IS
+    'When the agent of the standby first polled; null for a run that began with a bot.';
+COMMENT ON COLUMN bot_pool_slots.poll_owner IS 'The replica that holds the open poll of a ready standby.';
+COMMENT ON COLUMN bot_pool_slots.held IS 'The slot is reserved for a scheduled bot: unreserved bots do not get it.';
+COMMENT ON COLUMN bot_pool_slots.claim_rank IS
+    'The order of claims: 0 a ready standby, 1 a standby that starts, 2 a container, 3 none; null: not assignable.';
 COMMENT ON COLUMN bot_pool_slots.tenant_id IS
     'The tenant of the bot in the slot, or of its last bot. Without an index, which every assignment would write.';
 COMMENT ON COLUMN bot_pool_slots.leads_image IS
@@ -439,10 +484,17 @@ COMMENT ON COLUMN bot_pool_slots.lease_owner IS
 -- Equal keys in these indexes are versions of one slot that vanish within seconds, so packing them
 -- together (deduplicate_items) would be wasted work.
 ALTER INDEX bot_pool_slots_pkey SET (deduplicate_items = off);
-CREATE INDEX idx_bot_pool_slots_idle
-    ON bot_pool_slots (pool_name, last_used_at NULLS FIRST, number)
-    WITH (deduplicate_items = off) WHERE status = 'idle' AND NOT cordoned;
-COMMENT ON INDEX idx_bot_pool_slots_idle IS 'The claim: the longest-unused idle slot of a pool.';
+CREATE INDEX idx_bot_pool_slots_claim
+    ON bot_pool_slots (pool_name, claim_rank, last_used_at NULLS FIRST, number)
+    WITH (deduplicate_items = off) WHERE claim_rank IS NOT NULL;
+COMMENT ON INDEX idx_bot_pool_slots_claim IS
+    'The claim: the assignable slot of a pool with the lowest rank, the longest-unused first.';
+CREATE INDEX idx_bot_pool_slots_standby ON bot_pool_slots (pool_name, standby)
+    WITH (deduplicate_items = off) WHERE standby IS NOT NULL;
+COMMENT ON INDEX idx_bot_pool_slots_standby IS 'The standbys of a pool.';
+CREATE INDEX idx_bot_pool_slots_handing_over ON bot_pool_slots (poll_owner)
+    WITH (deduplicate_items = off) WHERE phase = 'handing_over';
+COMMENT ON INDEX idx_bot_pool_slots_handing_over IS 'The hand-overs to the polls of a replica.';
 CREATE INDEX idx_bot_pool_slots_due ON bot_pool_slots (backend, next_step_at)
     WITH (deduplicate_items = off) WHERE next_step_at IS NOT NULL;
 COMMENT ON INDEX idx_bot_pool_slots_due IS 'Due steps of the backends that a replica has.';
@@ -566,6 +618,8 @@ CREATE TABLE assignments (
     autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 500
 );
+COMMENT ON COLUMN assignments.id IS
+    'From the sequence that also numbers the runs of standbys, so that a backend can order all runs.';
 COMMENT ON TABLE assignments IS
     'One bot in one slot, once. Slots may be deleted; the record of what ran in them remains.';
 COMMENT ON COLUMN assignments.warm IS 'Whether the slot already had a container.';

@@ -1,4 +1,5 @@
--- Admit bots to the longest-unused idle slots of their pool, in their order, if none of their tenant's bots waits there.
+-- Admit bots to the assignable slots of their pool with the lowest claim_rank, in their order, if none of
+-- their tenant's bots waits there.
 -- The common case: one statement, one round trip. A request without a row was not admitted. The
 -- conditions hold for each tenant of the batch: a tenant at its quota pushes no other onto the queue.
 -- The head of the queue, read from its index, shows whether a bot waits: an EXISTS may be planned
@@ -44,13 +45,12 @@ WITH request AS MATERIALIZED (
         FROM bot_pool_slots s
         JOIN pools p ON p.pool_name = s.pool_name
         WHERE s.pool_name = %(pool_name)s
-          AND s.status = 'idle'
-          AND NOT s.cordoned
+          AND s.claim_rank IS NOT NULL
           AND s.backend = p.backend
           AND p.drained_at IS NULL
           -- Bots of a paced pool pass through the queue, where the matcher holds them back.
           AND p.egress IS NULL
-        ORDER BY s.last_used_at NULLS FIRST, s.number
+        ORDER BY s.claim_rank, s.last_used_at NULLS FIRST, s.number
         LIMIT (SELECT count(*) FROM request)
         FOR UPDATE OF s SKIP LOCKED
     ) AS f
@@ -97,6 +97,7 @@ WITH request AS MATERIALIZED (
         phase_at = botpool_now(),
         assigned_bot_id = a.bot_id,
         assignment_id = a.assignment_id,
+        run_id = a.assignment_id,
         tenant_id = a.tenant_id,
         last_assigned_at = botpool_now(),
         last_used_at = botpool_now(),

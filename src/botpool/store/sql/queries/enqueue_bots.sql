@@ -35,8 +35,8 @@ WITH waiting_before AS MATERIALIZED (
           OR (
               (
                   SELECT s.id FROM bot_pool_slots s
-                  WHERE s.pool_name = %(pool_name)s AND s.status = 'idle' AND NOT s.cordoned
-                  ORDER BY s.last_used_at NULLS FIRST, s.number LIMIT 1) IS NULL
+                  WHERE s.pool_name = %(pool_name)s AND s.claim_rank IS NOT NULL
+                  ORDER BY s.claim_rank, s.last_used_at NULLS FIRST, s.number LIMIT 1) IS NULL
               AND p.max_size <= (
                   SELECT count(*) FROM slot_identities i WHERE i.pool_name = %(pool_name)s)))
 ), claimed_key AS (

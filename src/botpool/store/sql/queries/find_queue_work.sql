@@ -15,8 +15,8 @@ SELECT
           AND (
               (
                   SELECT s.id FROM bot_pool_slots s
-                  WHERE s.pool_name = p.pool_name AND s.status = 'idle' AND NOT s.cordoned
-                  ORDER BY s.last_used_at NULLS FIRST, s.number LIMIT 1) IS NOT NULL
+                  WHERE s.pool_name = p.pool_name AND s.claim_rank IS NOT NULL
+                  ORDER BY s.claim_rank, s.last_used_at NULLS FIRST, s.number LIMIT 1) IS NOT NULL
               OR (SELECT count(*) FROM slot_identities i WHERE i.pool_name = p.pool_name) < p.max_size
           )
         ORDER BY p.pool_name

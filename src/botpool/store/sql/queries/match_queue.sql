@@ -19,7 +19,7 @@ WITH head AS MATERIALIZED (
             (
                 SELECT count(*)
                 FROM bot_pool_slots s
-                WHERE s.pool_name = %(pool_name)s AND s.status = 'idle' AND NOT s.cordoned),
+                WHERE s.pool_name = %(pool_name)s AND s.claim_rank IS NOT NULL),
             -- In a paced pool, no more bots than could start. Null is no limit.
             (
                 SELECT CASE WHEN p.egress IS NOT NULL THEN botpool_assignable_bots(p.egress) END
@@ -114,12 +114,12 @@ WITH head AS MATERIALIZED (
 ), free AS MATERIALIZED (
     SELECT
         f.id, f.slot_name, f.container_id, f.last_used_at,
-        row_number() OVER (ORDER BY f.last_used_at NULLS FIRST, f.number) AS n
+        row_number() OVER (ORDER BY f.claim_rank, f.last_used_at NULLS FIRST, f.number) AS n
     FROM (
-        SELECT s.id, s.slot_name, s.container_id, s.last_used_at, s.number
+        SELECT s.id, s.slot_name, s.container_id, s.claim_rank, s.last_used_at, s.number
         FROM bot_pool_slots s
-        WHERE s.pool_name = %(pool_name)s AND s.status = 'idle' AND NOT s.cordoned
-        ORDER BY s.last_used_at NULLS FIRST, s.number
+        WHERE s.pool_name = %(pool_name)s AND s.claim_rank IS NOT NULL
+        ORDER BY s.claim_rank, s.last_used_at NULLS FIRST, s.number
         LIMIT (SELECT count(*) FROM allowed)
         FOR UPDATE SKIP LOCKED
     ) AS f
@@ -164,6 +164,7 @@ WITH head AS MATERIALIZED (
         phase_at = botpool_now(),
         assigned_bot_id = pair.bot_id,
         assignment_id = pair.assignment_id,
+        run_id = pair.assignment_id,
         tenant_id = pair.tenant_id,
         last_assigned_at = botpool_now(),
         last_used_at = botpool_now(),

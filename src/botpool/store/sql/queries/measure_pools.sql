@@ -14,7 +14,7 @@ CROSS JOIN LATERAL (
     FROM (
         SELECT
             s.status, count(*) AS n,
-            count(*) FILTER (WHERE s.status = 'idle' AND NOT s.cordoned) AS assignable
+            count(*) FILTER (WHERE s.claim_rank IS NOT NULL) AS assignable
         FROM slot_identities i
         JOIN bot_pool_slots s ON s.id = i.slot_id
         WHERE i.pool_name = p.pool_name
