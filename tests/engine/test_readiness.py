@@ -111,3 +111,11 @@ async def test_readiness_answers_within_its_limit(
     async with asyncio.timeout(30):
         while not (await replica.readiness.state()).ready:
             await asyncio.sleep(0.02)
+
+
+async def test_replica_that_is_about_to_stop_is_not_ready(stage: Stage) -> None:
+    replica = await stage.replica(pool(1))
+    assert (await replica.readiness.state()).ready
+    replica.readiness.drain()
+    state = await replica.readiness.state()
+    assert (state.ready, state.problem) == (False, "This replica is about to stop.")

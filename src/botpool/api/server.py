@@ -5,12 +5,13 @@ import gc
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 from fastapi import FastAPI
 
 from botpool.api.connections import ConnectionLimits, ConnectionTable
+from botpool.api.draining import Draining
 from botpool.api.file_limit import backlog_of
 from botpool.api.http_protocol import protocol_for
 
@@ -37,14 +38,21 @@ class HttpServer:
         *,
         trusted_proxies: Sequence[str] = (),
         limits: ConnectionLimits | None = None,
+        drain_s: float = 0.0,
         on_closed: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`on_closed` is called with the reason when a limit or deadline ends a connection."""
+        """Prepare the server.
+
+        `drain_s`: how long it answers requests after a signal, and closes connections with its
+        responses. `on_closed` is called with the reason when a limit or deadline ends a connection.
+        """
         self.connections = ConnectionTable(
             limits, trusted_proxies=trusted_proxies, on_closed=on_closed
         )
+        self._drain_s = drain_s
+        self._draining = Draining(app) if drain_s else None
         config = uvicorn.Config(
-            app,
+            self._draining or app,
             http=protocol_for(self.connections),
             ws="none",
             log_config=None,
@@ -61,14 +69,16 @@ class HttpServer:
         self._listener = listener
         self._server = _Server(config)
         self._stop = asyncio.Event()
+        self._stop_now = asyncio.Event()
 
     async def serve(
         self,
         *,
         on_ready: Callable[[], None] = lambda: None,
+        on_drain: Callable[[], None] = lambda: None,
         before_stop: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Serve until a signal. `before_stop` runs first, while requests are still answered."""
+        """Serve until a signal. Then drain, run `before_stop`, and stop answering requests."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._request_stop)
@@ -80,6 +90,8 @@ class HttpServer:
             on_ready()
             _avoid_long_collections()
             await asyncio.wait({stop_requested, serving}, return_when=asyncio.FIRST_COMPLETED)
+            if self._stop.is_set():
+                await self._drain(on_drain)
             if before_stop is not None:
                 await before_stop()
         finally:
@@ -89,8 +101,20 @@ class HttpServer:
             await serving
             # The signal handlers stay, so that no signal interrupts the steps that follow.
 
+    async def _drain(self, on_drain: Callable[[], None]) -> None:
+        """Answer requests for a while, until load balancers have noticed. A signal ends it."""
+        if self._draining is None:
+            return
+        on_drain()
+        self._draining.begin()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._drain_s):
+                await self._stop_now.wait()
+
     def _request_stop(self) -> None:
-        self._server.force_exit = self._stop.is_set()
+        if self._stop.is_set():
+            self._server.force_exit = True
+            self._stop_now.set()
         self._stop.set()
 
 

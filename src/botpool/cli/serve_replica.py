@@ -32,6 +32,7 @@ async def serve(
             listener,
             trusted_proxies=settings.server.trusted_proxies,
             limits=limits,
+            drain_s=settings.server.drain_s,
             on_closed=replica.metrics.connection_closed,
         )
         replica.watch_listener(
@@ -43,7 +44,7 @@ async def serve(
             connections=server.connections.count,
         )
         if console is None:
-            await server.serve(before_stop=replica.changes.close)
+            await server.serve(on_drain=replica.readiness.drain, before_stop=replica.changes.close)
             return
         key = await first_key(installed.data_dir, replica)
         await server.serve(

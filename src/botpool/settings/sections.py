@@ -62,6 +62,9 @@ class ServerSettings(Section):
     trusted_proxies: Proxies = setting((), example=["127.0.0.1", "10.0.0.0/8"])
     """Reverse proxies whose `X-Forwarded-*` headers the server believes: IP addresses, networks, or
     `*` for all."""
+    drain_s: Annotated[float, Field(ge=0, le=600)] = setting(0, unit="s", example=10)
+    """How long a replica still answers requests after SIGTERM, while `/readyz` returns 503 and each
+    response closes its connection. Set it to the time that your load balancer needs to notice."""
     metrics: Literal["open", "key", "off"] = setting("key", example="open")
     """Access to `/metrics`: `open` to all, with an operator's `key`, or `off`."""
     docs: Literal["open", "off"] = setting("open", example="off")

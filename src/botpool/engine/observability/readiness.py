@@ -1,8 +1,9 @@
 """Readiness of a replica. Backend failures are reported but do not fail readiness.
 
 A replica is ready if the database answers in time, has a schema that this version knows and accepts
-writes, and if no background loop is late. The answer never takes longer than `_CHECK_TIMEOUT_S`: a
-check that has not ended by then continues, and the next answer uses its result.
+writes, if no background loop is late, and if the replica is not about to stop. The answer never
+takes longer than `_CHECK_TIMEOUT_S`: a check that has not ended by then continues, and the next
+answer uses its result.
 """
 
 import asyncio
@@ -74,6 +75,7 @@ class Readiness:
         self._loops: Sequence[Loop] = ()
         self._paused_egresses: Mapping[str, datetime] = {}
         self._refused_writes: Callable[[], str | None] = lambda: None
+        self._is_draining = False
         self.wake = asyncio.Event()
         """Set when a backend's health check should run early."""
 
@@ -89,6 +91,11 @@ class Readiness:
         self._loops = loops
         self._refused_writes = refused_writes
 
+    def drain(self) -> None:
+        """Report from now on that this replica is not ready, because it is about to stop."""
+        _log.info("replica.draining")
+        self._is_draining = True
+
     async def state(self) -> ReadinessState:
         """Return the current readiness."""
         database = self._start_check("database", self._database_problem)
@@ -102,7 +109,7 @@ class Readiness:
             if database.done()
             else f"The database did not answer within {_CHECK_TIMEOUT_S:g} s."
         )
-        problem = problem or self._refused_writes() or self._late_loop()
+        problem = problem or self._refused_writes() or self._late_loop() or self._draining()
         return ReadinessState(
             ready=problem is None,
             problem=problem,
@@ -124,6 +131,9 @@ class Readiness:
     def _unanswered(self, name: str) -> Health:
         known = self._health.get(name)
         return known[1] if known else Health(ok=False, detail="the backend has not answered yet")
+
+    def _draining(self) -> str | None:
+        return "This replica is about to stop." if self._is_draining else None
 
     def _late_loop(self) -> str | None:
         for loop in self._loops:
