@@ -50,6 +50,7 @@ def policy_of(settings: Settings) -> Policy:
         deploy_grace_s=settings.deploy.grace_s,
         deploy_wait_timeout_s=settings.deploy.wait_timeout_s,
         deploy_attempts=settings.deploy.attempts,
+        infrastructure_retries=settings.deploy.infrastructure_retries,
         image_known_s=settings.deploy.image_known_s,
         observe_interval_s=settings.deploy.poll_interval_s,
         recovery_interval_s=settings.recovery.interval_s,

@@ -277,6 +277,7 @@ async def test_unwanted_slot_is_freed_only_with_match(stage: Stage, unwanted: st
             error_messages=[None],
             containers_gone=[False],
             reasons=["test"],
+            abandoned=[False],
         )
 
     assert await free(match_follows=False) == []

@@ -8,6 +8,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest, StopMode
 from botpool.domain.errors import BotpoolError, CallSuperseded, ContainerGone, StartSuperseded
@@ -18,6 +19,7 @@ from botpool.domain.observation import (
     ContainerState,
     DeploymentState,
     Observation,
+    UnreachableNode,
 )
 
 
@@ -30,6 +32,10 @@ class Container:
     runs: list[AssignmentId] = field(default_factory=list)
     environment: Mapping[str, str] = field(default_factory=dict)
     deployment: DeploymentState | None = None
+    infrastructure_fault: str = ""
+    lost_node: UnreachableNode | None = None
+    left_behind: set[AssignmentId] = field(default_factory=set)
+    """Runs that go on on a lost node although the next run has started on another one."""
 
 
 class ScriptedBackend:
@@ -94,6 +100,26 @@ class ScriptedBackend:
         self.containers[ContainerId(container_id)].state = ContainerState.EXITED
         self.exit_code = code
 
+    def evict(self, container_id: str, fault: str, *, code: int | None = 0) -> None:
+        """End the container's run by an infrastructure fault; its program exits with a code."""
+        self.exit(container_id, code)
+        self.containers[ContainerId(container_id)].infrastructure_fault = fault
+
+    def lose_node(self, container_id: str, node: str, since: datetime) -> None:
+        """Let the node of a running container become unreachable; the container runs on."""
+        lost = UnreachableNode(name=node, since=since)
+        self.containers[ContainerId(container_id)].lost_node = lost
+
+    def return_node(self, container_id: str) -> None:
+        """Let the node return, which ends the runs that were stopped meanwhile."""
+        container = self.containers[ContainerId(container_id)]
+        container.left_behind = {
+            run for run in container.left_behind if run > container.stopped_through
+        }
+        container.lost_node = None
+        if (container.assignment_id or 0) <= container.stopped_through:
+            container.state = ContainerState.STOPPED
+
     def finish(
         self, container_id: str, deployment: DeploymentState = DeploymentState.FINISHED
     ) -> None:
@@ -152,6 +178,9 @@ class ScriptedBackend:
         if request.assignment_id <= container.stopped_through:
             raise StartSuperseded(request.container_id, "it was stopped already")
         if request.assignment_id not in container.runs:
+            if container.lost_node is not None and container.assignment_id is not None:
+                container.left_behind.add(container.assignment_id)
+            container.lost_node, container.infrastructure_fault = None, ""
             container.runs.append(request.assignment_id)
             container.assignment_id = request.assignment_id
             container.environment = request.environment
@@ -190,7 +219,13 @@ class ScriptedBackend:
         container.stopped_through = max(container.stopped_through, assignment_id)
         if container.deployment in ACTIVE_DEPLOYMENT:
             container.deployment = DeploymentState.CANCELLED
-        if self.stops_work and (mode is not StopMode.ASK or self.obeys_signals):
+        is_later = (container.assignment_id or 0) > assignment_id
+        is_out_of_reach = is_later or container.lost_node is not None
+        if (
+            self.stops_work
+            and not is_out_of_reach
+            and (mode is not StopMode.ASK or self.obeys_signals)
+        ):
             if container.state is ContainerState.RUNNING:
                 self.exit_code = 143
             container.state = ContainerState.STOPPED
@@ -263,9 +298,15 @@ class ScriptedBackend:
         if container is None:
             return Observation(container_id=container_id, state=ContainerState.GONE)
         active = container.deployment if container.deployment in ACTIVE_DEPLOYMENT else None
+        is_stopping = (container.assignment_id or 0) <= container.stopped_through
+        is_unknown = container.lost_node is not None and is_stopping
         return Observation(
             container_id=container_id,
-            state=ContainerState.UNKNOWN if self.status_unreliable else container.state,
+            state=ContainerState.UNKNOWN
+            if self.status_unreliable or is_unknown
+            else container.state,
+            unreachable_node=container.lost_node,
+            infrastructure_fault=container.infrastructure_fault,
             status_unreliable=self.status_unreliable,
             assignment_id=None if self.has_deployments else container.assignment_id,
             deployment=active,

@@ -51,6 +51,7 @@ _STATUS: Mapping[type[BaseException], int] = {
     errors.NameTaken: 409,
     errors.IdempotencyConflict: 409,
     errors.SlotInUse: 409,
+    errors.NotReleasableByForce: 409,
     errors.PriorityNotAllowed: 403,
     errors.LimitExceeded: 429,
     errors.QueueFull: 503,

@@ -18,6 +18,8 @@ _SLOT_FAILURES = frozenset(
         FailureCode.INTERNAL,
     }
 )
+BEFORE_CALL = frozenset({BotStatus.JOINING_CALL, BotStatus.IN_WAITING_ROOM})
+"""Statuses of a bot that runs and is not in the call yet."""
 _KILLED_BY_SIGTERM = 128 + signal.SIGTERM
 _MAX_PROGRESS = 500
 
@@ -47,19 +49,22 @@ def ending_after_exit(
     exit_code: int | None,
     detail: str,
     output: str = "",
+    infrastructure_fault: str = "",
 ) -> BotEnding:
     """Return the ending of a bot whose container exited before its agent reported the end.
 
     After the call, an exit without a known code counts as success, because some backends name no
-    code. Where the exit code decides, only 0 is a success. `output` has the last lines of the
-    container's output.
+    code. Where the exit code decides, only 0 is a success. After an infrastructure fault no exit
+    code is a success: a program may exit with 0 because it was terminated. `output` has the last
+    lines of the container's output.
     """
     call_is_over = finishing or bot is BotStatus.CALL_ENDED
     left_by_signal = asked_to_leave and exit_code == _KILLED_BY_SIGTERM
+    has_succeeded = exit_code in (0, None) and not infrastructure_fault
     if outcome is Outcome.EXIT_CODE:
-        if exit_code == 0:
+        if has_succeeded and exit_code is not None:
             return BotEnding(status=BotStatus.DONE, reason=reasons.EXITED_WITH_SUCCESS)
-    elif call_is_over and exit_code in (0, None):
+    elif call_is_over and has_succeeded:
         return BotEnding(status=BotStatus.DONE, reason=reasons.EXITED_AFTER_CALL)
     elif asked_to_leave and not call_is_over:
         return BotEnding(status=BotStatus.CANCELLED, reason=reasons.LEFT_WHEN_ASKED)
@@ -67,9 +72,17 @@ def ending_after_exit(
         return BotEnding(status=BotStatus.CANCELLED, reason=reasons.LEFT_WHEN_ASKED)
     return BotEnding(
         status=BotStatus.FAILED,
-        reason=reasons.container_exited(detail, output),
+        reason=reasons.container_exited(infrastructure_fault or detail, output),
         failure_code=FailureCode.CONTAINER_EXITED,
     )
+
+
+def is_retried_after_fault(bot: BotStatus, *, asked_to_leave: bool, outcome: Outcome) -> bool:
+    """Whether a bot is retried whose run an infrastructure fault ended: it was not in the call.
+
+    A program whose exit code decides reports no status, so it may have been in the call.
+    """
+    return bot in BEFORE_CALL and not asked_to_leave and outcome is not Outcome.EXIT_CODE
 
 
 def ending_after_deadline(*, asked_to_leave: bool, max_duration_s: float) -> BotEnding:

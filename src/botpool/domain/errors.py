@@ -162,6 +162,15 @@ class SlotInUse(BotpoolError):
 
 
 @dataclass(eq=False)
+class NotReleasableByForce(BotpoolError):
+    """The slot is not in the condition that a forced release is for."""
+
+    template = "Slot {slot_id} cannot be released by force: {problem}."
+    slot_id: int
+    problem: str
+
+
+@dataclass(eq=False)
 class BotHasEnded(BotpoolError):
     """The bot can take no command any more."""
 

@@ -15,6 +15,8 @@ class Policy:
     deploy_grace_s: float = 180.0
     deploy_wait_timeout_s: float = 1800.0
     deploy_attempts: int = 2
+    infrastructure_retries: int = 5
+    """How often a bot is retried after infrastructure faults, which are no attempts."""
     image_known_s: float = 86_400.0
     """How long after a start its image counts as known on the image host."""
     observe_interval_s: float = 15.0

@@ -44,6 +44,7 @@ PROBE_ADMITTED = "a bot was admitted"
 REPORTED_BY_AGENT = "reported by the agent"
 STOPPED_BY_USER = "stopped by its user"
 STOP_CONFIRMED = "the stop was confirmed"
+STOP_CAN_BE_CONFIRMED = "its stop can be confirmed again"
 BOT_ALREADY_ENDED = "its bot had ended already"
 SECOND_BOOT = "its agent started a second time"
 AGENT_REPORTED_FAILURE = "The agent reported a failure."
@@ -59,6 +60,21 @@ RESET = "reset"
 CONTAINER_GONE = "its container is gone"
 HEARTBEATS_FRESH = "its heartbeats are fresh"
 IDLE_BUT_RUNNING = "its container runs although the slot is idle"
+
+
+def node_unreachable(node: str) -> str:
+    """Return why the stop of a container on an unreachable node cannot be confirmed."""
+    return f"node {node} is unreachable"
+
+
+def stop_overdue(limit_s: float) -> str:
+    """Return why a stop is unconfirmed that had more time than any stop needs."""
+    return f"its container has not stopped for more than {limit_s:g} s"
+
+
+def released_by_force(key_name: str, unconfirmed: str) -> str:
+    """Return the reason for a slot that an operator released before its stop was confirmed."""
+    return f"released by force by {key_name}, without a confirmed stop: {unconfirmed}"
 
 
 def stopped_by_key(key_name: str) -> str:

@@ -427,7 +427,22 @@ class BackendSlot(FencedSlot):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeasedSlot(BackendSlot):
+class ReleasableSlot(BackendSlot):
+    """A slot that a release may free."""
+
+    failure: str | None
+    """Why the deployment or the run failed; the bot is retried or fails after the release."""
+    infrastructure_fault: bool
+    """Whether the infrastructure ended the run, and not the slot or the bot."""
+    stop_issued_at: datetime | None
+    delete_issued_at: datetime | None
+    unconfirmed_reason: str | None
+    """Why the stop cannot be confirmed, as last observed."""
+    unconfirmed_node: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeasedSlot(ReleasableSlot):
     """A slot that this replica has leased, with all data that its next step needs."""
 
     image: str
@@ -448,8 +463,6 @@ class LeasedSlot(BackendSlot):
     phase_at: datetime | None
     start_allowed_at: datetime | None
     """When the start was allowed; before that, no container of this assignment can run."""
-    stop_issued_at: datetime | None
-    delete_issued_at: datetime | None
     resets: int
     recreate_container: bool
     """Whether the next reset deletes the container and creates another one."""
@@ -461,9 +474,10 @@ class LeasedSlot(BackendSlot):
     bot_display_name: str | None
     bot_data: Mapping[str, Any] | None = field(repr=False)
     attempts: int | None
-    failure: str | None
     newest_assignment_id: AssignmentId
     """The newest assignment of any slot when the lease was taken."""
+    abandoned_through: AssignmentId
+    """The newest assignment whose slot an operator released by force; 0 if there is none."""
 
     @property
     def limits(self) -> str:
@@ -477,7 +491,7 @@ class LeasedSlot(BackendSlot):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedSlot(BackendSlot):
+class ObservedSlot(ReleasableSlot):
     """A slot with a bot, whose container should run or have stopped."""
 
     container_id: ContainerId
@@ -486,11 +500,8 @@ class ObservedSlot(BackendSlot):
     bot_status: BotStatus
     correlation_id: str
     deployment_ended_at: datetime | None
-    stop_issued_at: datetime | None
-    delete_issued_at: datetime | None
     observed_running_at: datetime | None
     """When an observation, and not only the agent, first showed the container running."""
-    failure: str | None
     needs_heartbeats: bool
     last_heartbeat_at: datetime | None
 

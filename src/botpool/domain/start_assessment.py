@@ -37,6 +37,7 @@ class StartAssessment:
     reason: str = ""
     is_stuck: bool = False
     """Whether the start failed by its timeout alone: the backend reported no failure."""
+    is_infrastructure_fault: bool = False
 
 
 _WAIT = StartAssessment(verdict=StartVerdict.WAIT)
@@ -64,8 +65,8 @@ def assess_start(
         return _failed_start("the container has served a later assignment")
     if observed.assignment_id not in (None, assignment_id):
         return _fail_after_timeout(observed, started_at, now, timeout_s)
-    if observed.deployment in FAILED_DEPLOYMENT and observed.state is not ContainerState.RUNNING:
-        return _failed_start(f"the deployment was {observed.deployment}")
+    if (failure := _reported_failure(observed)) is not None:
+        return failure
     match observed.state:
         case ContainerState.RUNNING if observed.deployment not in ACTIVE_DEPLOYMENT:
             reason = observed.detail or reasons.OBSERVED_RUNNING
@@ -132,6 +133,19 @@ def is_of_later_assignment(observed: Observation, assignment_id: AssignmentId) -
 
 def _failed_start(reason: str) -> StartAssessment:
     return StartAssessment(verdict=StartVerdict.FAILED, reason=reason)
+
+
+def _reported_failure(observed: Observation) -> StartAssessment | None:
+    """Return the failure that the backend itself reports, if it does."""
+    if observed.infrastructure_fault and observed.state in ENDED_STATES:
+        return StartAssessment(
+            verdict=StartVerdict.FAILED,
+            reason=observed.infrastructure_fault,
+            is_infrastructure_fault=True,
+        )
+    if observed.deployment in FAILED_DEPLOYMENT and observed.state is not ContainerState.RUNNING:
+        return _failed_start(f"the deployment was {observed.deployment}")
+    return None
 
 
 def _container_failed(observed: Observation) -> StartAssessment:

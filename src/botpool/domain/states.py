@@ -124,8 +124,11 @@ BOT_TRANSITIONS: Mapping[BotStatus, frozenset[BotStatus]] = {
     _B.PENDING: frozenset({_B.QUEUED, _B.DEPLOYING, _B.FAILED, _B.CANCELLED}),
     _B.QUEUED: frozenset({_B.DEPLOYING, _B.FAILED, _B.CANCELLED}),
     _B.DEPLOYING: frozenset({_B.QUEUED, _B.JOINING_CALL, _B.FAILED, _B.CANCELLED}),
-    _B.JOINING_CALL: frozenset({_B.IN_WAITING_ROOM, _B.IN_CALL, _B.LEAVING, _B.CALL_ENDED}) | FINAL,
-    _B.IN_WAITING_ROOM: frozenset({_B.IN_CALL, _B.LEAVING, _B.CALL_ENDED}) | FINAL,
+    _B.JOINING_CALL: frozenset(
+        {_B.DEPLOYING, _B.IN_WAITING_ROOM, _B.IN_CALL, _B.LEAVING, _B.CALL_ENDED}
+    )
+    | FINAL,
+    _B.IN_WAITING_ROOM: frozenset({_B.DEPLOYING, _B.IN_CALL, _B.LEAVING, _B.CALL_ENDED}) | FINAL,
     _B.IN_CALL: frozenset({_B.LEAVING, _B.CALL_ENDED}) | FINAL,
     _B.LEAVING: frozenset({_B.CALL_ENDED}) | FINAL,
     _B.CALL_ENDED: FINAL,
@@ -133,6 +136,7 @@ BOT_TRANSITIONS: Mapping[BotStatus, frozenset[BotStatus]] = {
     _B.FAILED: frozenset(),
     _B.CANCELLED: frozenset(),
 }
+"""Back to DEPLOYING: the infrastructure ended the run before the call, and the bot is retried."""
 
 SLOT_TRANSITIONS: Mapping[SlotStatus, frozenset[SlotStatus]] = {
     _S.IDLE: frozenset({_S.DEPLOYING, _S.ERROR, _S.DELETING}),

@@ -30,6 +30,7 @@ from botpool.engine.lifecycle.container_environment import ContainerEnvironment
 from botpool.engine.lifecycle.deployment import Deployer
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.lifecycle.descriptions import Describer
+from botpool.engine.lifecycle.exited_runs import ExitedRuns
 from botpool.engine.lifecycle.image_digests import ImageDigests
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.last_output import LastOutput
@@ -46,6 +47,7 @@ from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.engine.lifecycle.slot_handover import SlotHandover
 from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.lifecycle.stop_bot import BotStopper
+from botpool.engine.lifecycle.unconfirmed_stops import UnconfirmedStops
 from botpool.engine.maintenance.cleanup import Cleanup
 from botpool.engine.maintenance.error_resets import ErrorResets
 from botpool.engine.maintenance.liveness import Liveness, WatchedListener
@@ -61,6 +63,7 @@ from botpool.engine.observability.metrics import Metrics
 from botpool.engine.observability.metrics_export import MetricsExport
 from botpool.engine.observability.pool_samples import PoolSamples
 from botpool.engine.observability.readiness import Readiness
+from botpool.engine.operations.forced_release import ForcedRelease
 from botpool.engine.operations.pool_commands import PoolCommands
 from botpool.engine.operations.slot_commands import SlotCommands
 from botpool.engine.queries import Queries
@@ -189,24 +192,27 @@ class Replica:
             agent_key=identity.agent_keys[0],
             templates=self._templates,
         )
-        handover = SlotHandover(
+        self.handover = SlotHandover(
             self.database,
             self.matcher,
             self.wakeups,
             self.metrics,
             max_attempts=self.policy.deploy_attempts,
+            max_infrastructure_retries=self.policy.infrastructure_retries,
         )
         self.releaser = Releaser(
             **shared,
             steps=steps,
-            handover=handover,
+            handover=self.handover,
             image_gate=self.image_gate,
             output_keeper=OutputKeeper(**shared, mask=environment.mask_output),
+            unconfirmed_stops=UnconfirmedStops(**shared),
             stop_grace=self._stop_grace,
         )
+        self.exited_runs = ExitedRuns(**shared, bot_endings=self.bot_endings)
         self.observer = Observer(
             **shared,
-            bot_endings=self.bot_endings,
+            exited_runs=self.exited_runs,
             outcome=self.outcome,
             releaser=self.releaser,
             epoch_watch=self.epoch_watch,
@@ -250,6 +256,7 @@ class Replica:
         actions = RecoveryActions(
             **shared,
             bot_endings=self.bot_endings,
+            exited_runs=self.exited_runs,
             outcome=self.outcome,
             deletion=self.slot_deletion,
         )
@@ -288,6 +295,7 @@ class Replica:
         self.slot_commands = SlotCommands(
             **shared, pools=self.pools, bot_endings=self.bot_endings, outcome=self.outcome
         )
+        self.forced_release = ForcedRelease(**shared, handover=self.handover)
         self.api_keys = ApiKeys(database)
         self.tenants = Tenants(database)
         self.token_buckets = TokenBuckets(database)

@@ -215,6 +215,9 @@ class DeploySettings(Section):
     """The longest time that a slot waits for its image or for the backend's budget."""
     attempts: Count = setting(2, example=3, unit="attempts")
     """How many times a bot is deployed before it fails with `deploy_failed`; 1 means no retry."""
+    infrastructure_retries: CountOrZero = setting(5, example=10, unit="retries")
+    """How many times a bot that is not in its call yet is deployed again after infrastructure
+    faults, such as the eviction of its pod or the loss of its node. These are no `attempts`."""
     image_known_s: Seconds = setting(86_400, example=604_800)
     """How long after its last start an image counts as present on its image host."""
 

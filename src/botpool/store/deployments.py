@@ -112,6 +112,7 @@ def fail_deployment(
     deployment_over: bool = False,
     nothing_started: bool = False,
     stuck: bool = False,
+    infrastructure_fault: bool = False,
     reason: str,
     failure_code: FailureCode = FailureCode.DEPLOY_FAILED,
     **fence: Unpack[Fence],

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Unpack
 
+from botpool.domain import reasons
 from botpool.domain.ids import AssignmentId, BotId, PoolName, SlotId, TenantId
-from botpool.domain.records import Fence, SlotChange
+from botpool.domain.records import Fence, ReleasableSlot, SlotChange
 from botpool.domain.states import BotStatus, EndReason, FailureCode, SlotStatus
 from botpool.store.query import query
 
@@ -34,6 +35,29 @@ class FreedSlot(SlotChange):
     tenant_id: TenantId
     tenant_has_quota: bool
     """Whether the release made room in the quota of its tenant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnconfirmedStop:
+    """A releasing slot after a record of why its stop cannot be confirmed."""
+
+    version: int
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequeuedBot:
+    """A bot that is queued again after a failed deployment or an infrastructure fault."""
+
+    bot_id: BotId
+    infrastructure_fault: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptedBot(SlotChange):
+    """A slot whose run the infrastructure ended; `bot_status` is the bot's status before."""
+
+    bot_status: BotStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +102,9 @@ def free_slots(
     error_messages: Sequence[str | None],
     containers_gone: Sequence[bool],
     reasons: Sequence[str],
+    abandoned: Sequence[bool],
 ) -> list[FreedSlot]:
-    """Free slots of one pool whose stops are confirmed.
+    """Free slots of one pool whose stops are confirmed, or which an operator releases by force.
 
     Without a match in the same transaction, the query frees only slots after which a match would
     change nothing.
@@ -93,8 +118,23 @@ def requeue_bots(
     assignment_ids: Sequence[AssignmentId | None],
     reasons: Sequence[str | None],
     max_attempts: int,
-) -> list[BotId]:
+    max_infrastructure_retries: int,
+) -> list[RequeuedBot]:
     """Queue bots again whose deployments failed, while attempts remain; returns these bots."""
+
+
+@query
+def retry_bot_after_fault(
+    *,
+    reason: str,
+    failure_code: FailureCode = FailureCode.CONTAINER_EXITED,
+    sources: Sequence[BotStatus],
+    **fence: Unpack[Fence],
+) -> InterruptedBot | None:
+    """Start the release of a busy slot whose run the infrastructure ended before the call.
+
+    The bot is retried after the confirmed stop, or fails with `failure_code`.
+    """
 
 
 @query
@@ -105,6 +145,23 @@ def fail_bots_without_attempts(
     reasons: Sequence[str | None],
 ) -> list[BotWithoutAttempts]:
     """Fail the bots whose last deployment failed and that `requeue_bots` did not queue."""
+
+
+@query
+def record_unconfirmed_stop(
+    *,
+    reason: str | None,
+    node: str | None = None,
+    since: datetime | None = None,
+    answers_reason: str = reasons.STOP_CAN_BE_CONFIRMED,
+    **fence: Unpack[Fence],
+) -> UnconfirmedStop | None:
+    """Record why a stop cannot be confirmed, or that it can again (no reason)."""
+
+
+@query
+def find_releasable_slot(*, slot_id: SlotId) -> ReleasableSlot | None:
+    """Read a releasing slot as its release reads it; None in any other status."""
 
 
 @query

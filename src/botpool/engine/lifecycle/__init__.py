@@ -7,6 +7,7 @@
     observer                 observes containers and applies the observations
     running_bots             the steps of busy slots: the signal to leave, and deadlines of bots
     last_output              reads the last lines that a failed container printed
+    exited_runs              ends the bots of containers that exited, or retries them
     release                  the steps of releasing slots: stop, confirm the stop, free
     slot_handover            frees slots and hands them over to the next bots
     bot_endings              ends bots and starts the release of their slots
@@ -14,6 +15,7 @@
     queue_poller             polls the queue and the image gates
     image_gate               one pull per image and image host, and the limit of starts
     pacing                   lowers the pace of starts while bots are blocked, and pauses them
+    unconfirmed_stops        records why a stop cannot be confirmed
     slot_steps, slot_deletion, image_digests, container_environment, descriptions
                              parts that import no other module of this package
 

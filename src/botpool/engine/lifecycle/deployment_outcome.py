@@ -106,12 +106,15 @@ class DeploymentOutcome(Service):
         deployment_over: bool = False,
         nothing_started: bool = False,
         stuck: bool = False,
+        infrastructure_fault: bool = False,
     ) -> bool:
         """Give up the deployment and start the slot's release; False if the slot has changed.
 
         The hand-over queues the bot again, or fails it with `failure_code`, once the stop is
         confirmed. `nothing_started` states that there is no container to stop. `stuck` states that
         the deployment made no progress: the slot's first reset creates its container again.
+        After an `infrastructure_fault` the bot is retried without an attempt, and the slot needs no
+        reset.
         """
         failed = await fail_deployment(
             self.database,
@@ -121,6 +124,7 @@ class DeploymentOutcome(Service):
             deployment_over=deployment_over,
             nothing_started=nothing_started,
             stuck=stuck,
+            infrastructure_fault=infrastructure_fault,
         )
         if failed is None:
             return False

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from botpool.domain import reasons
-from botpool.domain.bot_ending import ending_after_exit
 from botpool.domain.communication import Outcome
 from botpool.domain.errors import BackendError
 from botpool.domain.ids import ContainerId
@@ -31,8 +30,8 @@ from botpool.domain.start_assessment import (
     is_of_later_assignment,
 )
 from botpool.domain.states import SlotStatus
-from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome, SlotChanged
+from botpool.engine.lifecycle.exited_runs import ExitedRuns
 from botpool.engine.lifecycle.last_output import LastOutput
 from botpool.engine.lifecycle.release import Releaser
 from botpool.engine.observability import event_log
@@ -54,7 +53,7 @@ _LEASE_SHARE = 0.8
 class Observer(Service):
     """Observes containers and applies the observations to their slots."""
 
-    bot_endings: BotEndings
+    exited_runs: ExitedRuns
     outcome: DeploymentOutcome
     releaser: Releaser
     epoch_watch: EpochWatch
@@ -169,16 +168,7 @@ class Observer(Service):
         ):
             return True
         output = await self.last_output.read(slot, observation)
-        ending = ending_after_exit(
-            slot.bot_status,
-            asked_to_leave=slot.leave_by is not None,
-            finishing=slot.finishing_at is not None,
-            outcome=slot.outcome,
-            exit_code=observation.exit_code,
-            detail=observation.detail or str(observation.state),
-            output=output,
-        )
-        return await self.bot_endings.end(slot.assignment_id, ending, version=slot.version)
+        return await self.exited_runs.end(slot, observation, output=output)
 
     async def _apply_to_starting(
         self, slot: ObservedSlot, observation: Observation, *, is_announced: bool
@@ -223,6 +213,7 @@ class Observer(Service):
                 reason=assessment.reason,
                 deployment_over=is_over,
                 stuck=assessment.is_stuck,
+                infrastructure_fault=assessment.is_infrastructure_fault,
             )
         return True
 
@@ -253,6 +244,7 @@ def _has_run(slot: ObservedSlot, observation: Observation) -> bool:
         and observation.assignment_id == slot.assignment_id
         and observation.state in ENDED_STATES
         and observation.exit_code is not None
+        and not observation.infrastructure_fault
     )
 
 

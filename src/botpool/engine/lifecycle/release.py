@@ -26,11 +26,16 @@ from botpool.domain.observation import (
     Observation,
 )
 from botpool.domain.records import LeasedSlot, ObservedSlot
-from botpool.domain.stop_confirmation import stop_is_confirmed, stop_is_overdue
+from botpool.domain.stop_confirmation import (
+    is_unconfirmable,
+    stop_is_confirmed,
+    stop_is_overdue,
+)
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.output_keeper import OutputKeeper
 from botpool.engine.lifecycle.slot_handover import SlotHandover
 from botpool.engine.lifecycle.slot_steps import SlotSteps
+from botpool.engine.lifecycle.unconfirmed_stops import UnconfirmedStops
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.leases import Lease, timed
 from botpool.engine.service import Service
@@ -42,6 +47,13 @@ _MAX_STOPS = 5
 
 class _DoesNotStop(Exception):
     """A further stop does not help: the container must be deleted."""
+
+
+class _CannotBeConfirmed(Exception):
+    """Neither a further stop nor a deletion helps: the container's node does not answer."""
+
+    def __init__(self, observation: Observation) -> None:
+        self.observation = observation
 
 
 @dataclass(slots=True)
@@ -59,6 +71,7 @@ class Releaser(Service):
     handover: SlotHandover
     image_gate: ImageGate
     output_keeper: OutputKeeper
+    unconfirmed_stops: UnconfirmedStops
     stop_grace: StopGrace = field(default_factory=StopGrace)
 
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
@@ -77,6 +90,12 @@ class Releaser(Service):
                 state = await self._delete(backend, slot, slot.container_id, lease)
         except ContainerGone:
             state = ContainerState.GONE
+        except _CannotBeConfirmed as unconfirmed:
+            noted = await self.unconfirmed_stops.note(slot, unconfirmed.observation)
+            if noted is None:
+                await self.steps.abandon(slot, action="record the unconfirmed stop")
+                return
+            slot, state = noted, None
         except _DoesNotStop:
             # Committed before the deletion, so that no observation frees this container's slot.
             await self.steps.postpone(slot, delay_s=0, delete_issued=True)
@@ -87,7 +106,12 @@ class Releaser(Service):
             return
         if state is not None:
             await self._free(slot, container_gone=state is ContainerState.GONE)
-        elif backend.status_lag_s:
+        else:
+            await self._await_confirmation(backend, slot)
+
+    async def _await_confirmation(self, backend: Backend, slot: LeasedSlot) -> None:
+        """Return the lease until an observation confirms the stop, or the stop is due again."""
+        if backend.status_lag_s:
             # Repeated if the observations have not confirmed the stop when the lag is over.
             delay_s = backend.status_lag_s + self.policy.observe_interval_s + self._grace_s(slot)
             await self.steps.postpone(
@@ -106,7 +130,9 @@ class Releaser(Service):
         assert slot.stop_issued_at is not None, "only slots with an issued stop are observed"
         is_gone = observation.state is ContainerState.GONE
         if slot.delete_issued_at is not None and not is_gone:
-            return  # The backend may still delete the container, so no other bot may get it.
+            # The backend may still delete the container, so no other bot may get it.
+            await self.unconfirmed_stops.note(slot, observation)
+            return
         lag_s = self.backends[slot.backend].status_lag_s
         if stop_is_confirmed(
             observation,
@@ -117,10 +143,12 @@ class Releaser(Service):
             status_lag_s=lag_s,
         ):
             await self._free(slot, container_gone=is_gone)
-        elif observation.deployment in ACTIVE_DEPLOYMENT:
+            return
+        noted = await self.unconfirmed_stops.note(slot, observation)
+        if noted is not None and observation.deployment in ACTIVE_DEPLOYMENT:
             # The deployment may start the container after the stop: the stop is repeated.
             limit_s = _MAX_STOPS * (lag_s + self.policy.stop_timeout_s + slot.stop_grace_s)
-            await clear_stop(self.database, **slot.fence, limit_s=limit_s)
+            await clear_stop(self.database, **noted.fence, limit_s=limit_s)
             self.wakeups.slots_due()
 
     async def _stop(
@@ -158,6 +186,8 @@ class Releaser(Service):
             status_lag_s=backend.status_lag_s,
         ):
             return observation.state
+        if is_unconfirmable(observation):
+            raise _CannotBeConfirmed(observation)
         if overdue:
             raise _DoesNotStop
         return None
@@ -190,6 +220,8 @@ class Releaser(Service):
             )
         )
         observation = await self._observe(backend, container_id, lease)
+        if is_unconfirmable(observation):
+            raise _CannotBeConfirmed(observation)
         return observation.state if observation.state is ContainerState.GONE else None
 
     async def _observe(

@@ -16,7 +16,7 @@ from typing import Any
 
 from botpool.domain import reasons
 from botpool.domain.ids import BotId, PoolName, SlotId
-from botpool.domain.records import LeasedSlot, ObservedSlot
+from botpool.domain.records import ReleasableSlot
 from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus
 from botpool.engine.admission.matcher import Match, Matcher
 from botpool.engine.observability import event_log
@@ -28,6 +28,7 @@ from botpool.store.pools import lock_pool
 from botpool.store.query import Statement
 from botpool.store.releases import (
     FreedSlot,
+    RequeuedBot,
     fail_bots_without_attempts,
     free_slots,
     requeue_bots,
@@ -41,13 +42,15 @@ _MAX_BATCH = 64
 class SlotRelease:
     """The release of a slot whose stop is confirmed, as requested."""
 
-    slot: LeasedSlot | ObservedSlot
+    slot: ReleasableSlot
     container_gone: bool
     status: SlotStatus
     """The slot's status after the release: `idle`, or `error` after a failed deployment."""
     failure: str | None
     """Why the deployment failed, if it did."""
     reason: str
+    abandoned: bool
+    """Whether the container may still run: an operator releases the slot by force."""
 
 
 class SlotHandover:
@@ -61,21 +64,29 @@ class SlotHandover:
         metrics: Metrics,
         *,
         max_attempts: int,
+        max_infrastructure_retries: int,
     ) -> None:
-        """`max_attempts` is the number of deployments that a bot gets in all."""
+        """`max_attempts` is the number of deployments that a bot gets in all.
+
+        `max_infrastructure_retries` is the number of further ones after infrastructure faults.
+        """
         self._database = database
         self._matcher = matcher
         self._wakeups = wakeups
         self._metrics = metrics
         self._max_attempts = max_attempts
+        self._max_infrastructure_retries = max_infrastructure_retries
         # Pools whose last match assigned a slot; only an expectation for the next release.
         self._pools_with_queue: set[PoolName] = set()
         self._batchers: dict[PoolName, Batcher[SlotRelease, FreedSlot | None]] = {}
 
     async def free(
-        self, slot: LeasedSlot | ObservedSlot, *, container_gone: bool
+        self, slot: ReleasableSlot, *, container_gone: bool, forced: str | None = None
     ) -> FreedSlot | None:
-        """Free a slot and hand it over; None if the slot has changed."""
+        """Free a slot and hand it over; None if the slot has changed.
+
+        `forced`: the reason of an operator who releases the slot without a confirmed stop.
+        """
         if (batcher := self._batchers.get(slot.pool_name)) is None:
             batcher = self._batchers[slot.pool_name] = Batcher(
                 f"free {slot.pool_name}",
@@ -84,7 +95,7 @@ class SlotHandover:
                 max_in_flight=2,
                 distinct_by=lambda release: release.slot.slot_id,
             )
-        return await batcher.submit(_release_of(slot, container_gone=container_gone))
+        return await batcher.submit(_release_of(slot, container_gone, forced))
 
     async def _free_batch(
         self, releases: Sequence[SlotRelease]
@@ -142,6 +153,7 @@ class SlotHandover:
                 assignment_ids=assignment_ids,
                 reasons=failures,
                 max_attempts=self._max_attempts,
+                max_infrastructure_retries=self._max_infrastructure_retries,
             )
             fail = fail_bots_without_attempts.statement(
                 bot_ids=bot_ids, assignment_ids=assignment_ids, reasons=failures
@@ -151,8 +163,8 @@ class SlotHandover:
         await self._database.commit([*statements, *match.statements])
         freed = {slot.slot_id: slot for slot in free.result}
         codes = {bot.bot_id: bot.failure_code for bot in fail.result} if unfinished else {}
-        requeued = set(requeue.result) if unfinished else set()
-        _log_freed(releases, freed, requeued=requeued, failed=codes.keys())
+        requeued = {bot.bot_id: bot for bot in requeue.result} if unfinished else {}
+        _log_freed(releases, freed, requeued=requeued.keys(), failed=codes.keys())
         self._report_bots(unfinished, requeued=requeued, failed=codes)
         assigned = self._matcher.report(match)
         self._measure(pool_name, freed, assigned=assigned)
@@ -178,7 +190,7 @@ class SlotHandover:
         self,
         releases: Sequence[SlotRelease],
         *,
-        requeued: Set[BotId],
+        requeued: Mapping[BotId, RequeuedBot],
         failed: Mapping[BotId, FailureCode],
     ) -> None:
         """Log and count the bots whose deployment failed; users have stopped the others."""
@@ -186,9 +198,12 @@ class SlotHandover:
             slot = release.slot
             assert slot.bot_id is not None
             assert slot.correlation_id is not None
-            code = failed.get(slot.bot_id)
-            if code is None and slot.bot_id not in requeued:
+            code, retried = failed.get(slot.bot_id), requeued.get(slot.bot_id)
+            if code is None and retried is None:
                 continue
+            if retried is not None:
+                cause = "infrastructure" if retried.infrastructure_fault else "deployment"
+                self._metrics.bot_retried(slot.pool_name, cause)
             event_log.bot_transition(
                 bot_id=slot.bot_id,
                 pool=slot.pool_name,
@@ -215,6 +230,7 @@ def _free_statement(
         error_messages=[release.failure for release in releases],
         containers_gone=[release.container_gone for release in releases],
         reasons=[release.reason for release in releases],
+        abandoned=[release.abandoned for release in releases],
     )
 
 
@@ -246,14 +262,17 @@ def _log_freed(
     )
 
 
-def _release_of(slot: LeasedSlot | ObservedSlot, *, container_gone: bool) -> SlotRelease:
-    # Only a failed deployment releases a slot whose bot is not final.
+def _release_of(slot: ReleasableSlot, container_gone: bool, forced: str | None) -> SlotRelease:
+    # Only a failed deployment, or an infrastructure fault, releases a slot with an unfinished bot.
     is_unfinished = slot.bot_status not in FINAL
+    # A reset helps neither after an infrastructure fault nor beside an abandoned container.
+    needs_reset = not slot.infrastructure_fault and forced is None
     failure = slot.failure or (reasons.DEPLOYMENT_FAILED if is_unfinished else None)
     return SlotRelease(
         slot=slot,
         container_gone=container_gone,
-        status=SlotStatus.ERROR if failure else SlotStatus.IDLE,
+        status=SlotStatus.ERROR if failure and needs_reset else SlotStatus.IDLE,
         failure=failure,
-        reason=failure or reasons.STOP_CONFIRMED,
+        reason=forced or failure or reasons.STOP_CONFIRMED,
+        abandoned=forced is not None,
     )

@@ -26,6 +26,7 @@ def container_spec(slot: LeasedSlot) -> ContainerSpec:
         cpus=slot.cpus,
         memory_mb=slot.memory_mb,
         stop_grace_s=slot.stop_grace_s,
+        abandoned_through=slot.abandoned_through,
     )
 
 

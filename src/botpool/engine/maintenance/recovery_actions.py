@@ -4,12 +4,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from botpool.domain import reasons
-from botpool.domain.bot_ending import BotEnding, ending_after_exit
+from botpool.domain.bot_ending import BotEnding
 from botpool.domain.records import StuckSlot
 from botpool.domain.recovery import RecoveryAction, RecoveryCase
 from botpool.domain.states import BotStatus, FailureCode, SlotStatus
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
+from botpool.engine.lifecycle.exited_runs import ExitedRuns
 from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.engine.observability import event_log
 from botpool.engine.service import Service
@@ -22,6 +23,7 @@ class RecoveryActions(Service):
     """Applies the action that the recovery table decided on to one slot."""
 
     bot_endings: BotEndings
+    exited_runs: ExitedRuns
     outcome: DeploymentOutcome
     deletion: SlotDeletion
 
@@ -83,18 +85,8 @@ class RecoveryActions(Service):
         return True
 
     async def _end(self, slot: StuckSlot, case: RecoveryCase) -> bool:
-        assert slot.assignment_id is not None
-        assert case.bot_status is not None
         assert case.observation is not None
-        ending = ending_after_exit(
-            case.bot_status,
-            asked_to_leave=slot.leave_by is not None,
-            finishing=slot.finishing_at is not None,
-            outcome=slot.outcome,
-            exit_code=case.observation.exit_code,
-            detail=case.observation.detail or str(case.observation.state),
-        )
-        return await self.bot_endings.end(slot.assignment_id, ending, version=slot.version)
+        return await self.exited_runs.end(slot, case.observation)
 
     async def _release(self, slot: StuckSlot, _: RecoveryCase) -> bool:
         released = await statements.release_orphaned_slot(

@@ -6,6 +6,7 @@ change of a slot is one `bot.transition`. The five critical points of a slot's l
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import structlog
@@ -14,7 +15,13 @@ from botpool.domain.bot_ending import BotEnding
 from botpool.domain.errors import BackendError, BudgetExhausted
 from botpool.domain.ids import BotId, ContainerId, DeploymentId
 from botpool.domain.observation import DeploymentState
-from botpool.domain.records import LeasedSlot, ObservedSlot, SlotChange, StuckSlot
+from botpool.domain.records import (
+    BackendSlot,
+    LeasedSlot,
+    ObservedSlot,
+    SlotChange,
+    StuckSlot,
+)
 from botpool.domain.states import BotStatus, SlotStatus
 
 _log = structlog.get_logger("botpool.pool")
@@ -123,6 +130,32 @@ def container_recreated(
         new=new_id,
         bot=slot.bot_id,
         attempt=slot.resets + 1,
+        correlation_id=slot.correlation_id,
+    )
+
+
+def stop_unconfirmed(
+    slot: BackendSlot, *, reason: str | None, node: str | None, since: datetime | None
+) -> None:
+    """Log why the stop of a slot's container cannot be confirmed, or that it can again."""
+    if reason is None:
+        _log.info(
+            "slot.stop_confirmable",
+            slot=slot.slot_id,
+            name=slot.slot_name,
+            bot=slot.bot_id,
+            correlation_id=slot.correlation_id,
+        )
+        return
+    _log.warning(
+        "slot.stop_unconfirmed",
+        slot=slot.slot_id,
+        name=slot.slot_name,
+        container=slot.container_id,
+        bot=slot.bot_id,
+        node=node,
+        since=since.isoformat() if since else None,
+        reason=reason,
         correlation_id=slot.correlation_id,
     )
 

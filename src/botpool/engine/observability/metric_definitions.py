@@ -111,6 +111,13 @@ class MetricDefinitions:
             "status",
             "code",
         )
+        self.bot_retries = counter(
+            "bot_retries_total",
+            "Bots that were queued again: after a failed `deployment`, or after an "
+            "`infrastructure` fault such as an eviction, which is no attempt of the bot.",
+            "pool",
+            "cause",
+        )
         self.heartbeats = counter(
             "heartbeats_total",
             "Heartbeats of agents, by the instruction in the response: `go_on`, `leave`, `exit`.",

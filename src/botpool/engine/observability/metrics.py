@@ -86,6 +86,10 @@ class Metrics:
     ) -> None:
         self.instruments.bots_ended.labels(pool, status, code or "none").inc(bots)
 
+    def bot_retried(self, pool: str, cause: str) -> None:
+        """Count a bot that is queued again; `cause` is `deployment` or `infrastructure`."""
+        self.instruments.bot_retries.labels(pool, cause).inc()
+
     def released(self, pool: str, *, after_s: Iterable[float]) -> None:
         release = self.instruments.release.labels(pool)
         for seconds in after_s:

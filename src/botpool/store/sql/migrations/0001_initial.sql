@@ -387,6 +387,10 @@ CREATE TABLE bot_pool_slots (
     deployment_ended_at timestamptz,
     stop_issued_at      timestamptz,
     delete_issued_at    timestamptz,
+    unconfirmed_reason  text,
+    unconfirmed_node    text,
+    unconfirmed_since   timestamptz,
+    abandoned_through   bigint,
     last_assigned_at    timestamptz,
     last_released_at    timestamptz,
     last_used_at        timestamptz,
@@ -412,7 +416,11 @@ CREATE TABLE bot_pool_slots (
     CONSTRAINT slots_are_valid
         CHECK (botpool_slot_is_valid(
             status, phase, assigned_bot_id, assignment_id, error_message, leads_image, image_host,
-            number, standby, run_id))
+            number, standby, run_id)),
+    CONSTRAINT stops_are_unconfirmed_while_releasing CHECK (
+        (unconfirmed_reason IS NULL) = (unconfirmed_since IS NULL)
+        AND (unconfirmed_node IS NULL OR unconfirmed_reason IS NOT NULL)
+        AND (unconfirmed_reason IS NULL OR status = 'releasing'))
 ) WITH (
     -- A lease or a postponement changes no indexed column; with room in the page it writes no index
     -- entry. The table is small and written at every step: vacuum it by rows written, not by size.
@@ -467,6 +475,13 @@ COMMENT ON COLUMN bot_pool_slots.stop_issued_at IS
     'When the stop was last sent; null if it has to be sent again.';
 COMMENT ON COLUMN bot_pool_slots.delete_issued_at IS
     'The container did not stop, so Botpool deletes it; the slot is not handed over with it.';
+COMMENT ON COLUMN bot_pool_slots.unconfirmed_reason IS
+    'Why the stop cannot be confirmed, as last observed; null if it can, or nothing is to stop.';
+COMMENT ON COLUMN bot_pool_slots.unconfirmed_node IS 'The unreachable node of the container, if that is the reason.';
+COMMENT ON COLUMN bot_pool_slots.unconfirmed_since IS
+    'Since when the node is unreachable, or since when the stop cannot be confirmed.';
+COMMENT ON COLUMN bot_pool_slots.abandoned_through IS
+    'The newest assignment whose slot an operator released by force: its container may still run.';
 COMMENT ON COLUMN bot_pool_slots.resets IS 'Resets in a row since the slot was last busy.';
 COMMENT ON COLUMN bot_pool_slots.skipped_recoveries IS 'Recovery passes in a row that skipped the slot.';
 COMMENT ON COLUMN bot_pool_slots.recreate_container IS
@@ -609,6 +624,7 @@ CREATE TABLE assignments (
     ended_at            timestamptz,
     failure             text,
     failure_code        text,
+    infrastructure_fault boolean NOT NULL DEFAULT false,
     event_count         integer,
     event_bytes         bigint,
     events_full_at      timestamptz
@@ -624,6 +640,8 @@ COMMENT ON TABLE assignments IS
     'One bot in one slot, once. Slots may be deleted; the record of what ran in them remains.';
 COMMENT ON COLUMN assignments.warm IS 'Whether the slot already had a container.';
 COMMENT ON COLUMN assignments.attempt IS 'The number of the bot''s assignment, from 1.';
+COMMENT ON COLUMN assignments.infrastructure_fault IS
+    'The infrastructure ended the run, for example with an eviction: the bot is retried without an attempt.';
 COMMENT ON COLUMN assignments.agent_called_at IS 'When the agent of this assignment first called.';
 COMMENT ON COLUMN assignments.boot_id IS
     'The first start of the agent''s process. A second one means that the container exited in between.';
@@ -638,6 +656,12 @@ COMMENT ON COLUMN assignments.event_bytes IS 'The size of the data of these even
 COMMENT ON COLUMN assignments.events_full_at IS
     'When the token bucket of the agent''s events is full again.';
 CREATE INDEX idx_assignments_bot ON assignments (bot_id);
+
+-- How many runs of a bot the infrastructure ended. They are no attempts of the bot.
+CREATE FUNCTION botpool_infrastructure_faults(bot bigint) RETURNS bigint
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT count(*) FROM assignments a WHERE a.bot_id = bot AND a.infrastructure_fault
+$$;
 CREATE INDEX idx_assignments_assigned ON assignments (pool_name, assigned_at);
 CREATE INDEX idx_assignments_slot ON assignments (slot_id, id);
 CREATE INDEX idx_assignments_container ON assignments (container_id, id);
@@ -1110,9 +1134,9 @@ CREATE FUNCTION botpool_bot_transition_allowed(old text, new text) RETURNS boole
         WHEN 'PENDING' THEN new IN ('QUEUED', 'DEPLOYING', 'FAILED', 'CANCELLED')
         WHEN 'QUEUED' THEN new IN ('DEPLOYING', 'FAILED', 'CANCELLED')
         WHEN 'DEPLOYING' THEN new IN ('QUEUED', 'JOINING_CALL', 'FAILED', 'CANCELLED')
-        WHEN 'JOINING_CALL' THEN new IN ('IN_WAITING_ROOM', 'IN_CALL', 'LEAVING', 'CALL_ENDED',
-                                         'DONE', 'FAILED', 'CANCELLED')
-        WHEN 'IN_WAITING_ROOM' THEN new IN ('IN_CALL', 'LEAVING', 'CALL_ENDED',
+        WHEN 'JOINING_CALL' THEN new IN ('DEPLOYING', 'IN_WAITING_ROOM', 'IN_CALL', 'LEAVING',
+                                         'CALL_ENDED', 'DONE', 'FAILED', 'CANCELLED')
+        WHEN 'IN_WAITING_ROOM' THEN new IN ('DEPLOYING', 'IN_CALL', 'LEAVING', 'CALL_ENDED',
                                             'DONE', 'FAILED', 'CANCELLED')
         WHEN 'IN_CALL' THEN new IN ('LEAVING', 'CALL_ENDED', 'DONE', 'FAILED', 'CANCELLED')
         WHEN 'LEAVING' THEN new IN ('CALL_ENDED', 'DONE', 'FAILED', 'CANCELLED')

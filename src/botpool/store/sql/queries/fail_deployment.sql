@@ -26,7 +26,9 @@ WITH slot AS (
     RETURNING id, slot_name, assigned_bot_id, assignment_id, container_id, backend
 ), assigned AS (
     UPDATE assignments a
-    SET failure = %(reason)s, failure_code = %(failure_code)s
+    SET failure = %(reason)s,
+        failure_code = %(failure_code)s,
+        infrastructure_fault = %(infrastructure_fault)s
     FROM slot
     WHERE a.id = slot.assignment_id
 ), written AS (

@@ -6,12 +6,13 @@
 WITH held AS MATERIALIZED (
     SELECT
         s.id, s.assigned_bot_id, s.assignment_id, s.container_id, s.phase_at, s.slot_name,
-        s.backend, s.tenant_id, f.status, f.error_message, f.container_gone, f.reason
+        s.backend, s.tenant_id, f.status, f.error_message, f.container_gone, f.reason, f.abandoned
     FROM unnest(
         %(slot_ids)s::bigint[], %(assignment_ids)s::bigint[], %(versions)s::bigint[],
         %(statuses)s::text[], %(error_messages)s::text[], %(containers_gone)s::boolean[],
-        %(reasons)s::text[]
-    ) AS f (slot_id, assignment_id, version, status, error_message, container_gone, reason)
+        %(reasons)s::text[], %(abandoned)s::boolean[]
+    ) AS f (
+        slot_id, assignment_id, version, status, error_message, container_gone, reason, abandoned)
     JOIN bot_pool_slots s ON s.id = f.slot_id
     JOIN pools p ON p.pool_name = s.pool_name
     -- ANY and IS TRUE keep the planner on the primary key, also with a plan made for a small table.
@@ -35,7 +36,7 @@ WITH held AS MATERIALIZED (
     SELECT
         held.id, held.assigned_bot_id, held.assignment_id, held.container_id, held.phase_at,
         held.slot_name, held.backend, held.tenant_id, held.status, held.error_message,
-        held.container_gone, held.reason, b.status AS bot_status, b.correlation_id, a.assigned_at
+        held.container_gone, held.reason, held.abandoned, b.status AS bot_status, b.correlation_id, a.assigned_at
     FROM held
     JOIN bots b ON b.id = held.assigned_bot_id
     JOIN assignments a ON a.id = held.assignment_id
@@ -88,6 +89,11 @@ WITH held AS MATERIALIZED (
         start_issued_at = NULL,
         stop_issued_at = NULL,
         delete_issued_at = NULL,
+        unconfirmed_reason = NULL,
+        unconfirmed_node = NULL,
+        unconfirmed_since = NULL,
+        abandoned_through = CASE WHEN former.abandoned THEN former.assignment_id
+                                 ELSE s.abandoned_through END,
         last_released_at = botpool_now(),
         next_step_at = CASE WHEN former.status = 'error' THEN botpool_now() END,
         step_attempts = 0,
@@ -108,7 +114,9 @@ WITH held AS MATERIALIZED (
     SELECT
         'slot.status', former.assigned_bot_id, former.id, former.assignment_id, former.slot_name,
         'releasing', former.status, former.reason, former.correlation_id,
-        CASE WHEN former.container_gone
+        CASE WHEN former.abandoned
+             THEN json_build_object('abandonedContainerId', former.container_id)
+             WHEN former.container_gone
              THEN json_build_object('goneContainerId', former.container_id) END
     FROM former
     ORDER BY former.id

@@ -29,13 +29,16 @@ WITH due AS (
         s.limits AS created_limits, s.container_id, s.gone_container_id, s.status, s.phase,
         s.phase_at, s.assigned_bot_id, s.assignment_id, s.deployment_id, s.deployment_status,
         s.start_allowed_at, s.start_issued_at, s.stop_issued_at, s.delete_issued_at, s.resets,
-        s.recreate_container, s.error_message, s.version, s.step_attempts, s.lease_until
+        s.recreate_container, s.error_message, s.version, s.step_attempts, s.lease_until,
+        s.unconfirmed_reason, s.unconfirmed_node,
+        coalesce(s.abandoned_through, 0) AS abandoned_through
 )
 SELECT
     leased.*, p.image, p.cpus, p.memory_mb, p.outcome, p.leave, p.finish_timeout_s, p.stop_grace_s,
     p.egress IS NOT NULL AS is_paced, b.id AS bot_id, b.status AS bot_status,
     b.correlation_id, b.meeting_url, b.bot_display_name, b.bot_data, b.attempts,
     b.leave_by, b.finishing_at, a.running_at, a.failure,
+    coalesce(a.infrastructure_fault, false) AS infrastructure_fault,
     k.status_unreliable_at, botpool_newest_assignment() AS newest_assignment_id,
     botpool_now() AS now
 FROM leased

@@ -4,10 +4,10 @@
 SELECT
     s.id AS slot_id, s.slot_name, s.pool_name, s.backend, s.container_id, s.status, s.assignment_id,
     s.deployment_id, s.deployment_status, s.start_issued_at, s.deployment_ended_at,
-    s.stop_issued_at, s.delete_issued_at, s.version,
+    s.stop_issued_at, s.delete_issued_at, s.unconfirmed_reason, s.unconfirmed_node, s.version,
     b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.leave_by, b.finishing_at,
     p.outcome, p.stop_grace_s, p.heartbeats = 'required' AS needs_heartbeats, a.running_at,
-    a.observed_running_at, a.failure,
+    a.observed_running_at, a.failure, a.infrastructure_fault,
     h.last_at AS last_heartbeat_at, k.status_unreliable_at, botpool_now() AS now
 FROM bot_pool_slots s
 JOIN backends k ON k.name = s.backend

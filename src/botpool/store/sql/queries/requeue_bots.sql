@@ -1,5 +1,7 @@
--- Queue bots again whose deployments failed before their agents called, with their old priority and
--- arrival number and a fresh deadline. Runs after free_slots, in its transaction.
+-- Queue bots again whose deployments failed before their agents called, or whose runs the
+-- infrastructure ended before the call, with their old priority and arrival number and a fresh
+-- deadline. Infrastructure faults have a count and a limit of their own. Runs after free_slots, in
+-- its transaction.
 WITH bot AS (
     UPDATE bots b
     SET status = 'QUEUED', queued_at = coalesce(b.queued_at, botpool_now())
@@ -11,15 +13,20 @@ WITH bot AS (
       AND b.id = f.bot_id
       AND b.assignment_id = f.assignment_id
       AND (b.status = 'DEPLOYING') IS TRUE
-      AND b.attempts < %(max_attempts)s
       AND a.id = f.assignment_id
-      AND a.agent_called_at IS NULL
+      AND CASE
+          WHEN a.infrastructure_fault
+          THEN botpool_infrastructure_faults(b.id) <= %(max_infrastructure_retries)s
+          ELSE a.agent_called_at IS NULL
+              AND b.attempts - botpool_infrastructure_faults(b.id) < %(max_attempts)s
+          END
       AND NOT EXISTS (
           SELECT
           FROM bot_pool_slots s
           WHERE s.assigned_bot_id = b.id AND s.assigned_bot_id = ANY (%(bot_ids)s::bigint[]))
     RETURNING
-        b.id, b.pool_name, b.tenant_id, b.priority, b.queue_timeout_ms, b.correlation_id, b.attempts, f.reason
+        b.id, b.pool_name, b.tenant_id, b.priority, b.queue_timeout_ms, b.correlation_id, b.attempts,
+        a.infrastructure_fault, f.reason
 ), waiting AS (
     INSERT INTO bot_pool_queue (bot_id, pool_name, tenant_id, priority, queued_at, timeout_at)
     SELECT
@@ -30,8 +37,13 @@ WITH bot AS (
     INSERT INTO history (kind, bot_id, from_state, to_state, reason, correlation_id, data)
     SELECT
         'bot.status', bot.id, 'DEPLOYING', 'QUEUED', bot.reason, bot.correlation_id,
-        json_build_object('attempts', bot.attempts)
+        CASE
+            WHEN bot.infrastructure_fault
+            THEN json_build_object(
+                'attempts', bot.attempts,
+                'infrastructureRetries', botpool_infrastructure_faults(bot.id))
+            ELSE json_build_object('attempts', bot.attempts) END
     FROM bot
     ORDER BY bot.id
 )
-SELECT bot.id AS bot_id FROM bot
+SELECT bot.id AS bot_id, bot.infrastructure_fault FROM bot
