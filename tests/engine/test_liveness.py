@@ -8,7 +8,7 @@ import pytest
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.heartbeat import HeartbeatReport
-from botpool.domain.ids import AssignmentId, BotId
+from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.engine.maintenance.liveness import WatchedListener
 from botpool.engine.maintenance.recovery import RecoveryResult
 from botpool.engine.replica import Replica
@@ -65,6 +65,23 @@ async def test_heartbeats_that_fail_between_others_that_work_are_no_silence(stag
     await send_heartbeat(stage, replica, lucky)
     await replica.recovery.recover()
     assert stage.bot(unlucky)["failure_code"] == "heartbeat_lost"
+
+
+async def test_agent_that_cannot_identify_itself_is_not_silent(stage: Stage) -> None:
+    """The container runs; its agent's first call fails, while others' heartbeats are written."""
+    replica = await stage.replica(pool(2))
+    unlucky, lucky = await run_bot(stage, replica), await run_bot(stage, replica)
+    slot = stage.slot_of(unlucky)
+    refuse = "DO $$ BEGIN RAISE EXCEPTION 'full' USING ERRCODE = '53100'; END $$"
+    for _ in range(12):
+        with replaced_statements(record_boot=refuse), pytest.raises(DatabaseUnavailable):
+            await replica.agents.identify(
+                AssignmentId(slot["assignment_id"]), ContainerId(slot["container_id"]), "boot"
+            )
+        await send_heartbeat(stage, replica, lucky)
+        await pass_time(stage, replica, WINDOW_S / 6)
+        assert await replica.recovery.recover() == RecoveryResult()
+    assert set(stage.statuses(unlucky, lucky)) == {"JOINING_CALL"}
 
 
 async def test_silence_counts_again_when_heartbeats_are_written_again(stage: Stage) -> None:

@@ -148,7 +148,6 @@ class Replica:
             public_url=self.identity.public_url,
             freshness_s=self.policy.recovery.heartbeat_freshness_s,
             heartbeats_work=lambda: self.heartbeats.works,
-            heartbeat_failures=lambda: self.heartbeats.failures,
             check_heartbeats=self.heartbeats.check,
         )
 

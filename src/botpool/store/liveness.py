@@ -40,7 +40,7 @@ def record_liveness(
     replica: str,
     public_url: str,
     heartbeats_work: bool,
-    heartbeats_failed: bool,
+    database_failed: bool,
     listener_answers: bool,
     file_limit: int | None,
     files_needed: int | None,

@@ -37,7 +37,6 @@ class _Writes:
     failed: bool = False
     since: float | None = None
     """Since when one is in progress."""
-    failures: int = 0
 
     @property
     def works(self) -> bool:
@@ -85,11 +84,6 @@ class Heartbeats:
         """Whether the last heartbeats were written, and those in progress not too slowly."""
         return self._plain_writes.works and self._report_writes.works
 
-    @property
-    def failures(self) -> int:
-        """How many statements that record heartbeats have failed."""
-        return self._plain_writes.failures + self._report_writes.failures
-
     async def check(self) -> None:
         """Write no heartbeats, if the last ones failed, to find out whether writing works again."""
         with contextlib.suppress(DatabaseUnavailable):
@@ -127,7 +121,6 @@ class Heartbeats:
             heartbeats = await statement
         except BaseException:
             writes.failed = True
-            writes.failures += 1
             raise
         finally:
             writes.since = None

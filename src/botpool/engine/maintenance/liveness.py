@@ -47,7 +47,6 @@ class Liveness:
         public_url: str,
         freshness_s: float,
         heartbeats_work: Callable[[], bool],
-        heartbeat_failures: Callable[[], int],
         check_heartbeats: Callable[[], Awaitable[None]],
     ) -> None:
         """`freshness_s`: how long an agent may be silent."""
@@ -56,8 +55,8 @@ class Liveness:
         self._public_url = public_url
         self._freshness_s = freshness_s
         self._heartbeats_work = heartbeats_work
-        self._heartbeat_failures = heartbeat_failures
-        self._failures_recorded = 0
+        self._failures = 0
+        """How often the database failed this replica since the last record."""
         self._check_heartbeats = check_heartbeats
         self.interval_s = min(_LONGEST_INTERVAL_S, freshness_s / 9)
         self._gap_s = _ROUNDS_OF_A_GAP * self.interval_s
@@ -89,21 +88,21 @@ class Liveness:
     async def record(self) -> datetime:
         """Record that this replica is alive and return when the last gap ended."""
         listener = self._listener
-        failures = self._heartbeat_failures()
+        failures = self._failures
         gap_ended_at = await statements.record_liveness(
             self._database,
             replica=self._replica,
             public_url=self._public_url,
             heartbeats_work=self._heartbeats_work(),
-            # Heartbeats may fail again and again between checks at which they work.
-            heartbeats_failed=failures > self._failures_recorded,
+            # The calls of an agent may fail while each check finds that heartbeats work.
+            database_failed=failures > 0,
             listener_answers=self.listener_answers,
             file_limit=listener.file_limit if listener else None,
             files_needed=listener.files_needed if listener else None,
             gap_s=self._gap_s,
             lost_s=self._freshness_s,
         )
-        self._failures_recorded = failures
+        self._failures -= failures
         return gap_ended_at
 
     async def end(self) -> None:
@@ -127,6 +126,7 @@ class Liveness:
                 _log.warning("listener.not_answering", replica=self._replica)
 
     def _on_failure(self, failure: DatabaseUnavailable) -> None:
+        self._failures += 1
         if failure.problem in _REFUSED_WRITES:
             self.problem = str(failure)
             self.wake.set()

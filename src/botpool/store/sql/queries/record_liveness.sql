@@ -1,8 +1,8 @@
 -- Record that a replica is alive, accepts connections and can write heartbeats, and return when the last gap
 -- in heartbeats ended. During a gap no agent counts as silent: this replica could not take or write heartbeats,
 -- another replica cannot or disappeared without a word, or no replica was there. A replica that
--- disappeared counts for `lost_s`: its agents find another replica, or it comes back. Heartbeats that failed
--- since the last record are a gap, even if others were written after them.
+-- disappeared counts for `lost_s`: its agents find another replica, or it comes back. A statement that
+-- failed since the last record is a gap too: it may have been the call of an agent.
 WITH clock AS MATERIALIZED (
     SELECT botpool_now() AS now, make_interval(secs => %(gap_s)s) AS longest
 ), others AS MATERIALIZED (
@@ -31,7 +31,7 @@ WITH clock AS MATERIALIZED (
         files_needed = EXCLUDED.files_needed,
         gap_ended_at = CASE
             WHEN EXCLUDED.alive_at - l.heartbeats_at > make_interval(secs => %(gap_s)s)
-              OR %(heartbeats_failed)s::boolean
+              OR %(database_failed)s::boolean
             THEN EXCLUDED.alive_at ELSE l.gap_ended_at
         END
     RETURNING l.gap_ended_at
