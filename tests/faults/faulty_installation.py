@@ -125,8 +125,9 @@ class FaultyInstallation(Installation):
         await asyncio.gather(*(self.clients.post(key) for key in keys))
         try:
             await wait_for_joined(self, before + count)
-        finally:
+        except AssertionError:
             self.assert_none_ended()
+            raise
 
     @property
     def database_name(self) -> str:
