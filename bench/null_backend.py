@@ -3,9 +3,16 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest, StopMode
+from botpool.backends.protocol import (
+    NO_RUNS,
+    ContainerSpec,
+    Health,
+    OwnedContainer,
+    StartRequest,
+    StopMode,
+)
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
-from botpool.domain.observation import ContainerState, DeploymentState, Observation
+from botpool.domain.observation import ContainerState, DeploymentState, ExpectedRun, Observation
 
 
 class NullBackend:
@@ -16,6 +23,7 @@ class NullBackend:
     concurrent_pulls = 1
     has_descriptions = False
     can_abandon_runs = False
+    stop_removes_output = False
 
     async def open(self) -> None: ...
 
@@ -35,7 +43,11 @@ class NullBackend:
         return None
 
     async def observe(
-        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+        self,
+        container_ids: Sequence[ContainerId],
+        *,
+        expected: Mapping[ContainerId, ExpectedRun] = NO_RUNS,
+        timeout_s: float,
     ) -> Mapping[ContainerId, Observation]:
         return {
             container_id: Observation(container_id=container_id, state=ContainerState.STOPPED)

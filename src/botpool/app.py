@@ -30,6 +30,7 @@ from botpool.engine.runtime.request_budget import SharedRequestBudget
 from botpool.settings import CoolifySettings, ProcessSettings, Settings
 from botpool.settings.pool_programs import templates_of
 from botpool.settings.sections import PacingSettings
+from botpool.settings.value_types import parse_toleration
 from botpool.settings.warm import warm_of
 from botpool.store.database import Database
 from botpool.store.installation import Installation
@@ -149,6 +150,11 @@ def backends_of(
         backends.append(_docker_backend(settings, installed))
     if coolify.url and coolify.token and coolify.project_uuid and coolify.server_uuid:
         backends.append(_coolify_backend(coolify, installed, database))
+    kubernetes = settings.backends.kubernetes
+    if kubernetes.kubeconfig or any(
+        each.backend == "kubernetes" for each in settings.pools.values()
+    ):
+        backends.append(_kubernetes_backend(settings, installed, database))
     return {backend.name: backend for backend in backends}
 
 
@@ -237,6 +243,33 @@ def _coolify_backend(
     )
     budget = _request_budget(CoolifyBackend.name, coolify.requests_per_minute, database)
     return CoolifyBackend(config, budget)
+
+
+def _kubernetes_backend(
+    settings: Settings, installed: Installation, database: Database | None
+) -> Backend:
+    from botpool.backends.kubernetes import KubernetesBackend, KubernetesConfig, PoolIsolation
+    from botpool.backends.kubernetes.pod_template import load
+
+    chosen = settings.backends.kubernetes
+    config = KubernetesConfig(
+        installation_id=installed.installation_id,
+        kubeconfig=chosen.kubeconfig,
+        context=chosen.context,
+        namespace=chosen.namespace,
+        service_account=chosen.service_account,
+        node_selector=chosen.node_selector,
+        tolerations=[parse_toleration(each) for each in chosen.tolerations],
+        image_pull_secrets=chosen.image_pull_secrets,
+        priority_class=chosen.priority_class,
+        pod_template=load(chosen.pod_template) if chosen.pod_template else {},
+        isolation={
+            name: PoolIsolation(capabilities=pool.capabilities, read_only=pool.read_only)
+            for name, pool in settings.pools.items()
+        },
+    )
+    per_minute = chosen.requests_per_second * 60
+    return KubernetesBackend(config, _request_budget(KubernetesBackend.name, per_minute, database))
 
 
 def _request_budget(

@@ -13,7 +13,14 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest, StopMode
+from botpool.backends.protocol import (
+    NO_RUNS,
+    ContainerSpec,
+    Health,
+    OwnedContainer,
+    StartRequest,
+    StopMode,
+)
 from botpool.domain.errors import (
     BackendUnavailable,
     CallSuperseded,
@@ -22,7 +29,7 @@ from botpool.domain.errors import (
     StillRunning,
 )
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId
-from botpool.domain.observation import ContainerState, DeploymentState, Observation
+from botpool.domain.observation import ContainerState, DeploymentState, ExpectedRun, Observation
 from tests.schedules.turn_scheduler import TurnScheduler
 
 T = TypeVar("T")
@@ -220,6 +227,7 @@ class BackendConnection:
     status_lag_s = 0.0
     has_descriptions = False
     can_abandon_runs = False
+    stop_removes_output = False
     concurrent_pulls = 1
 
     def __init__(
@@ -257,7 +265,11 @@ class BackendConnection:
         return None
 
     async def observe(
-        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+        self,
+        container_ids: Sequence[ContainerId],
+        *,
+        expected: Mapping[ContainerId, ExpectedRun] = NO_RUNS,
+        timeout_s: float,
     ) -> Mapping[ContainerId, Observation]:
         return await self._call(
             "observe", lambda: {each: self._backend.observe(each) for each in container_ids}

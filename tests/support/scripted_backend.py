@@ -10,7 +10,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest, StopMode
+from botpool.backends.protocol import (
+    NO_RUNS,
+    ContainerSpec,
+    Health,
+    OwnedContainer,
+    StartRequest,
+    StopMode,
+)
 from botpool.domain.errors import BotpoolError, CallSuperseded, ContainerGone, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import (
@@ -18,6 +25,7 @@ from botpool.domain.observation import (
     ENDED_STATES,
     ContainerState,
     DeploymentState,
+    ExpectedRun,
     Observation,
     UnreachableNode,
 )
@@ -42,6 +50,7 @@ class ScriptedBackend:
     name = "process"
     has_descriptions = True
     can_abandon_runs = True
+    stop_removes_output = False
 
     def __init__(self) -> None:
         self.image_host = "here"
@@ -198,7 +207,11 @@ class ScriptedBackend:
         return self._find(container_id).deployment
 
     async def observe(
-        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+        self,
+        container_ids: Sequence[ContainerId],
+        *,
+        expected: Mapping[ContainerId, ExpectedRun] = NO_RUNS,
+        timeout_s: float,
     ) -> Mapping[ContainerId, Observation]:
         await self._called("observe", tuple(container_ids))
         observations = {container_id: self._observe(container_id) for container_id in container_ids}

@@ -6,7 +6,8 @@ Every backend keeps these rules, so that the engine can repeat any call after a 
 - A failure is `ContainerGone` (the backend answers 404), `BackendRefused` (a setting is wrong),
   `CallSuperseded` (the call is out of date) or `BackendUnavailable` (no evidence of anything).
   `BudgetExhausted`, a kind of `BackendUnavailable`, says when to retry.
-- `start` never runs an assignment twice, and never runs a stopped assignment.
+- `start` never runs an assignment twice, and never runs a stopped assignment. A backend that has
+  no place for this memory is a `StartPreparer`: the engine keeps the memory for it.
 - Every call that can end a run names the newest assignment that it may end. A later assignment has
   a larger id, so a late call of a paused replica leaves the run of the next bot alone.
 - `stop` also covers a start in progress: after a stop of an assignment, a late start of it leaves
@@ -14,13 +15,13 @@ Every backend keeps these rules, so that the engine can repeat any call after a 
 - Containers carry the installation's id. A backend touches no container with another id or none.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
-from botpool.domain.observation import DeploymentState, Observation
+from botpool.domain.observation import DeploymentState, ExpectedRun, Observation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,8 @@ class StartRequest:
     command: Sequence[str] = field(default=(), repr=False)
     """The arguments of the program; empty means the image's own."""
     entrypoint: Sequence[str] = field(default=(), repr=False)
+    deployment_id: DeploymentId | None = None
+    """What `StartPreparer.prepare` returned and the engine recorded; None on other backends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +118,37 @@ class ImageResolver(Protocol):
         """
 
 
+class StartPreparer(Protocol):
+    """A backend that starts a run in two steps, because its containers exist only for one run.
+
+    A late `prepare` starts nothing. The engine records its answer under the version of the slot, so
+    only the slot's owner can pass it on to `start`; `start` then refuses a run that was stopped.
+    """
+
+    async def prepare(
+        self, spec: ContainerSpec, request: StartRequest, *, timeout_s: float
+    ) -> DeploymentId:
+        """Create what the start needs, or find what an earlier call created. Starts nothing."""
+
+
+class RunKeeper(Protocol):
+    """A backend that keeps an ended run until the engine has recorded its end."""
+
+    def discard(
+        self, container_id: ContainerId, assignment_id: AssignmentId, deployment_id: DeploymentId
+    ) -> None:
+        """Remove an ended run soon. Best effort: `discard_unknown` finds what this call misses."""
+
+    async def discard_unknown(
+        self, known: Collection[DeploymentId], *, min_age_s: float, timeout_s: float
+    ) -> int:
+        """Remove ended runs, and runs that were prepared long ago, that no slot knows.
+
+        `known` is read before the call, so that it contains every run that was not released by
+        then. Returns how many were removed.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignContainer:
     """A container that another system created."""
@@ -140,6 +174,9 @@ class ContainerAdopter(Protocol):
         """Stop and delete a container. A container that is already gone is no error."""
 
 
+NO_RUNS: Mapping[ContainerId, ExpectedRun] = {}
+
+
 class Backend(Protocol):
     name: str
     image_host: str
@@ -156,6 +193,9 @@ class Backend(Protocol):
     can_abandon_runs: bool
     """Whether each run has a container of its own, so that the next run can start although the
     stop of the one before was never confirmed (`ContainerSpec.abandoned_through`)."""
+
+    stop_removes_output: bool
+    """Whether the output of a run may be lost once the run was stopped."""
 
     async def open(self) -> None: ...
 
@@ -183,10 +223,16 @@ class Backend(Protocol):
         """Return the state of a deployment that `observe` does not report; None if unknown."""
 
     async def observe(
-        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+        self,
+        container_ids: Sequence[ContainerId],
+        *,
+        expected: Mapping[ContainerId, ExpectedRun] = NO_RUNS,
+        timeout_s: float,
     ) -> Mapping[ContainerId, Observation]:
         """Observe many containers. A container that the backend does not know is GONE.
 
+        `expected` names the runs that the database knows. A backend that keeps a record of its
+        runs ignores it.
         A container with an active deployment reports it, and is never reported as ended.
         """
 
@@ -234,3 +280,13 @@ class Backend(Protocol):
 
     async def check(self, *, timeout_s: float) -> Health:
         """Check that the backend answers and that the settings are right."""
+
+
+def start_preparer(backend: Backend) -> StartPreparer | None:
+    """Return the backend if it prepares starts. It may be wrapped, which `isinstance` misses."""
+    return cast("StartPreparer", backend) if hasattr(backend, "prepare") else None
+
+
+def run_keeper(backend: Backend) -> RunKeeper | None:
+    """Return the backend if it keeps ended runs."""
+    return cast("RunKeeper", backend) if hasattr(backend, "discard_unknown") else None

@@ -1,6 +1,6 @@
 """Records of the database as plain values. Fields are named as the columns they come from."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypedDict
@@ -16,7 +16,7 @@ from botpool.domain.ids import (
     SlotId,
     TenantId,
 )
-from botpool.domain.observation import DeploymentState
+from botpool.domain.observation import DeploymentState, ExpectedRun
 from botpool.domain.pacing import EgressState, Pacing
 from botpool.domain.states import BotStatus, EndReason, FailureCode, SlotPhase, SlotStatus
 from botpool.domain.warm import Warm
@@ -425,6 +425,17 @@ class BackendSlot(FencedSlot):
     """When the backend's statuses were last unreliable."""
     now: datetime
 
+    @property
+    def expected_run(self) -> ExpectedRun | None:
+        """The run that the slot's container should have; None for a slot without an assignment."""
+        if self.assignment_id is None:
+            return None
+        return ExpectedRun(
+            assignment_id=self.assignment_id,
+            deployment_id=self.deployment_id,
+            in_call=self.bot_status is BotStatus.IN_CALL,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasableSlot(BackendSlot):
@@ -520,3 +531,12 @@ class StuckSlot(BackendSlot):
     """How often the bot was assigned to a slot."""
     needs_heartbeats: bool
     heartbeat_at: datetime | None
+
+
+def expected_runs(slots: Iterable[BackendSlot]) -> dict[ContainerId, ExpectedRun]:
+    """Return the runs that the containers of these slots should have."""
+    return {
+        slot.container_id: run
+        for slot in slots
+        if slot.container_id is not None and (run := slot.expected_run) is not None
+    }

@@ -21,7 +21,7 @@ from botpool.settings.value_types import (
     WebAddress,
 )
 
-BACKENDS = ("process", "docker", "coolify")
+BACKENDS = ("process", "docker", "coolify", "kubernetes")
 DEMO_COMMAND = (sys.executable, "-m", "botpool.agent.demo")
 
 

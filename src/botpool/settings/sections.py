@@ -120,7 +120,8 @@ class PoolSettings(Section):
     """One pool of slots. Its name, such as `google-meet`, is part of the section's name."""
 
     backend: str = setting("process", example="docker")
-    """The backend that runs the pool's containers: `process`, `docker` or `coolify`."""
+    """The backend that runs the pool's containers: `process`, `docker`, `coolify` or
+    `kubernetes`."""
     image: Annotated[str, Field(min_length=1, max_length=500)] = setting(
         DEMO_IMAGE, example="ghcr.io/acme/meet-bot:1.4"
     )
@@ -142,10 +143,12 @@ class PoolSettings(Section):
     networks. `*` is every public host: it leaves out private, loopback, link-local and metadata
     addresses and local names."""
     capabilities: Capabilities = setting((), example=["SYS_ADMIN"])
-    """Linux capabilities that the pool's Docker containers keep; they lose all others."""
+    """Linux capabilities that the pool's containers keep on Docker and Kubernetes; they lose all
+    others."""
     read_only: bool = setting(False, example=True)
-    """Whether the root file system of the pool's Docker containers is read-only. They can then
-    write only to `/tmp` (kept in memory), `/dev/shm` and volumes of the image."""
+    """Whether the root file system of the pool's containers is read-only on Docker and Kubernetes.
+    They can then write only to `/tmp` (in memory on Docker), `/dev/shm` and volumes of the
+    image."""
     pacing: PacingSettings = PacingSettings()
     warm: WarmSettings = WarmSettings()
     protocol: Protocol = setting(Protocol.BOTPOOL, example="none")

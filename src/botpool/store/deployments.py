@@ -70,6 +70,26 @@ def record_container(
     """Store the id of a deploying slot's container and choose the slot's next phase."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedStart:
+    """A slot whose start was prepared, under a renewed lease."""
+
+    version: int
+    lease_until: datetime
+
+
+@query
+def record_prepared_start(
+    *, deployment_id: DeploymentId, lease_s: float, **fence: Unpack[Fence]
+) -> PreparedStart | None:
+    """Record what a backend prepared for a start; None if the slot has changed."""
+
+
+@query
+def list_known_deployments(*, backend: str) -> list[DeploymentId]:
+    """List the runs of a backend that slots have."""
+
+
 @query
 def record_start(
     *, deployment_id: DeploymentId | None, timeout_s: float, **fence: Unpack[Fence]

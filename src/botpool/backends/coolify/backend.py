@@ -27,6 +27,7 @@ from botpool.backends.coolify.formats import clean_description
 from botpool.backends.coolify.operation import Operation
 from botpool.backends.coolify.ownership import Ownership
 from botpool.backends.protocol import (
+    NO_RUNS,
     ContainerSpec,
     ForeignContainer,
     Health,
@@ -44,7 +45,7 @@ from botpool.domain.errors import (
     HealthCheckFailed,
 )
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
-from botpool.domain.observation import DeploymentState, Observation
+from botpool.domain.observation import DeploymentState, ExpectedRun, Observation
 
 _LOGS_TIMEOUT_S = 15.0
 _DELETE_REQUESTS = 5
@@ -62,6 +63,7 @@ class CoolifyBackend:
     concurrent_pulls = 1
     has_descriptions = True
     can_abandon_runs = False
+    stop_removes_output = True
 
     def __init__(
         self,
@@ -115,7 +117,11 @@ class CoolifyBackend:
         return found.state
 
     async def observe(
-        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+        self,
+        container_ids: Sequence[ContainerId],
+        *,
+        expected: Mapping[ContainerId, ExpectedRun] = NO_RUNS,
+        timeout_s: float,
     ) -> Mapping[ContainerId, Observation]:
         """Send two requests for any number of containers."""
         async with self._operation(

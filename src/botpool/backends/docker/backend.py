@@ -15,10 +15,17 @@ from botpool.backends.docker.observe import observe
 from botpool.backends.docker.pulls import Pulls
 from botpool.backends.docker.start import start
 from botpool.backends.docker.stop import remove_slot, stop
-from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest, StopMode
+from botpool.backends.protocol import (
+    NO_RUNS,
+    ContainerSpec,
+    Health,
+    OwnedContainer,
+    StartRequest,
+    StopMode,
+)
 from botpool.domain.errors import BackendRefused, BackendUnavailable, ContainerGone
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
-from botpool.domain.observation import DeploymentState, Observation
+from botpool.domain.observation import DeploymentState, ExpectedRun, Observation
 
 _READ_TIMEOUT_S = 10.0
 
@@ -30,6 +37,7 @@ class DockerBackend:
     concurrent_pulls = 1
     has_descriptions = False
     can_abandon_runs = False
+    stop_removes_output = False
 
     def __init__(self, config: DockerConfig) -> None:
         self.image_host = config.image_host
@@ -65,7 +73,11 @@ class DockerBackend:
         return None
 
     async def observe(
-        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+        self,
+        container_ids: Sequence[ContainerId],
+        *,
+        expected: Mapping[ContainerId, ExpectedRun] = NO_RUNS,
+        timeout_s: float,
     ) -> Mapping[ContainerId, Observation]:
         async with self._call("observe", timeout_s) as daemon:
             return await observe(daemon, container_ids)

@@ -21,10 +21,17 @@ from botpool.backends.process.launch import (
     read_answer,
 )
 from botpool.backends.process.terminate import terminate_run
-from botpool.backends.protocol import ContainerSpec, Health, OwnedContainer, StartRequest, StopMode
+from botpool.backends.protocol import (
+    NO_RUNS,
+    ContainerSpec,
+    Health,
+    OwnedContainer,
+    StartRequest,
+    StopMode,
+)
 from botpool.domain.errors import BackendRefused, BackendUnavailable
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
-from botpool.domain.observation import ContainerState, DeploymentState, Observation
+from botpool.domain.observation import ContainerState, DeploymentState, ExpectedRun, Observation
 
 MAX_WITHOUT_THREAD = 8
 """Up to this many containers, observing takes less time than starting a thread."""
@@ -40,6 +47,7 @@ class ProcessBackend:
     concurrent_pulls = 1
     has_descriptions = False
     can_abandon_runs = False
+    stop_removes_output = False
 
     def __init__(
         self,
@@ -101,7 +109,11 @@ class ProcessBackend:
         return None
 
     async def observe(
-        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+        self,
+        container_ids: Sequence[ContainerId],
+        *,
+        expected: Mapping[ContainerId, ExpectedRun] = NO_RUNS,
+        timeout_s: float,
     ) -> Mapping[ContainerId, Observation]:
         async with _timeout_as_unavailable("observe", timeout_s):
             if len(container_ids) <= MAX_WITHOUT_THREAD:

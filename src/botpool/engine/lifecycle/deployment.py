@@ -5,7 +5,8 @@ Another replica continues after a crash:
 - before the container is created: phase `creating`; it repeats the step;
 - after that, before the commit: the slot has no id; it finds the container by name and adopts it;
 - at the gate: a waiting phase; the poll of any replica opens the gate;
-- before the start: phase `starting`, not issued; it issues the start;
+- before the start: phase `starting`, not issued; it issues the start, which a backend may first
+  have to prepare (`_prepare_start`);
 - after that, before the commit: it issues the start again; a backend runs an assignment only once;
 - after the commit: the observations, the agent's call or the deadline decide.
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from botpool.backends.protocol import StartRequest
+from botpool.backends.protocol import StartPreparer, StartRequest, start_preparer
 from botpool.domain import reasons
 from botpool.domain.errors import (
     BackendRefused,
@@ -36,7 +37,11 @@ from botpool.engine.observability import event_log
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.runtime.leases import Lease
 from botpool.engine.service import Service
-from botpool.store.deployments import record_container, record_start
+from botpool.store.deployments import (
+    record_container,
+    record_prepared_start,
+    record_start,
+)
 
 _WAITING = frozenset({SlotPhase.WAITING_FOR_IMAGE, SlotPhase.WAITING_FOR_START})
 
@@ -186,6 +191,9 @@ class Deployer(Service):
         )
         backend = self.backends[slot.backend]
         self.observer.changed.discard(slot.container_id)  # Those were changes of the former run.
+        if (preparer := start_preparer(backend)) is not None:
+            slot = await self._prepare_start(preparer, slot, request, lease)
+            request = replace(request, deployment_id=slot.deployment_id)
         deployment_id = await lease.call(
             lambda timeout_s: backend.start(request, timeout_s=timeout_s)
         )
@@ -199,7 +207,35 @@ class Deployer(Service):
             event_log.deployment_status_changed(
                 slot, deployment_id, old=None, new=DeploymentState.ISSUED
             )
-        await self.observer.observe_change_during_start(slot.backend, slot.container_id)
+        await self.observer.observe_change_during_start(slot.backend, request.container_id)
+
+    async def _prepare_start(
+        self, backend: StartPreparer, slot: LeasedSlot, request: StartRequest, lease: Lease
+    ) -> LeasedSlot:
+        """Record what the backend prepared, before the start: only the slot's owner starts it.
+
+        After a crash before the record, the next owner prepares again and finds the same. A late
+        record fails, and what its replica prepared is never started.
+        """
+        if slot.deployment_id is not None:
+            return slot
+        spec = container_spec(slot)
+        deployment_id = await lease.call(
+            lambda timeout_s: backend.prepare(spec, request, timeout_s=timeout_s)
+        )
+        taken_at, lease_s = loop_time(), self.policy.lease_s
+        prepared = await record_prepared_start(
+            self.database, **slot.fence, deployment_id=deployment_id, lease_s=lease_s
+        )
+        if prepared is None:
+            raise _SlotChanged
+        lease.renewed(taken_at=taken_at, lease_s=lease_s)
+        return replace(
+            slot,
+            deployment_id=deployment_id,
+            version=prepared.version,
+            lease_until=prepared.lease_until,
+        )
 
     async def _check_deadline(self, slot: LeasedSlot) -> None:
         """Let a last observation decide about a start whose timeout has passed."""

@@ -22,7 +22,7 @@ from botpool.domain.observation import (
     DeploymentState,
     Observation,
 )
-from botpool.domain.records import ObservedSlot
+from botpool.domain.records import ObservedSlot, expected_runs
 from botpool.domain.start_assessment import (
     StartVerdict,
     assess_start,
@@ -93,9 +93,12 @@ class Observer(Service):
         if not slots:
             return True
         wanted = [slot.container_id for slot in slots]
+        expected = expected_runs(slots)
         try:
             observations = await timed(
-                lambda timeout_s: self.backends[backend].observe(wanted, timeout_s=timeout_s),
+                lambda timeout_s: self.backends[backend].observe(
+                    wanted, expected=expected, timeout_s=timeout_s
+                ),
                 self.policy.call_timeout_s,
             )
         except BackendError as error:

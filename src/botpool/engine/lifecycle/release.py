@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from botpool.backends.protocol import Backend, StopMode
+from botpool.backends.protocol import Backend, StopMode, run_keeper
 from botpool.domain.errors import BackendError, ContainerGone, StillRunning
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import (
@@ -25,7 +25,7 @@ from botpool.domain.observation import (
     DeploymentState,
     Observation,
 )
-from botpool.domain.records import LeasedSlot, ObservedSlot
+from botpool.domain.records import LeasedSlot, ObservedSlot, expected_runs
 from botpool.domain.stop_confirmation import (
     is_unconfirmable,
     stop_is_confirmed,
@@ -80,8 +80,8 @@ class Releaser(Service):
             await self._free(slot)
             return
         backend = self.backends[slot.backend]
-        if backend.status_lag_s and slot.stop_issued_at is None and slot.delete_issued_at is None:
-            # The stop removes the output.
+        is_first = slot.stop_issued_at is None and slot.delete_issued_at is None
+        if backend.stop_removes_output and is_first:
             await self.output_keeper.keep(slot)
         try:
             if slot.delete_issued_at is None:
@@ -162,7 +162,8 @@ class Releaser(Service):
         assert assignment_id is not None, "a releasing slot has a bot"
         try:
             mode = self._stop_mode(slot)
-            if mode is not None and not overdue:
+            # A backend that keeps runs stops them by their deletion: it is repeated.
+            if mode is not None and (not overdue or run_keeper(backend) is not None):
                 await lease.call(
                     lambda timeout_s: backend.stop(
                         container_id, assignment_id, mode=mode, timeout_s=timeout_s
@@ -175,7 +176,7 @@ class Releaser(Service):
             raise
         if backend.status_lag_s and not overdue:
             return None
-        observation = await self._observe(backend, container_id, lease)
+        observation = await self._observe(backend, slot, container_id, lease)
         if stop_is_confirmed(
             observation,
             # An overdue stop on a backend with lag was issued longer ago than the lag.
@@ -188,7 +189,7 @@ class Releaser(Service):
             return observation.state
         if is_unconfirmable(observation):
             raise _CannotBeConfirmed(observation)
-        if overdue:
+        if overdue and run_keeper(backend) is None:
             raise _DoesNotStop
         return None
 
@@ -219,16 +220,19 @@ class Releaser(Service):
                 container_id, stop_through=assignment_id, timeout_s=timeout_s
             )
         )
-        observation = await self._observe(backend, container_id, lease)
+        observation = await self._observe(backend, slot, container_id, lease)
         if is_unconfirmable(observation):
             raise _CannotBeConfirmed(observation)
         return observation.state if observation.state is ContainerState.GONE else None
 
     async def _observe(
-        self, backend: Backend, container_id: ContainerId, lease: Lease
+        self, backend: Backend, slot: LeasedSlot, container_id: ContainerId, lease: Lease
     ) -> Observation:
+        expected = expected_runs([slot])
         observations = await lease.call(
-            lambda timeout_s: backend.observe([container_id], timeout_s=timeout_s)
+            lambda timeout_s: backend.observe(
+                [container_id], expected=expected, timeout_s=timeout_s
+            )
         )
         return observations[container_id]
 
@@ -244,6 +248,7 @@ class Releaser(Service):
             if isinstance(slot, LeasedSlot):
                 await self.steps.abandon(slot, action="free")
             return
+        self._discard_run(slot)
         if deployment is not None and slot.deployment_id is not None:
             event_log.deployment_status_changed(
                 slot, slot.deployment_id, old=slot.deployment_status, new=deployment
@@ -251,6 +256,17 @@ class Releaser(Service):
         if freed.others_wait:
             # The slot may have led a pull, or have counted towards the limit of starts.
             await self.image_gate.open(slot.backend)
+
+    def _discard_run(self, slot: LeasedSlot | ObservedSlot) -> None:
+        """Let a backend forget the run. Only now: the commit is the record of its end.
+
+        After a crash in between, the cleanup finds the run, which no slot knows any more.
+        """
+        keeper, run = run_keeper(self.backends[slot.backend]), slot.expected_run
+        if keeper is None or run is None or slot.container_id is None:
+            return
+        if run.deployment_id is not None:
+            keeper.discard(slot.container_id, run.assignment_id, run.deployment_id)
 
     async def _last_status(self, slot: LeasedSlot | ObservedSlot) -> DeploymentState | None:
         """Return the status of a deployment that ended during the release; None if it is known.

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 import structlog
 
-from botpool.backends.protocol import Backend
+from botpool.backends.protocol import Backend, RunKeeper, run_keeper
 from botpool.domain.errors import BackendError, CallSuperseded
 from botpool.domain.records import Stray
 from botpool.engine.audit import announce
@@ -24,6 +24,7 @@ from botpool.engine.service import Service
 from botpool.store import maintenance
 from botpool.store.audit import prune_audit
 from botpool.store.database import Transaction
+from botpool.store.deployments import list_known_deployments
 from botpool.store.token_buckets import prune_token_buckets
 
 _log = structlog.get_logger()
@@ -74,10 +75,25 @@ class Cleanup(Service):
         deleted = 0
         for name, backend in sorted(self.backends.items()):
             try:
+                if (keeper := run_keeper(backend)) is not None:
+                    deleted += await self._discard_runs(name, keeper)
                 deleted += await self._delete_strays_of(backend, all_strays=all_strays)
             except BackendError as error:
                 event_log.backend_unavailable("cleanup.unavailable", error, backend=name)
         return deleted
+
+    async def _discard_runs(self, name: str, backend: RunKeeper) -> int:
+        """Remove the runs that a crash left at the backend: released, or prepared and not started.
+
+        The known runs are read first. So an ended run that is not known was released before.
+        """
+        known = frozenset(await list_known_deployments(self.database, backend=name))
+        return await timed(
+            lambda timeout_s: backend.discard_unknown(
+                known, min_age_s=self.policy.stray_after_s, timeout_s=timeout_s
+            ),
+            self.policy.call_timeout_s,
+        )
 
     async def _delete_strays_of(self, backend: Backend, *, all_strays: bool) -> int:
         owned = await timed(

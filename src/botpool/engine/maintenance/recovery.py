@@ -21,7 +21,7 @@ from botpool.backends.protocol import Backend
 from botpool.domain.errors import BackendError
 from botpool.domain.ids import ContainerId, SlotId
 from botpool.domain.observation import Observation
-from botpool.domain.records import StuckSlot
+from botpool.domain.records import StuckSlot, expected_runs
 from botpool.domain.recovery import (
     RecoveryAction,
     RecoveryCase,
@@ -130,20 +130,24 @@ class Recovery(Service):
         """Observe the containers with one call per backend; leave out backends that fail."""
         observations: dict[ContainerId, Observation] = {}
         for name in sorted({slot.backend for slot in slots}):
-            container_ids = [s.container_id for s in slots if s.backend == name and s.container_id]
-            if not container_ids:
+            own = [slot for slot in slots if slot.backend == name and slot.container_id]
+            if not own:
                 continue
             try:
-                observations |= await self._observe_backend(self.backends[name], container_ids)
+                observations |= await self._observe_backend(self.backends[name], own)
             except BackendError as error:
                 event_log.backend_unavailable("recovery.unavailable", error, backend=name)
         return observations
 
     async def _observe_backend(
-        self, backend: Backend, container_ids: Sequence[ContainerId]
+        self, backend: Backend, slots: Sequence[StuckSlot]
     ) -> Mapping[ContainerId, Observation]:
+        container_ids = [slot.container_id for slot in slots if slot.container_id]
+        expected = expected_runs(slots)
         return await timed(
-            lambda timeout_s: backend.observe(container_ids, timeout_s=timeout_s),
+            lambda timeout_s: backend.observe(
+                container_ids, expected=expected, timeout_s=timeout_s
+            ),
             self.policy.call_timeout_s,
         )
 

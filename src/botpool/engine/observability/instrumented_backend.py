@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import structlog
 
 from botpool.backends.protocol import (
+    NO_RUNS,
     Backend,
     ContainerSpec,
     Health,
@@ -16,7 +17,7 @@ from botpool.backends.protocol import (
 )
 from botpool.domain import errors
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
-from botpool.domain.observation import DeploymentState, Observation
+from botpool.domain.observation import DeploymentState, ExpectedRun, Observation
 from botpool.engine.observability.metrics import Metrics
 
 T = TypeVar("T")
@@ -44,6 +45,7 @@ class InstrumentedBackend:
     concurrent_pulls: int
     has_descriptions: bool
     can_abandon_runs: bool
+    stop_removes_output: bool
 
     def __init__(self, backend: Backend, metrics: Metrics) -> None:
         self._backend = backend
@@ -79,9 +81,13 @@ class InstrumentedBackend:
         return await self._measure("deployment", call)
 
     async def observe(
-        self, container_ids: Sequence[ContainerId], *, timeout_s: float
+        self,
+        container_ids: Sequence[ContainerId],
+        *,
+        expected: Mapping[ContainerId, ExpectedRun] = NO_RUNS,
+        timeout_s: float,
     ) -> Mapping[ContainerId, Observation]:
-        call = self._backend.observe(container_ids, timeout_s=timeout_s)
+        call = self._backend.observe(container_ids, expected=expected, timeout_s=timeout_s)
         observations = await self._measure("observe", call)
         for observation in observations.values():
             if observation.unknown_status is not None:

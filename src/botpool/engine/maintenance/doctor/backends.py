@@ -7,7 +7,7 @@ does not count.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from botpool.backends.protocol import Backend, OwnedContainer, RequestPurpose
+from botpool.backends.protocol import Backend, OwnedContainer, RequestPurpose, run_keeper
 from botpool.domain.errors import BotpoolError
 from botpool.domain.states import SlotStatus
 from botpool.engine.maintenance.doctor.findings import Check, Finding
@@ -32,6 +32,12 @@ SEPARATE_USERS = Check(
     "Botpool as root, with its program and data_dir where other users can read them, or use "
     "another backend.",
 )
+NODES_READABLE = Check(
+    name="nodes_readable",
+    meaning="Botpool may read the nodes of Kubernetes, to see that a node is lost",
+    remedy="Give Botpool the ClusterRole of the chart (get nodes). Without it, a slot on a lost "
+    "node stays in `releasing` until the node is back or an operator releases it.",
+)
 LEFTOVER = Check(
     name="leftover_containers",
     meaning="every container with our ownership label has a slot",
@@ -54,7 +60,8 @@ UNKNOWN_STATUS = Check(
     "authors.",
 )
 
-CHECKS = (HEALTHY, SEPARATE_USERS, LEFTOVER, MISSING, UNKNOWN_STATUS)
+CHECKS = (HEALTHY, SEPARATE_USERS, NODES_READABLE, LEFTOVER, MISSING, UNKNOWN_STATUS)
+_WEAKNESSES: Mapping[str, Check] = {"process": SEPARATE_USERS, "kubernetes": NODES_READABLE}
 
 
 class UnlimitedBudget:
@@ -117,10 +124,11 @@ async def check_health(name: str, backend: Backend) -> AsyncIterator[Finding]:
         return
     found = f"{name}: {health.detail}" if health.detail else name
     yield HEALTHY.ok(found) if health.ok else HEALTHY.wrong(found)
-    if health.weakness:
-        yield SEPARATE_USERS.warning(f"{name}: {health.weakness}")
-    elif name == "process":
-        yield SEPARATE_USERS.ok(name)
+    weakness = _WEAKNESSES.get(name)
+    if weakness is not None and health.ok:
+        yield (
+            weakness.warning(f"{name}: {health.weakness}") if health.weakness else weakness.ok(name)
+        )
 
 
 async def check_containers(
@@ -140,7 +148,8 @@ async def check_containers(
         if leftover
         else LEFTOVER.ok(f"{name}: {len(listed)} containers")
     )
-    missing = compared.missing
+    # A backend that keeps runs has no container of an idle slot.
+    missing = compared.missing if run_keeper(backend) is None else []
     yield MISSING.warning(f"{name}: {_shortened(missing)}") if missing else MISSING.ok(name)
     yield await _check_statuses(before, name, backend)
 
