@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
-TIERS := $(wildcard $(addprefix tests/,unit store engine model backends simulation schedules acceptance agents chaos faults browser))
+TIERS := $(wildcard $(addprefix tests/,unit store engine model backends simulation schedules acceptance agents chaos faults kubernetes browser))
 # The tiers that also run on the oldest PostgreSQL that Debian has; --database-only leaves out their tests without a database.
 OLD_POSTGRES_TIERS := $(wildcard $(addprefix tests/,store engine backends simulation acceptance/test_coolify_installation.py))
 BENCH := .venv/.installed-bench

@@ -11,6 +11,7 @@ from tests.support.components import missing, pytest_configure, pytest_unconfigu
 from tests.support.docker_host import docker_host
 from tests.support.dockerd import Dockerd
 from tests.support.invariants import assert_invariants
+from tests.support.kubernetes import Cluster, shared_cluster
 from tests.support.postgres import TestPostgres, debian_programs
 from tests.support.registry import Registry
 from tests.support.replicas import Stage
@@ -65,6 +66,17 @@ def dockerd() -> Iterator[Dockerd]:
     """A Docker daemon with the image `bot:1`, whose program is that of the conformance suite."""
     with docker_host() as daemon:
         yield daemon
+
+
+@pytest.fixture(scope="session")
+def kubernetes(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Cluster]:
+    """A Kubernetes cluster of one node, which all workers of the run share."""
+    base = tmp_path_factory.getbasetemp()
+    is_worker = hasattr(request.config, "workerinput")
+    with shared_cluster(base.parent if is_worker else base) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ import sys
 import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import botpool
 
@@ -38,21 +39,21 @@ def archive(names: Sequence[str], command: Sequence[str], files: Mapping[str, by
         "PYTHONUNBUFFERED=1",
     ]
     layers = [_interpreter(), _packed(files, directories=["tmp"])]
-    return _image(names, command, environment, layers)
+    return image(names, {"Cmd": list(command), "Env": environment}, layers)
 
 
 def plain_archive(names: Sequence[str], command: Sequence[str], files: Mapping[str, Path]) -> bytes:
     """Build an image without Python that holds copies of `files`, with their modes."""
-    return _image(names, command, ["PATH=/bin:/usr/bin"], [_copied(list(files.items()))])
+    config = {"Cmd": list(command), "Env": ["PATH=/bin:/usr/bin"]}
+    return image(names, config, [copied_layer(list(files.items()))])
 
 
-def _image(
-    names: Sequence[str], command: Sequence[str], environment: list[str], layers: list[bytes]
-) -> bytes:
+def image(names: Sequence[str], config: Mapping[str, Any], layers: list[bytes]) -> bytes:
+    """Build an image of these layers; `config` is that of its containers."""
     config = {
         "architecture": "amd64",
         "os": "linux",
-        "config": {"Cmd": list(command), "Env": environment, "WorkingDir": "/meeting"},
+        "config": {"WorkingDir": "/meeting", **config},
         "rootfs": {
             "type": "layers",
             "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}" for layer in layers],
@@ -96,10 +97,10 @@ def _interpreter() -> bytes:
     interpreter = _executable()
     modules = _modules()
     paths = {*_linked(str(interpreter), modules), *modules}
-    return _copied([(PYTHON, interpreter), *((path, Path(path)) for path in paths)])
+    return copied_layer([(PYTHON, interpreter), *((path, Path(path)) for path in paths)])
 
 
-def _copied(files: Sequence[tuple[str, Path]]) -> bytes:
+def copied_layer(files: Sequence[tuple[str, Path]]) -> bytes:
     """Build a layer of these files: paths inside the image and here."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as layer:
