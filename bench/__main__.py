@@ -23,6 +23,7 @@ RESULTS = Path(__file__).with_name("results.json")
 MEASURES = (
     "claim_release",
     "lone_caller",
+    "one_tenant",
     "heartbeats",
     "handover",
     "reconciler",

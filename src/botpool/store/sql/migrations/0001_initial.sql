@@ -607,6 +607,139 @@ COMMENT ON COLUMN tenant_turns.waits IS 'Whether the tenant has a turn: its bots
 CREATE INDEX idx_tenant_turns_next ON tenant_turns (pool_name, share, pass, tenant_id) WHERE waits;
 COMMENT ON INDEX idx_tenant_turns_next IS 'The turns: the tenant that is served next.';
 
+CREATE FUNCTION botpool_bots_in_turn(of_pool text, slots bigint) RETURNS TABLE (bot_id bigint, n bigint)
+    LANGUAGE plpgsql VOLATILE ROWS 10 AS $$
+#variable_conflict use_column
+DECLARE
+    -- Without turns, one tenant waits, or the tenants' turns begin in a moment.
+    by_turns boolean := (
+        SELECT t.tenant_id FROM tenant_turns t WHERE t.pool_name = of_pool AND t.waits
+        ORDER BY t.share, t.pass, t.tenant_id LIMIT 1) IS NOT NULL;
+    -- The room of the first bot's tenant. Null without a quota. A quota that was never counted leaves no room.
+    room_of_first integer := (
+        SELECT greatest(t.max_live - coalesce(t.live, t.max_live), 0)
+        FROM tenants t
+        WHERE t.max_live IS NOT NULL AND t.id = (
+            SELECT q.tenant_id FROM bot_pool_queue q WHERE q.pool_name = of_pool
+            ORDER BY q.priority, q.bot_id LIMIT 1));
+BEGIN
+    RETURN QUERY
+    WITH in_order AS MATERIALIZED (
+        SELECT w.bot_id, w.tenant_id, w.priority
+        FROM bot_pool_queue w
+        WHERE w.pool_name = of_pool AND (w.timeout_at > botpool_now()) IS TRUE
+        ORDER BY w.priority, w.bot_id
+        LIMIT CASE WHEN by_turns THEN 0 ELSE least(slots, room_of_first) END
+        FOR UPDATE
+    ), turn AS MATERIALIZED (
+        SELECT
+            t.tenant_id, t.in_use, t.weight, t.pass,
+            (
+                SELECT greatest(n.max_live - coalesce(n.live, n.max_live), 0)
+                FROM tenants n WHERE n.id = t.tenant_id AND n.max_live IS NOT NULL) AS room
+        FROM tenant_turns t
+        WHERE t.pool_name = of_pool
+          AND t.waits
+          -- Passes over turns without a bot or at the quota, which the next refresh ends.
+          AND coalesce((
+                  SELECT coalesce(n.live < n.max_live, false)
+                  FROM tenants n WHERE n.id = t.tenant_id AND n.max_live IS NOT NULL), true)
+          AND (
+              SELECT w.bot_id FROM bot_pool_queue w
+              WHERE w.pool_name = of_pool
+                AND w.tenant_id = t.tenant_id
+                AND (w.timeout_at > botpool_now()) IS TRUE
+              ORDER BY w.priority, w.bot_id LIMIT 1) IS NOT NULL
+        ORDER BY t.share, t.pass, t.tenant_id
+        LIMIT CASE WHEN by_turns THEN slots ELSE 0 END
+    ), candidate AS MATERIALIZED (
+        -- The nth bot of a tenant counts with the slots of the n - 1 before it.
+        SELECT
+            h.bot_id, t.tenant_id, (t.in_use + h.nth - 1)::float8 / t.weight AS share,
+            t.pass + (h.nth - 1)::float8 / t.weight AS pass, h.nth
+        FROM turn t
+        CROSS JOIN LATERAL (
+            SELECT q.bot_id, row_number() OVER (ORDER BY q.priority, q.bot_id) AS nth
+            FROM (
+                SELECT w.bot_id, w.priority
+                FROM bot_pool_queue w
+                WHERE w.pool_name = of_pool
+                  AND w.tenant_id = t.tenant_id
+                  AND (w.timeout_at > botpool_now()) IS TRUE
+                ORDER BY w.priority, w.bot_id
+                LIMIT least(slots, t.room)
+            ) AS q
+        ) AS h
+        ORDER BY share, pass, t.tenant_id, h.nth
+        LIMIT slots
+    ), in_turn AS MATERIALIZED (
+        SELECT c.bot_id, c.tenant_id, c.share, c.pass, c.nth
+        FROM candidate c
+        JOIN bot_pool_queue w ON w.bot_id = c.bot_id
+        WHERE w.bot_id = ANY (ARRAY(SELECT d.bot_id FROM candidate d))
+        ORDER BY w.bot_id
+        FOR UPDATE OF w
+    ), heads AS MATERIALIZED (
+        SELECT o.bot_id, o.tenant_id, row_number() OVER (ORDER BY o.priority, o.bot_id) AS nth
+        FROM in_order o
+        UNION ALL
+        SELECT
+            i.bot_id, i.tenant_id,
+            row_number() OVER (ORDER BY i.share, i.pass, i.tenant_id, i.nth) AS nth
+        FROM in_turn i
+    ), quota AS MATERIALIZED (
+        -- The lock returns the current count, also in an older snapshot.
+        SELECT t.id, t.max_live - t.live AS room
+        FROM tenants t
+        WHERE t.id = ANY (ARRAY(SELECT h.tenant_id FROM heads h)) AND t.max_live IS NOT NULL
+        ORDER BY t.id
+        FOR NO KEY UPDATE SKIP LOCKED
+    )
+    SELECT h.bot_id, row_number() OVER (ORDER BY h.nth)
+    FROM (
+        SELECT
+            d.bot_id, d.tenant_id, d.nth,
+            row_number() OVER (PARTITION BY d.tenant_id ORDER BY d.nth) AS nth_of_tenant
+        FROM heads d
+    ) AS h
+    WHERE (SELECT t.max_live FROM tenants t WHERE t.id = h.tenant_id) IS NULL
+       OR h.nth_of_tenant <= (SELECT q.room FROM quota q WHERE q.id = h.tenant_id);
+END $$;
+COMMENT ON FUNCTION botpool_bots_in_turn IS
+    'The queued bots that a pool serves next, if several tenants wait or the waiting tenant has a quota: the heads of the tenants '
+    'with the smallest (share, pass) that are below their quotas. Locks the queue rows, then the counts, and skips counts that '
+    'other transactions hold. The caller holds the pool''s lock.';
+
+CREATE FUNCTION botpool_count_served(of_pool text, bot_ids bigint[], tenant_ids bigint[]) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    WITH served AS MATERIALIZED (
+        SELECT b.tenant_id, count(*)::integer AS bots
+        FROM unnest(tenant_ids) AS b (tenant_id)
+        GROUP BY b.tenant_id
+    ), counted AS (
+        UPDATE tenants t
+        SET live = t.live + served.bots
+        FROM served
+        WHERE t.id = served.tenant_id AND t.id = ANY (tenant_ids) AND t.max_live IS NOT NULL
+    )
+    UPDATE tenant_turns t
+    SET in_use = t.in_use + served.bots,
+        pass = t.pass + served.bots::float8 / t.weight,
+        waits = (
+            SELECT w.bot_id FROM bot_pool_queue w
+            WHERE w.pool_name = of_pool AND w.tenant_id = t.tenant_id AND w.bot_id <> ALL (bot_ids)
+            ORDER BY w.priority, w.bot_id LIMIT 1) IS NOT NULL
+    FROM served
+    WHERE t.pool_name = of_pool
+      AND t.tenant_id = served.tenant_id
+      AND t.tenant_id = ANY (tenant_ids)
+      AND t.waits;
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION botpool_count_served IS
+    'Count bots that got slots: in the quotas of their tenants, and in their turns. A turn without a further bot ends.';
+
 CREATE TABLE assignments (
     id                  bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
     bot_id              bigint NOT NULL,

@@ -1,18 +1,11 @@
 -- Assign the heads of a pool's queue to its idle slots, in order. The caller holds the pool's lock.
--- Only this statement takes bots off the queue for a slot. If tenants take turns, the next bot is the
--- head of the tenant with the smallest (share, pass) that is below its quota; for several slots, the
--- nth bot of a tenant counts with the slots of the n - 1 before it. Without turns, one tenant waits.
+-- Only this statement takes bots off the queue for a slot. If one tenant without a quota waits, its
+-- bots follow in order. Else botpool_bots_in_turn chooses them, and botpool_count_served counts them:
+-- functions, so that an installation with one tenant does not pay for their plans.
 -- The statement locks rows in the order queue, quota, slot, bot. It skips quotas and slots that other
 -- transactions hold, so it waits for none of them. A release has already locked its own slot and bot;
 -- that cannot deadlock, because a transaction that holds a queue row only locks idle slots.
-WITH head AS MATERIALIZED (
-    SELECT q.tenant_id
-    FROM bot_pool_queue q
-    WHERE q.pool_name = %(pool_name)s
-      AND EXISTS (SELECT FROM pools p WHERE p.pool_name = %(pool_name)s AND p.drained_at IS NULL)
-    ORDER BY q.priority, q.bot_id
-    LIMIT 1
-), wanted AS MATERIALIZED (
+WITH wanted AS MATERIALIZED (
     -- Reads the idle slots only if a bot waits.
     SELECT
         least(
@@ -21,96 +14,40 @@ WITH head AS MATERIALIZED (
                 FROM bot_pool_slots s
                 WHERE s.pool_name = %(pool_name)s AND s.claim_rank IS NOT NULL),
             -- In a paced pool, no more bots than could start. Null is no limit.
-            (
-                SELECT CASE WHEN p.egress IS NOT NULL THEN botpool_assignable_bots(p.egress) END
-                FROM pools p WHERE p.pool_name = %(pool_name)s)) AS slots,
-        (
+            CASE WHEN head.egress IS NOT NULL THEN botpool_assignable_bots(head.egress) END) AS slots,
+        head.tenant_id <> (
+            SELECT q.tenant_id FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
+            ORDER BY q.tenant_id DESC LIMIT 1)
+        OR (
             SELECT t.tenant_id FROM tenant_turns t WHERE t.pool_name = %(pool_name)s AND t.waits
-            ORDER BY t.share, t.pass, t.tenant_id LIMIT 1) IS NOT NULL AS by_turns,
-        -- Null without a quota. A quota that was never counted leaves no room.
-        (
-            SELECT greatest(t.max_live - coalesce(t.live, t.max_live), 0)
-            FROM tenants t WHERE t.id = head.tenant_id AND t.max_live IS NOT NULL) AS room
-    FROM head
-), only_tenant AS MATERIALIZED (
-    SELECT w.bot_id, w.tenant_id, w.priority
-    FROM bot_pool_queue w
-    WHERE w.pool_name = %(pool_name)s AND w.timeout_at > botpool_now()
-    ORDER BY w.priority, w.bot_id
-    LIMIT (
-        SELECT coalesce(max(CASE WHEN NOT n.by_turns THEN least(n.slots, n.room) END), 0)
-        FROM wanted n)
-    FOR UPDATE
-), turn AS MATERIALIZED (
-    SELECT
-        t.tenant_id, t.in_use, t.weight, t.pass,
-        (
-            SELECT greatest(n.max_live - coalesce(n.live, n.max_live), 0)
-            FROM tenants n WHERE n.id = t.tenant_id AND n.max_live IS NOT NULL) AS room
-    FROM tenant_turns t
-    WHERE t.pool_name = %(pool_name)s
-      AND t.waits
-      -- Passes over turns without a bot or at the quota, which the next refresh ends.
-      AND coalesce((
-              SELECT coalesce(n.live < n.max_live, false)
-              FROM tenants n WHERE n.id = t.tenant_id AND n.max_live IS NOT NULL), true)
-      AND (
-          SELECT w.bot_id FROM bot_pool_queue w
-          WHERE w.pool_name = %(pool_name)s
-            AND w.tenant_id = t.tenant_id
-            AND (w.timeout_at > botpool_now()) IS TRUE
-          ORDER BY w.priority, w.bot_id LIMIT 1) IS NOT NULL
-    ORDER BY t.share, t.pass, t.tenant_id
-    LIMIT (SELECT coalesce(max(CASE WHEN n.by_turns THEN n.slots END), 0) FROM wanted n)
-), candidate AS MATERIALIZED (
-    SELECT
-        h.bot_id, t.tenant_id, (t.in_use + h.nth - 1)::float8 / t.weight AS share,
-        t.pass + (h.nth - 1)::float8 / t.weight AS pass, h.nth
-    FROM turn t
-    CROSS JOIN LATERAL (
-        SELECT q.bot_id, row_number() OVER (ORDER BY q.priority, q.bot_id) AS nth
-        FROM (
-            SELECT w.bot_id, w.priority
-            FROM bot_pool_queue w
-            WHERE w.pool_name = %(pool_name)s
-              AND w.tenant_id = t.tenant_id
-              AND (w.timeout_at > botpool_now()) IS TRUE
-            ORDER BY w.priority, w.bot_id
-            LIMIT least((SELECT max(n.slots) FROM wanted n), t.room)
-        ) AS q
-    ) AS h
-    ORDER BY share, pass, t.tenant_id, h.nth
-    LIMIT (SELECT max(n.slots) FROM wanted n)
-), in_turn AS MATERIALIZED (
-    SELECT c.bot_id, c.tenant_id, c.share, c.pass, c.nth
-    FROM candidate c
-    JOIN bot_pool_queue w ON w.bot_id = c.bot_id
-    WHERE w.bot_id = ANY (ARRAY(SELECT d.bot_id FROM candidate d))
-    ORDER BY w.bot_id
-    FOR UPDATE OF w
-), heads AS MATERIALIZED (
-    SELECT o.bot_id, o.tenant_id, row_number() OVER (ORDER BY o.priority, o.bot_id) AS n
-    FROM only_tenant o
-    UNION ALL
-    SELECT i.bot_id, i.tenant_id, row_number() OVER (ORDER BY i.share, i.pass, i.tenant_id, i.nth) AS n
-    FROM in_turn i
-), quota AS MATERIALIZED (
-    -- The lock returns the current count, also in an older snapshot.
-    SELECT t.id, t.max_live - t.live AS room
-    FROM tenants t
-    WHERE t.id = ANY (ARRAY(SELECT h.tenant_id FROM heads h)) AND t.max_live IS NOT NULL
-    ORDER BY t.id
-    FOR NO KEY UPDATE SKIP LOCKED
-), allowed AS MATERIALIZED (
-    SELECT h.bot_id, row_number() OVER (ORDER BY h.n) AS n
+            ORDER BY t.share, t.pass, t.tenant_id LIMIT 1) IS NOT NULL
+        OR (SELECT t.max_live FROM tenants t WHERE t.id = head.tenant_id) IS NOT NULL AS in_turn
     FROM (
         SELECT
-            d.bot_id, d.tenant_id, d.n,
-            row_number() OVER (PARTITION BY d.tenant_id ORDER BY d.n) AS nth
-        FROM heads d
-    ) AS h
-    WHERE (SELECT t.max_live FROM tenants t WHERE t.id = h.tenant_id) IS NULL
-       OR h.nth <= (SELECT q.room FROM quota q WHERE q.id = h.tenant_id)
+            p.egress,
+            (
+                SELECT q.tenant_id FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
+                ORDER BY q.tenant_id LIMIT 1) AS tenant_id
+        FROM pools p
+        WHERE p.pool_name = %(pool_name)s AND p.drained_at IS NULL
+        OFFSET 0
+    ) AS head
+    WHERE head.tenant_id IS NOT NULL
+), heads AS MATERIALIZED (
+    SELECT q.bot_id, row_number() OVER (ORDER BY q.priority, q.bot_id) AS n
+    FROM (
+        SELECT w.bot_id, w.priority
+        FROM bot_pool_queue w
+        WHERE w.pool_name = %(pool_name)s AND w.timeout_at > botpool_now()
+        ORDER BY w.priority, w.bot_id
+        LIMIT (SELECT coalesce(max(CASE WHEN NOT n.in_turn THEN n.slots END), 0) FROM wanted n)
+        FOR UPDATE
+    ) AS q
+    UNION ALL
+    SELECT t.bot_id, t.n
+    FROM wanted n
+    CROSS JOIN LATERAL botpool_bots_in_turn(%(pool_name)s, n.slots) AS t
+    WHERE n.in_turn
 ), free AS MATERIALIZED (
     SELECT
         f.id, f.slot_name, f.container_id, f.last_used_at,
@@ -120,43 +57,24 @@ WITH head AS MATERIALIZED (
         FROM bot_pool_slots s
         WHERE s.pool_name = %(pool_name)s AND s.claim_rank IS NOT NULL
         ORDER BY s.claim_rank, s.last_used_at NULLS FIRST, s.number
-        LIMIT (SELECT count(*) FROM allowed)
+        LIMIT (SELECT count(*) FROM heads)
         FOR UPDATE SKIP LOCKED
     ) AS f
 ), pair AS MATERIALIZED (
     SELECT
-        allowed.bot_id, b.tenant_id, b.status AS bot_status, b.correlation_id, b.attempts + 1 AS attempt,
+        heads.n, heads.bot_id, b.tenant_id, b.status AS bot_status, b.correlation_id, b.attempts + 1 AS attempt,
         free.id AS slot_id, free.slot_name, free.container_id,
         CASE WHEN free.last_used_at IS NULL THEN %(new_slot_reason)s::text ELSE %(freed_slot_reason)s::text END
             AS reason,
         nextval('assignments_id_seq') AS assignment_id
-    FROM allowed
-    JOIN free ON free.n = allowed.n
-    JOIN bots b ON b.id = allowed.bot_id
+    FROM heads
+    JOIN free ON free.n = heads.n
+    JOIN bots b ON b.id = heads.bot_id
     -- The array makes the plan use the index on the id, also with a large estimate.
-    WHERE b.id = ANY (ARRAY(SELECT h.bot_id FROM allowed h))
+    WHERE b.id = ANY (ARRAY(SELECT h.bot_id FROM heads h))
 ), unqueued AS (
     -- No join: a plan from a time with an empty queue would scan the whole queue.
     DELETE FROM bot_pool_queue q WHERE q.bot_id = ANY (ARRAY(SELECT pair.bot_id FROM pair))
-), served AS MATERIALIZED (
-    SELECT pair.tenant_id, count(*)::integer AS bots FROM pair GROUP BY pair.tenant_id
-), counted AS (
-    UPDATE tenants t
-    SET live = t.live + served.bots
-    FROM served
-    WHERE t.id = served.tenant_id AND t.max_live IS NOT NULL
-), turned AS (
-    UPDATE tenant_turns t
-    SET in_use = t.in_use + served.bots,
-        pass = t.pass + served.bots::float8 / t.weight,
-        waits = (
-            SELECT w.bot_id FROM bot_pool_queue w
-            WHERE w.pool_name = t.pool_name
-              AND w.tenant_id = t.tenant_id
-              AND w.bot_id <> ALL (ARRAY(SELECT pair.bot_id FROM pair))
-            ORDER BY w.priority, w.bot_id LIMIT 1) IS NOT NULL
-    FROM served
-    WHERE t.pool_name = %(pool_name)s AND t.tenant_id = served.tenant_id AND t.waits
 ), taken AS (
     UPDATE bot_pool_slots s
     SET status = 'deploying',
@@ -211,3 +129,10 @@ SELECT
     pair.bot_id, pair.correlation_id, pair.slot_id, pair.slot_name, pair.container_id,
     %(pool_name)s::text AS pool_name
 FROM pair
+-- Once for all of them.
+WHERE CASE
+    WHEN pair.n = 1 AND (SELECT w.in_turn FROM wanted w)
+    THEN botpool_count_served(
+        %(pool_name)s, ARRAY(SELECT p.bot_id FROM pair p), ARRAY(SELECT p.tenant_id FROM pair p))
+    ELSE true
+END
