@@ -69,6 +69,8 @@ def policy_of(settings: Settings) -> Policy:
         bots_days=settings.retention.bots_days,
         history_days=settings.retention.history_days,
         audit_days=settings.retention.audit_days,
+        webhook_days=settings.retention.webhook_days,
+        allow_private_webhooks=settings.webhooks.allow_private_addresses,
         stray_share=settings.recovery.stray_share,
         heartbeat_interval_ms=settings.agent.heartbeat_interval_ms,
     )
@@ -351,6 +353,7 @@ def _identity(installed: Installation, public_url: str) -> Identity:
         owner=f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}",
         public_url=public_url,
         agent_keys=derive_keys(installed.secrets, Purpose.AGENTS),
+        webhook_keys=derive_keys(installed.secrets, Purpose.WEBHOOKS),
     )
 
 
@@ -378,6 +381,7 @@ async def running_replica(
         identity = _identity(installed, public_url)
         replica = Replica(database, backends, policy_of(settings), identity, templates)
         await replica.pools.configure(pools_of(settings))
+        await replica.webhooks.reseal()
         # The lock of the data directory makes this process the only one at an embedded database.
         await replica.start(alone=settings.database.embedded)
         stack.push_async_callback(replica.stop)

@@ -16,6 +16,7 @@ import pytest_asyncio
 from botpool.api.access import SCOPE, TENANT
 from botpool.domain.callers import SCOPES
 from botpool.domain.ids import PoolName
+from botpool.domain.policy import Policy
 from tests.support.clock import Clock
 from tests.support.http_server import LINK, Api, api_over, bearer, contents
 from tests.support.openapi_samples import body_of, operations, sample
@@ -58,6 +59,18 @@ class Matrix:
         assert made.status_code == 201, made.text
         return made.json()["key"]["id"], bearer(made.json()["secret"])
 
+    async def new_webhook(self) -> int:
+        """A webhook of acme."""
+        body = {"url": "http://127.0.0.1:1/hook", "description": MARK}
+        path, headers = "/v1/webhooks", self.callers["acme"]
+        listed = await self.api.client.get(path, headers=headers)
+        for each in listed.json()["webhooks"]:
+            await self.api.client.delete(f"{path}/{each['id']}", headers=headers)
+        made = await self.api.client.post(path, json=body, headers=headers)
+        assert made.status_code == 201, made.text
+        webhook_id: int = made.json()["webhook"]["id"]
+        return webhook_id
+
     async def path_of(self, path: str, operation: Operation) -> str:
         """The path with parameters that belong to acme, where they belong to a tenant."""
         if path.startswith("/v1/agent/"):
@@ -66,6 +79,8 @@ class Matrix:
             path = path.replace("{id}", str((await self.send_bot())["id"]))
         elif path.startswith("/v1/slots/{id}"):
             path = path.replace("{id}", str(self.slot_id))
+        elif path.startswith("/v1/webhooks/{id}"):
+            path = path.replace("{id}", str(await self.new_webhook()))
         elif path.startswith("/v1/keys/{id}"):
             path = path.replace("{id}", str((await self.new_key("spare"))[0]))
         path = path.replace("/tenants/{name}", "/tenants/acme").replace("{platform}", DRAINED)
@@ -130,7 +145,8 @@ class Matrix:
 async def matrix(postgres: TestPostgres, template: str) -> AsyncIterator[Matrix]:
     url = postgres.create_database(template)
     pools = (pool(1), pool(0, TEAMS), pool(0, DRAINED))
-    async with Stage.set(url, Clock(url)) as stage, api_over(stage, *pools) as api:
+    policy = Policy(allow_private_webhooks=True)
+    async with Stage.set(url, Clock(url)) as stage, api_over(stage, *pools, policy=policy) as api:
         made = Matrix(api=api, document=api.app.openapi())
         for name in ("acme", "globex"):
             await api.client.post("/v1/tenants", json={"name": name}, headers=api.admin)
@@ -172,6 +188,11 @@ def names_a_bot(path: str) -> bool:
     return path.startswith("/v1/bots/{id}")
 
 
+def belongs_to_acme(path: str) -> bool:
+    """Whether the path names a record of acme, which for another tenant does not exist."""
+    return names_a_bot(path) or path.startswith("/v1/webhooks/{id}")
+
+
 def is_part(path: str, answer: httpx.Response) -> bool:
     """Whether a 404 is about a part of a record, such as a screenshot, and not about the record."""
     return path.count("{") > 1 and "no bot" not in answer.text
@@ -192,7 +213,7 @@ async def test_every_operation_documents_its_scope_and_tenant_rule(matrix: Matri
     }
     assert public <= PUBLIC, "operations without a key"
     for method, path, operation in operations(matrix.document):
-        if names_a_bot(path):
+        if belongs_to_acme(path):
             assert (operation[SCOPE], operation[TENANT]) == ("user", "own"), (method, path)
 
 
@@ -203,7 +224,7 @@ async def test_callers_without_the_right_get_nothing_and_change_nothing(matrix: 
         before = contents(matrix.api.stage.url)
         for caller in matrix.callers:
             expected = refusal(caller, operation[SCOPE])
-            if expected is None and names_a_bot(path) and caller == "globex":
+            if expected is None and belongs_to_acme(path) and caller == "globex":
                 expected = 404
             if expected is None:
                 continue
@@ -224,7 +245,7 @@ async def test_callers_with_the_right_are_served(matrix: Matrix) -> None:
         for caller in matrix.callers:
             if refusal(caller, operation[SCOPE]) is not None:
                 continue
-            if names_a_bot(path) and caller == "globex":
+            if belongs_to_acme(path) and caller == "globex":
                 continue
             cells += 1
             answer = await matrix.call(
@@ -251,12 +272,13 @@ async def test_lists_show_bots_of_the_own_tenant_only(matrix: Matrix) -> None:
         "tenant": "acme",
     }
     bot = await matrix.send_bot()
+    await matrix.new_webhook()
     lists = [
         (path, operation)
         for method, path, operation in operations(matrix.document)
         if (method, operation[TENANT], operation[SCOPE]) == ("GET", "own", "user")
         and "application/json" in operation["responses"]["200"]["content"]
-        and not names_a_bot(path)
+        and not belongs_to_acme(path)
     ]
     assert {"/v1/bots", "/v1/queue"} <= {path for path, _ in lists}
     for path, operation in lists:

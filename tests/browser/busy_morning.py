@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.browser.fake_server import FakeServer
-from tests.browser.sample_responses import ago, bot, minute, pool, queue_entry, slot
+from tests.browser.sample_responses import (
+    ago,
+    bot,
+    delivery,
+    minute,
+    pool,
+    queue_entry,
+    slot,
+    webhook,
+)
 
 CONTAINER = "k8wgs0kcw4o8gwc0s4ckosww"
 NAMES = ("Minutes", "Notetaker", "Recorder", "Transcript", "Standup")
@@ -42,8 +51,37 @@ def load_busy_morning(server: FakeServer, *, zoom_slots: int = 66) -> None:
         minutes = _hour(rng, peak, counts, depth)
         server.responses[f"pools/{each}/activity"] = {"minutes": minutes}
 
+    server.responses.update(_webhooks())
     server.responses.update(_one_bot())
     server.responses.update(_one_slot(rng, slots[0]))
+
+
+def _webhooks() -> dict[str, Any]:
+    """Three webhooks: active, failing and disabled."""
+    failing = webhook(
+        1, status="failing", description="Bookings", pending=2, failingSince=ago(5400)
+    )
+    gone = webhook(
+        3, status="disabled", disabledReason="All attempts failed for 5 days.", disabledAt=ago(90)
+    )
+    done = webhook(2, events=["bot.done", "bot.failed"], tenant="sales")
+    refused = {
+        "status": "pending",
+        "attempts": 3,
+        "nextAttemptAt": ago(-1700),
+        "response": {"status": 503, "body": "the queue is full"},
+        "problem": "answered 503",
+    }
+    deliveries = [
+        delivery(4713, "bot.in_call", 1101, status="pending", attempts=0, lastAttemptAt=None),
+        delivery(4712, "bot.started", 1101, **refused),
+        delivery(4711, "bot.done", 1088),
+    ]
+    return {
+        "webhooks": {"webhooks": [failing, done, gone]},
+        "webhooks/1": {"webhook": failing},
+        "webhooks/1/deliveries": {"deliveries": deliveries, "nextCursor": None},
+    }
 
 
 def _one_bot() -> dict[str, Any]:

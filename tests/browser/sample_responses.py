@@ -35,6 +35,52 @@ def pool(platform: str, **changes: Any) -> dict[str, Any]:
     }
 
 
+def webhook(number: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "id": number,
+        "url": f"https://crm.example.org/hooks/botpool/{number}",
+        "description": "",
+        "events": None,
+        "tenant": None,
+        "status": "active",
+        "disabledAt": None,
+        "disabledReason": None,
+        "failingSince": None,
+        "lastDeliveredAt": ago(AGE_S),
+        "pausedUntil": None,
+        "overlapEndsAt": None,
+        "pending": 0,
+        "failed": 0,
+        "createdAt": ago(AGE_S),
+        "createdBy": "ops",
+        **changes,
+    }
+
+
+def delivery(number: int, event_type: str, bot_id: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "id": number,
+        "eventId": f"evt_{number}",
+        "type": event_type,
+        "botId": bot_id,
+        "status": "delivered",
+        "attempts": 1,
+        "createdAt": ago(AGE_S),
+        "lastAttemptAt": ago(AGE_S),
+        "nextAttemptAt": None,
+        "durationMs": 84,
+        "request": {
+            "method": "POST",
+            "url": "https://crm.example.org/hooks/botpool/1",
+            "headers": {"content-type": "application/json", "webhook-id": f"evt_{number}"},
+            "body": {"type": event_type, "timestamp": ago(AGE_S), "data": {"botId": bot_id}},
+        },
+        "response": {"status": 204, "body": ""},
+        "problem": None,
+        **changes,
+    }
+
+
 def slot(number: int, status: str, platform: str = "zoom", **changes: Any) -> dict[str, Any]:
     has_bot = status in WITH_BOT
     return {

@@ -32,6 +32,8 @@ VIEWS = {
     "bot": ("#/bots/1101", "Bot 1101"),
     "slots": ("#/slots", "Slots"),
     "slot": ("#/slots/1", "pool-google-meet-001"),
+    "webhooks": ("#/webhooks", "Webhooks"),
+    "webhook": ("#/webhooks/1", "Webhook 1"),
 }
 SHOWN_IN_DOCS = {
     "overview-light-1280", "overview-dark-1280", "overview-dark-390", "bot-light-1280",

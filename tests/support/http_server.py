@@ -92,6 +92,8 @@ TABLES = (
     "api_keys",
     "dashboard_sessions",
     "idempotency_keys",
+    "webhooks",
+    "webhook_deliveries",
 )
 
 

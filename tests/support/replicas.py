@@ -77,6 +77,8 @@ class Stage:
         try:
             yield stage
         finally:
+            for replica in stage.replicas:
+                await replica.webhook_dispatcher.stop()
             for database in stage.databases:
                 await database.close()
 
@@ -85,7 +87,10 @@ class Stage:
         await database.open()
         self.databases.append(database)
         identity = Identity(
-            owner=f"replica-{next(_owners)}", public_url="http://127.0.0.1:1", agent_keys=(b"key",)
+            owner=f"replica-{next(_owners)}",
+            public_url="http://127.0.0.1:1",
+            agent_keys=(b"key",),
+            webhook_keys=(b"webhooks",),
         )
         replica = Replica(database, {"process": self.backend}, policy or Policy(), identity)
         await replica.pools.configure(pools)

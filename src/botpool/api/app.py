@@ -25,6 +25,7 @@ from botpool.api import (
     users,
     validation_messages,
     vexa,
+    webhooks,
 )
 from botpool.api.access import document_access
 from botpool.api.active_requests import ActiveRequests
@@ -78,6 +79,7 @@ def create_app(
         keys,
         tenants,
         audit,
+        webhooks,
     )
     routers = (
         create_bot.router(

@@ -26,6 +26,7 @@ DecimalDigits = BeforeValidator(_require_decimal_digits)
 BotPath = Annotated[BotId, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
 SlotPath = Annotated[SlotId, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
 KeyPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
+WebhookPath = Annotated[int, Path(alias="id", ge=1, le=_MAX_ID), DecimalDigits]
 PoolPath = Annotated[PoolName, Path(alias="platform", pattern=PLATFORM)]
 PlatformQuery = Annotated[
     PoolName | None, Query(pattern=PLATFORM, description="Only this pool, by its name.")

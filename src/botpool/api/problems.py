@@ -49,6 +49,8 @@ _STATUS: Mapping[type[BaseException], int] = {
     errors.MeetingHostRefused: 422,
     errors.UnknownTenant: 422,
     errors.NameTaken: 409,
+    errors.WebhookAddressRefused: 422,
+    errors.TooManyWebhooks: 409,
     errors.IdempotencyConflict: 409,
     errors.SlotInUse: 409,
     errors.NotReleasableByForce: 409,
@@ -147,6 +149,8 @@ async def _on_botpool_error(request: Request, error: Exception) -> JSONResponse:
         field_errors.append(FieldError(field="priority", message=str(error)))
     if isinstance(error, errors.MeetingHostRefused):
         field_errors.append(FieldError(field="meetingUrl", message=str(error)))
+    if isinstance(error, errors.WebhookAddressRefused):
+        field_errors.append(FieldError(field="url", message=str(error)))
     if isinstance(error, errors.UnknownTenant):
         field_errors.append(FieldError(field="tenant", message=str(error)))
     kind = error.problem if isinstance(error, errors.DatabaseUnavailable) else None

@@ -20,6 +20,7 @@ from botpool.cli import (
     settings,
     slots,
     tenants,
+    webhooks,
 )
 from botpool.cli.demo import demo
 from botpool.cli.watch import watch
@@ -105,6 +106,16 @@ _GROUPS = {
         create=tenants.create,
         list=tenants.list_,
         set=tenants.set_,
+    ),
+    "webhook": _group(
+        "Webhooks: addresses that get events.",
+        create=webhooks.create,
+        list=webhooks.list_,
+        test=webhooks.test,
+        deliveries=webhooks.deliveries,
+        replay=webhooks.replay,
+        rotate=webhooks.rotate,
+        delete=webhooks.delete,
     ),
     "secret": _group(
         "The installation's secret, which signs agents' tokens.", rotate=secrets.rotate

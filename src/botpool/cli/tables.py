@@ -17,7 +17,18 @@ from botpool.cli.formatting import (
     transition,
 )
 from botpool.cli.times import ago, duration, duration_of_ms, precise_duration, until
-from botpool.client import Artifact, AuditEntry, Bot, Event, Pool, QueueEntry, Slot, SlotEvent
+from botpool.client import (
+    Artifact,
+    AuditEntry,
+    Bot,
+    Delivery,
+    Event,
+    Pool,
+    QueueEntry,
+    Slot,
+    SlotEvent,
+    Webhook,
+)
 
 _NAME = 16
 
@@ -166,3 +177,40 @@ def pool_state(pool: Pool) -> Text:
 
 def percentage(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.0%}"
+
+
+def webhooks(listed: Sequence[Webhook], now: datetime) -> Table:
+    names = ("ID", "STATUS", "URL", "PENDING", "FAILED", "DELIVERED", "NOTE")
+    table = list_table(*names, right="ID PENDING FAILED", wrap="URL NOTE")
+    styles = {"active": "green", "failing": "yellow", "disabled": "bold red"}
+    for webhook in listed:
+        note = webhook.disabled_reason or webhook.description
+        table.add_row(
+            str(webhook.id),
+            Text(sanitised(webhook.status), style=styles.get(webhook.status, "")),
+            shrinkable(cell(webhook.url)),
+            str(webhook.pending),
+            str(webhook.failed),
+            ago(webhook.last_delivered_at, now),
+            shrinkable(cell(note or None)),
+        )
+    return table
+
+
+def deliveries(listed: Sequence[Delivery], now: datetime) -> Table:
+    names = ("EVENT", "TYPE", "BOT", "STATUS", "ATTEMPTS", "LAST", "NEXT", "ANSWER")
+    table = list_table(*names, right="ATTEMPTS", wrap="ANSWER")
+    for delivery in listed:
+        answer = delivery.problem or (delivery.response and f"{delivery.response['status']}")
+        following = delivery.next_attempt_at
+        table.add_row(
+            cell(delivery.event_id),
+            cell(delivery.type),
+            cell(delivery.bot_id),
+            cell(delivery.status),
+            str(delivery.attempts),
+            ago(delivery.last_attempt_at, now),
+            "-" if following is None else until(following, now),
+            shrinkable(cell(answer)),
+        )
+    return table

@@ -38,6 +38,7 @@ from botpool.client.records import (
     Change,
     Command,
     CreatedBy,
+    Delivery,
     Event,
     Page,
     Pool,
@@ -47,6 +48,7 @@ from botpool.client.records import (
     Screenshot,
     Slot,
     SlotEvent,
+    Webhook,
 )
 
 __all__ = [
@@ -61,6 +63,7 @@ __all__ = [
     "Command",
     "Conflict",
     "CreatedBy",
+    "Delivery",
     "Event",
     "Forbidden",
     "NotFound",
@@ -81,4 +84,5 @@ __all__ = [
     "UnexpectedResponse",
     "Unreachable",
     "WaitedTooLong",
+    "Webhook",
 ]

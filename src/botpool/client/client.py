@@ -29,6 +29,7 @@ from botpool.client.records import (
     SlotEvent,
 )
 from botpool.client.stream import ChangeStream, OnState
+from botpool.client.webhooks import WebhookCalls
 from botpool.domain.states import FINAL
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ _LONGEST_OUTAGE_S = 60.0
 _POOL_NAME = re.compile(r"[A-Za-z0-9-]+")
 
 
-class Client(BotDataCalls):
+class Client(BotDataCalls, WebhookCalls):
     """A client for one server and one API key. Use it from one thread at a time.
 
     Without arguments, the client reads BOTPOOL_URL and BOTPOOL_API_KEY from the environment.

@@ -73,6 +73,20 @@ class NameTaken(BotpoolError):
 
 
 @dataclass(eq=False)
+class WebhookAddressRefused(BotpoolError):
+    """A webhook may not have this address."""
+
+    template = "The webhook's address is refused: {problem}."
+    problem: str
+
+
+@dataclass(eq=False)
+class TooManyWebhooks(BotpoolError):
+    template = "The tenant has {maximum} webhooks already. Delete one first."
+    maximum: int
+
+
+@dataclass(eq=False)
 class IdempotencyConflict(BotpoolError):
     template = (
         "This Idempotency-Key was used for another request. Send a new key for a new bot, "

@@ -29,6 +29,7 @@ class Purpose(StrEnum):
     """The purposes for which Botpool derives keys."""
 
     AGENTS = "agents"
+    WEBHOOKS = "webhooks"
 
 
 def new_secret() -> str:

@@ -72,6 +72,12 @@ class AuditPosition(NamedTuple):
     audit_id: int
 
 
+class DeliveryPosition(NamedTuple):
+    """A delivery of a webhook, newest first."""
+
+    delivery_id: int
+
+
 Position: TypeAlias = (
     BotPosition
     | AssignmentPosition
@@ -82,6 +88,7 @@ Position: TypeAlias = (
     | QueuePosition
     | SlotPosition
     | AuditPosition
+    | DeliveryPosition
 )
 
 

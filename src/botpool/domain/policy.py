@@ -29,6 +29,9 @@ class Policy:
     bots_days: int = 30
     history_days: int = 30
     audit_days: int = 365
+    webhook_days: int = 7
+    allow_private_webhooks: bool = False
+    """Whether webhooks may have private, loopback and link-local addresses."""
     cleanup_interval_s: float = 600.0
     stray_after_s: float = 600.0
     """How long a container must have been a stray before it is deleted."""

@@ -59,6 +59,9 @@ DID_NOT_LEAVE = "stopped: it did not leave in time"
 RESET = "reset"
 CONTAINER_GONE = "its container is gone"
 HEARTBEATS_FRESH = "its heartbeats are fresh"
+MASS_SILENCE = "many bots are silent"
+SILENCE_ENDED = "most bots send heartbeats again"
+NO_MEDIA = "it records nothing"
 IDLE_BUT_RUNNING = "its container runs although the slot is idle"
 
 

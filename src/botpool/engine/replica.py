@@ -75,6 +75,10 @@ from botpool.engine.runtime.wakeups import Wakeups
 from botpool.engine.service import Shared
 from botpool.engine.stream.changes import ChangeStream
 from botpool.engine.tenants import Tenants
+from botpool.engine.webhooks.commands import WebhookCommands
+from botpool.engine.webhooks.dispatcher import Dispatcher
+from botpool.engine.webhooks.outbox import Outbox
+from botpool.engine.webhooks.sender import Sender
 from botpool.store.database import Database
 from botpool.store.slot_leases import return_leases
 
@@ -92,6 +96,8 @@ class Identity:
     public_url: str
     agent_keys: tuple[bytes, ...] = field(repr=False)
     """Keys of agents' tokens: the first signs new tokens, and all are accepted."""
+    webhook_keys: tuple[bytes, ...] = field(default=(), repr=False)
+    """Keys that encrypt the secrets of webhooks: the first encrypts, and all decrypt."""
 
 
 class Replica:
@@ -302,6 +308,20 @@ class Replica:
         self.queries = Queries(database=database, backends=self._backends, estimates=self.estimates)
         self.bot_data = BotDataQueries(database=database)
         self.changes = ChangeStream(database)
+        self._build_webhooks()
+
+    def _build_webhooks(self) -> None:
+        keys, allow_private = self.identity.webhook_keys, self.policy.allow_private_webhooks
+        sender = Sender(keys, allow_private=allow_private)
+        outbox = Outbox(database=self.database)
+        self.webhook_dispatcher = Dispatcher(self.database, self.metrics, outbox, sender)
+        self.webhooks = WebhookCommands(
+            database=self.database,
+            sender=sender,
+            dispatcher=self.webhook_dispatcher,
+            keys=keys,
+            allow_private=allow_private,
+        )
 
     def _build_loops(self) -> Sequence[Loop]:
         policy, liveness = self.policy, self.liveness
@@ -330,6 +350,12 @@ class Replica:
             Loop("observation", observe, interval_s=policy.observe_interval_s),
             Loop("health", health, interval_s=_HEALTH_INTERVAL_S, wake=wake_health),
             Loop("descriptions", describe, interval_s=policy.describe_interval_s),
+            Loop(
+                "webhooks",
+                self.webhook_dispatcher.run,
+                interval_s=policy.queue_poll_s,
+                wake=self.webhook_dispatcher.wake,
+            ),
         )
         for loop in loops:
             loop.on_outage = self.metrics.round_lost
@@ -360,6 +386,7 @@ class Replica:
         await self.change_watcher.stop()
         for loop in self._loops:
             await loop.stop()
+        await self.webhook_dispatcher.stop()
         with contextlib.suppress(BotpoolError):
             await self.reconciler.return_leases(within_s=within_s)
             await self.liveness.end()

@@ -37,6 +37,7 @@ class Settings(Section):
     bots: sections.BotsSettings = sections.BotsSettings()
     limits: sections.LimitsSettings = sections.LimitsSettings()
     retention: sections.RetentionSettings = sections.RetentionSettings()
+    webhooks: sections.WebhookSettings = sections.WebhookSettings()
 
     @field_validator("data_dir")
     @classmethod

@@ -332,3 +332,13 @@ class RetentionSettings(Section):
     """How long Botpool recognizes a repeated `Idempotency-Key`."""
     audit_days: Days = setting(365, example=730)
     """How long Botpool keeps the audit log."""
+    webhook_days: Days = setting(7, example=14)
+    """How long Botpool keeps finished deliveries of webhooks; at most the newest 10,000 of each."""
+
+
+class WebhookSettings(Section):
+    """Webhooks: requests to other systems when something happens to a bot or a pool."""
+
+    allow_private_addresses: bool = setting(False, example=True)
+    """Whether webhooks may have private, loopback and link-local addresses. Every key can create a
+    webhook, so this opens the network of the replicas to the holders of keys."""

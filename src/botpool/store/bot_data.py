@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from botpool.domain import reasons
 from botpool.domain.bot_data import (
     MAX_ARTIFACTS,
     MAX_COMMANDS,
@@ -32,6 +33,7 @@ def record_artifacts(
     sizes: Sequence[int | None],
     content_types: Sequence[str | None],
     max_artifacts: int = MAX_ARTIFACTS,
+    reason: str = reasons.REPORTED_BY_AGENT,
 ) -> list[int]:
     """Add artifacts to an agent's bot; one row per recorded artifact."""
 

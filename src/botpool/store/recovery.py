@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Unpack
 
-from botpool.domain.ids import PoolName, SlotId
+from botpool.domain import reasons
+from botpool.domain.ids import BotId, PoolName, SlotId
 from botpool.domain.records import Fence, SlotTransition, StuckSlot
 from botpool.domain.states import SlotStatus
 from botpool.store.query import query
@@ -49,13 +50,22 @@ def measure_silence(
 
 
 @query
-def raise_silence_alarm(*, pool_name: PoolName) -> datetime | None:
+def raise_silence_alarm(
+    *, pool_name: PoolName, silent: int, live: int, reason: str = reasons.MASS_SILENCE
+) -> datetime | None:
     """Raise the alarm of a pool; None if another replica has raised it."""
 
 
 @query
-def end_silence_alarm(*, pool_name: PoolName, raised_at: datetime) -> PoolName | None:
+def end_silence_alarm(
+    *, pool_name: PoolName, raised_at: datetime, reason: str = reasons.SILENCE_ENDED
+) -> PoolName | None:
     """End the alarm of a pool; None if another replica has ended it."""
+
+
+@query
+def record_stalled_bots(*, limit: int, reason: str = reasons.NO_MEDIA) -> list[BotId]:
+    """Write a row of history for each bot that has stalled since it last recorded media."""
 
 
 @query

@@ -59,7 +59,7 @@ def test_defaults_match_the_contract(tmp_path: Path) -> None:
     }
     assert settings.agent.model_dump() == {"heartbeat_interval_ms": 10_000, "leave_grace_s": 30}
     assert settings.bots.max_duration_s == 21_600
-    assert list(settings.retention.model_dump().values()) == [30, 30, 7, 365]
+    assert list(settings.retention.model_dump().values()) == [30, 30, 7, 365, 7]
     coolify = settings.backends.coolify
     assert coolify.requests_per_minute == 200
     assert (coolify.concurrent_deployments, coolify.status_lag_s) == (None, 60)

@@ -26,12 +26,15 @@ from botpool.store.audit import prune_audit
 from botpool.store.database import Transaction
 from botpool.store.deployments import list_known_deployments
 from botpool.store.token_buckets import prune_token_buckets
+from botpool.store.webhooks import prune_webhook_deliveries
 
 _log = structlog.get_logger()
 _MIN_STRAYS_TO_REFUSE = 2
 _BATCH = 500
 _MAX_BATCHES = 20
 """Per table and run; the next run continues."""
+_MAX_DELIVERIES = 10_000
+"""Finished deliveries that a webhook keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +144,7 @@ class Cleanup(Service):
         return (
             await _in_batches(self._prune_history)
             + await _in_batches(self._prune_audit)
+            + await _in_batches(self._prune_webhook_deliveries)
             + await _in_batches(self._prune_idempotency_keys)
             + await _in_batches(self._prune_token_buckets)
             + await _in_batches(lambda: self.database.transact(self._prune_bots))
@@ -153,6 +157,13 @@ class Cleanup(Service):
     async def _prune_audit(self) -> int:
         days = self.policy.audit_days
         return len(await prune_audit(self.database, days=days, limit=_BATCH))
+
+    async def _prune_webhook_deliveries(self) -> int:
+        days = self.policy.webhook_days
+        pruned = await prune_webhook_deliveries(
+            self.database, days=days, max_kept=_MAX_DELIVERIES, limit=_BATCH
+        )
+        return len(pruned)
 
     async def _prune_idempotency_keys(self) -> int:
         days = self.policy.idempotency_days

@@ -41,6 +41,7 @@ from botpool.engine.service import Service
 from botpool.store import recovery as statements
 
 _log = structlog.get_logger()
+_MAX_STALLED = 1_000
 
 _COUNTED_AS: Mapping[RecoveryAction, str] = {
     RecoveryAction.RELEASE: "recovered",
@@ -103,6 +104,7 @@ class Recovery(Service):
             deploying_timeout_s=self.limits.deploying_timeout_s,
             heartbeat_freshness_s=self.limits.heartbeat_freshness_s,
         )
+        await statements.record_stalled_bots(self.database, limit=_MAX_STALLED)
         observations = await self._observe(slots)
         cases = [(slot, self._to_case(slot, observations, gap_ended_at)) for slot in slots]
         silent_pools = await self.silence_alarms.update(

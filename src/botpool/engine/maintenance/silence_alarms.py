@@ -50,7 +50,9 @@ class SilenceAlarms(Service):
         return is_silent
 
     async def _raise(self, pool: PoolSilence) -> None:
-        if await statements.raise_silence_alarm(self.database, pool_name=pool.pool_name):
+        if await statements.raise_silence_alarm(
+            self.database, pool_name=pool.pool_name, silent=pool.silent, live=pool.live
+        ):
             _log.error(
                 "recovery.mass_silence", pool=pool.pool_name, silent=pool.silent, bots=pool.live
             )

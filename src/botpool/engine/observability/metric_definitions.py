@@ -189,6 +189,15 @@ class MetricDefinitions:
             "database_epoch",
             "The database's epoch: 1, and one more after each restore, promotion or copy.",
         )
+        self.webhook_attempts = self._counter(
+            "webhook_attempts_total",
+            "Requests to webhooks: `delivered`, `retried` (another attempt follows) or `failed`.",
+            "outcome",
+        )
+        self.webhooks_disabled = self._counter(
+            "webhooks_disabled_total",
+            "Webhooks that this replica disabled: they answered 410, or failed for five days.",
+        )
         self.clock_jumps = self._counter(
             "clock_jumps_total",
             "Jumps of the database's clock that this replica noticed: `forward` or `back`.",

@@ -111,6 +111,12 @@ class Metrics:
     def fenced(self, wanted: str) -> None:
         self.instruments.fenced_writes.labels(wanted).inc()
 
+    def webhook_attempted(self, outcome: str) -> None:
+        self.instruments.webhook_attempts.labels(outcome).inc()
+
+    def webhook_disabled(self) -> None:
+        self.instruments.webhooks_disabled.inc()
+
     def clock_jumped(self, *, forward: bool) -> None:
         self.instruments.clock_jumps.labels("forward" if forward else "back").inc()
 

@@ -22,6 +22,7 @@ const VIEWS = [
   ["#/queue", "Queue"],
   ["#/bots", "Bots"],
   ["#/slots", "Slots"],
+  ["#/webhooks", "Webhooks"],
   ["#/audit", "Audit"],
 ];
 const OPERATOR_VIEWS = ["#/slots", "#/audit"];

@@ -6,6 +6,8 @@ import * as overview from "./views/overview.js";
 import * as queue from "./views/queue.js";
 import * as slot from "./views/slot.js";
 import * as slots from "./views/slots.js";
+import * as webhook from "./views/webhook.js";
+import * as webhooks from "./views/webhooks.js";
 
 const ROUTES = [
   [/^\/?$/, overview],
@@ -15,6 +17,8 @@ const ROUTES = [
   [/^\/slots$/, slots],
   [/^\/slots\/(\d+)$/, slot],
   [/^\/audit$/, audit],
+  [/^\/webhooks$/, webhooks],
+  [/^\/webhooks\/(\d+)$/, webhook],
 ];
 
 /** The view for the current address: `{view, id, query}`. An unknown address opens the overview. */

@@ -1,7 +1,7 @@
 -- Add artifacts that an agent lists to its bot, unless its assignment has ended. An artifact that is
 -- listed again replaces its entry. The transaction holds the lock of the bot's data.
 WITH agent AS MATERIALIZED (
-    SELECT s.assigned_bot_id AS bot_id
+    SELECT s.assigned_bot_id AS bot_id, s.id AS slot_id, s.slot_name, s.assignment_id
     FROM assignments a
     JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
     WHERE a.id = %(assignment_id)s AND s.status IN ('deploying', 'busy')
@@ -39,7 +39,20 @@ WITH agent AS MATERIALIZED (
         fresh.content_type, botpool_now()
     FROM fresh
     WHERE fresh.number <= %(max_artifacts)s::integer
-    RETURNING number
+    RETURNING bot_id, number, kind, location, size_bytes, content_type
+), written AS (
+    INSERT INTO history (
+        kind, bot_id, slot_id, assignment_id, slot_name, reason, correlation_id, data)
+    SELECT
+        'bot.artifact', added.bot_id, agent.slot_id, agent.assignment_id, agent.slot_name, %(reason)s,
+        b.correlation_id,
+        json_build_object(
+            'number', added.number, 'kind', added.kind, 'location', added.location,
+            'sizeBytes', added.size_bytes, 'contentType', added.content_type)
+    FROM added
+    CROSS JOIN agent
+    JOIN bots b ON b.id = added.bot_id
+    ORDER BY added.number
 ), counted AS (
     UPDATE bots b
     SET artifact_count = kept.n + (SELECT count(*) FROM added)

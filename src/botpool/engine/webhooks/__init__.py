@@ -1,0 +1,1 @@
+"""Webhooks: `outbox` turns history into deliveries, and `dispatcher` sends them."""
