@@ -181,7 +181,7 @@ def test_keyboard_reaches_every_tile(browser: Browser, morning: FakeServer) -> N
 
 def _wait_until_loaded(page: Page) -> None:
     """Wait until the view has its data. `networkidle` never comes because of the stream."""
-    page.locator("#view :is(td, .chart svg, .history li)").first.wait_for()
+    page.locator("#view :is(td, .chart svg, .history li, .deliveries li)").first.wait_for()
 
 
 def _screenshot(page: Page, name: str) -> None:

@@ -1,7 +1,7 @@
 /** The view of one webhook: its state, its actions, and its deliveries with request and answer. */
 import { actionButton } from "../actions.js";
 import { html, setText, syncChildren } from "../dom.js";
-import { NO_VALUE, preciseDuration, timeOfDay } from "../format.js";
+import { NO_VALUE, plural, preciseDuration, timeOfDay } from "../format.js";
 import { fetchJson, serverNow, withQuery } from "../http.js";
 import { throttle } from "../timing.js";
 import { botLink, fact, fillPill, filterSelect, pill } from "./components.js";
@@ -153,7 +153,9 @@ function deliveryItem(delivery) {
   const at = (time) => (time ? timeOfDay(time, serverNow()) : NO_VALUE);
   const { request, response } = delivery;
   const next = delivery.nextAttemptAt ? `, next ${at(delivery.nextAttemptAt)}` : "";
-  const tries = `${delivery.attempts} ${delivery.attempts === 1 ? "attempt" : "attempts"}`;
+  const tries = delivery.attempts
+    ? `${plural(delivery.attempts, "attempt")}, last ${at(delivery.lastAttemptAt)}${next}`
+    : `no attempt yet${next || ", after the bot's earlier events"}`;
   const headers = Object.entries(request.headers).map(([name, value]) => `${name}: ${value}`);
   const answer = response
     ? `${response.status}${response.body ? `\n\n${response.body}` : ""}`
@@ -169,10 +171,11 @@ function deliveryItem(delivery) {
         {},
         html("b", { text: delivery.type }),
         pill(delivery.status),
-        botLink(delivery.botId),
-        html("span", { class: "soft", text: `${tries}, last ${at(delivery.lastAttemptAt)}${next}` }),
+        delivery.botId && html("span", { text: `bot ${delivery.botId}` }),
+        html("span", { class: "soft", text: tries }),
         delivery.problem && html("span", { class: "problem", text: delivery.problem }),
       ),
+      delivery.botId && html("p", {}, botLink(delivery.botId)),
       html("h3", { text: "Request" }),
       html("pre", {
         tabindex: 0,
