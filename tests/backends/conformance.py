@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from botpool.backends.protocol import Backend, ContainerSpec
+from botpool.backends.protocol import Backend, ContainerSpec, StartRequest
 from botpool.domain.errors import BackendUnavailable, ContainerGone, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ENDED_STATES, ContainerState
@@ -15,9 +15,12 @@ from tests.backends.harness import (
     SPEC,
     TIMEOUT_S,
     Harness,
+    delete,
     eventually,
     observe,
     output,
+    prepared,
+    start,
     start_and_wait,
     start_request,
     wait_for_state,
@@ -59,12 +62,19 @@ async def wait_until_gone(harness: Harness, backend: Backend, container_id: Cont
         await wait_for_state(backend, container_id, ContainerState.GONE)
 
 
+def idle_states(harness: Harness) -> frozenset[ContainerState]:
+    """Return the states of a slot that has no run."""
+    if harness.capabilities.has_idle_containers:
+        return ENDED_STATES - {ContainerState.GONE}
+    return frozenset({ContainerState.GONE})
+
+
 class EnsureConformance:
     async def test_repeated_ensure_creates_one_container(self, harness: Harness) -> None:
         backend = await harness.open_backend()
         first = await ensure(backend)
         assert await ensure(backend) == first
-        assert (await observe(backend, first)).state in ENDED_STATES - {ContainerState.GONE}
+        assert (await observe(backend, first)).state in idle_states(harness)
 
     async def test_ensure_finds_container_of_previous_replica(self, harness: Harness) -> None:
         created = await ensure(await harness.open_backend())
@@ -92,6 +102,9 @@ class EnsureConformance:
         backend = await harness.open_backend()
         other = ContainerSpec(name="pool-zoom-007", pool_name="zoom", image="bot:1")
         created = {(await ensure(backend), SPEC.name), (await ensure(backend, other), other.name)}
+        for spec in (SPEC, other):
+            (container_id,) = (each for each, name in created if name == spec.name)
+            await prepared(backend, start_request(harness, container_id, FIRST), spec)
         listed = await backend.list_owned(timeout_s=TIMEOUT_S)
         assert {(found.container_id, found.name) for found in listed} == created
 
@@ -100,6 +113,7 @@ class EnsureConformance:
         container_id = await start_and_wait(harness, ours, FIRST)
         other = await ensure(theirs)
         assert other != container_id
+        await prepared(theirs, start_request(harness, other, FIRST))
         listed = await theirs.list_owned(timeout_s=TIMEOUT_S)
         assert [found.container_id for found in listed] == [other]
         refusal = ContainerGone if harness.capabilities.recognizes_owners else BackendUnavailable
@@ -114,7 +128,7 @@ class StartConformance:
     async def test_started_container_is_never_observed_stopped(self, harness: Harness) -> None:
         backend = await harness.open_backend()
         container_id = await ensure(backend)
-        await backend.start(start_request(harness, container_id, FIRST), timeout_s=TIMEOUT_S)
+        await start(backend, start_request(harness, container_id, FIRST))
         assert (await observe(backend, container_id)).state in UP
         observation = await wait_for_state(backend, container_id, ContainerState.RUNNING)
         assert observation.assignment_id in (FIRST, None)
@@ -123,9 +137,7 @@ class StartConformance:
         backend, replica = await harness.open_backend(), await harness.open_backend()
         container_id = await start_and_wait(harness, backend, FIRST)
         again = start_request(harness, container_id, FIRST)
-        await asyncio.gather(
-            *(each.start(again, timeout_s=TIMEOUT_S) for each in (backend, replica))
-        )
+        await asyncio.gather(*(start(each, again) for each in (backend, replica)))
         assert (await observe(backend, container_id)).state is ContainerState.RUNNING
         assert len(harness.runs(FIRST)) == 1
 
@@ -133,7 +145,7 @@ class StartConformance:
         replicas = [await harness.open_backend() for _ in range(3)]
         container_id = await ensure(replicas[0])
         request = start_request(harness, container_id, FIRST)
-        await asyncio.gather(*(each.start(request, timeout_s=TIMEOUT_S) for each in replicas))
+        await asyncio.gather(*(start(each, request) for each in replicas))
         await eventually(lambda: harness.runs(FIRST))
         assert len(harness.runs(FIRST)) == 1
 
@@ -141,9 +153,7 @@ class StartConformance:
         backend = await harness.open_backend()
         container_id = await start_and_wait(harness, backend, FIRST, "exit 0")
         await wait_until_down(backend, container_id)
-        await backend.start(
-            start_request(harness, container_id, FIRST, "exit 0"), timeout_s=TIMEOUT_S
-        )
+        await start(backend, start_request(harness, container_id, FIRST, "exit 0"))
         await wait_until_down(backend, container_id)
         assert len(harness.runs(FIRST)) == 1
 
@@ -152,8 +162,10 @@ class StartConformance:
     ) -> None:
         backend = await harness.open_backend()
         container_id = await start_and_wait(harness, backend, FIRST)
+        if not harness.capabilities.has_idle_containers:
+            return  # The engine records no second run before the stop of the first is confirmed.
         with pytest.raises(StartSuperseded):
-            await backend.start(start_request(harness, container_id, SECOND), timeout_s=TIMEOUT_S)
+            await start(backend, start_request(harness, container_id, SECOND))
         assert (await observe(backend, container_id)).state is ContainerState.RUNNING
         assert not harness.runs(SECOND)
 
@@ -183,7 +195,7 @@ class StartConformance:
         request = start_request(harness, container_id, FIRST)
         await harness.crash_during_start(request)
         successor = await harness.open_backend()
-        await successor.start(request, timeout_s=TIMEOUT_S)
+        await start(successor, request)
         await eventually(lambda: harness.runs(FIRST))
         assert (await wait_for_state(successor, container_id, ContainerState.RUNNING)).state in UP
         assert len(harness.runs(FIRST)) == 1
@@ -205,8 +217,10 @@ class StopConformance:
         container_id = await start_and_wait(harness, backend, FIRST)
         await stop(backend, container_id, SECOND)
         await wait_until_down(backend, container_id)
+        if not harness.capabilities.has_idle_containers:
+            return  # A run that is not prepared yet is not recorded after its stop.
         with pytest.raises(StartSuperseded):
-            await backend.start(start_request(harness, container_id, SECOND), timeout_s=TIMEOUT_S)
+            await start(backend, start_request(harness, container_id, SECOND))
 
     async def test_other_replica_can_stop(self, harness: Harness) -> None:
         container_id = await start_and_wait(harness, await harness.open_backend(), FIRST)
@@ -223,9 +237,10 @@ class StopConformance:
     async def test_start_after_its_stop_is_superseded(self, harness: Harness) -> None:
         backend, replica = await harness.open_backend(), await harness.open_backend()
         container_id = await ensure(backend)
+        request = await prepared(replica, start_request(harness, container_id, FIRST))
         await stop(backend, container_id, FIRST)
         with pytest.raises(StartSuperseded):
-            await replica.start(start_request(harness, container_id, FIRST), timeout_s=TIMEOUT_S)
+            await replica.start(request, timeout_s=TIMEOUT_S)
         assert (await observe(backend, container_id)).state in ENDED_STATES
         await start_and_wait(harness, backend, SECOND)
         assert not harness.runs(FIRST)
@@ -233,7 +248,7 @@ class StopConformance:
     async def test_stop_ends_start_in_progress(self, harness: Harness) -> None:
         backend = await harness.open_backend(start_s=60)
         container_id = await ensure(backend)
-        await backend.start(start_request(harness, container_id, FIRST), timeout_s=TIMEOUT_S)
+        await start(backend, start_request(harness, container_id, FIRST))
         assert (await observe(backend, container_id)).state in UP
         await stop(backend, container_id, FIRST)
         await wait_until_down(backend, container_id)
@@ -243,18 +258,18 @@ class StopConformance:
         container_id = await ensure(backend)
         randomness = random.Random(7)
 
-        async def start(number: int) -> None:
+        async def start_soon(request: StartRequest) -> None:
             await asyncio.sleep(randomness.random() * 0.03)
-            request = start_request(harness, container_id, number)
             await replica.start(request, timeout_s=TIMEOUT_S)
 
         async def stop_soon(number: int) -> None:
             await asyncio.sleep(randomness.random() * 0.08)
             await stop(backend, container_id, number)
 
-        for number in range(100, 125):
+        for number in range(100, 100 + harness.capabilities.race_rounds):
+            request = await prepared(replica, start_request(harness, container_id, number))
             started, stopped = await asyncio.gather(
-                start(number), stop_soon(number), return_exceptions=True
+                start_soon(request), stop_soon(number), return_exceptions=True
             )
             assert started is None or isinstance(started, StartSuperseded)
             assert stopped is None
@@ -267,11 +282,13 @@ class DeletionConformance:
         backend = await harness.open_backend()
         container_id = await start_and_wait(harness, backend, FIRST)
         for _ in range(2):
-            await backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S)
+            await delete(backend, container_id, ANY_ASSIGNMENT)
             await wait_until_gone(harness, backend, container_id)
         assert not await backend.list_owned(timeout_s=TIMEOUT_S)
+        if not harness.capabilities.has_idle_containers:
+            return
         with pytest.raises(ContainerGone):
-            await backend.start(start_request(harness, container_id, SECOND), timeout_s=TIMEOUT_S)
+            await start(backend, start_request(harness, container_id, SECOND))
         with pytest.raises(ContainerGone):
             await stop(backend, container_id, FIRST)
         with pytest.raises(ContainerGone):
@@ -289,7 +306,7 @@ class DeletionConformance:
         container_id = await ensure(backend)
         both = await backend.observe([container_id, ContainerId(unknown)], timeout_s=TIMEOUT_S)
         assert both[ContainerId(unknown)].state is ContainerState.GONE
-        assert both[container_id].state in ENDED_STATES - {ContainerState.GONE}
+        assert both[container_id].state in idle_states(harness)
         with pytest.raises(ContainerGone):
             await stop(backend, ContainerId(unknown), FIRST)
 
@@ -301,7 +318,7 @@ class DeletionConformance:
                 backend.observe([container_id], timeout_s=TIMEOUT_S),
                 backend.list_owned(timeout_s=TIMEOUT_S),
                 backend.ensure(SPEC, stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S),
-                backend.start(start_request(harness, container_id, SECOND), timeout_s=TIMEOUT_S),
+                start(backend, start_request(harness, container_id, SECOND)),
                 backend.stop(container_id, FIRST, timeout_s=TIMEOUT_S),
                 backend.delete(container_id, stop_through=ANY_ASSIGNMENT, timeout_s=TIMEOUT_S),
                 backend.check(timeout_s=TIMEOUT_S),
@@ -324,7 +341,7 @@ class LogsAndHealthConformance:
         assert await output(backend, container_id, FIRST, tail=2) == b"line 99\nline 100\n"
         assert await output(backend, container_id, FIRST, tail=0) == b""
         assert await output(backend, container_id, SECOND) == b""
-        if not harness.capabilities.keeps_output:
+        if harness.capabilities.keeps_output is False:
             await stop(backend, container_id, FIRST)
             await wait_until_down(backend, container_id)
             assert await output(backend, container_id, FIRST) == b""

@@ -7,8 +7,13 @@ for _module in ("conformance", "late_calls", "harness"):
     pytest.register_assert_rewrite(f"tests.backends.{_module}")
 
 from tests.backends.docker_harness import DockerHarness  # noqa: E402 - after the registration
+from tests.backends.kubernetes_harness import (  # noqa: E402 - after the registration
+    KubernetesHarness,
+    import_program,
+)
 from tests.backends.process_harness import ProcessHarness  # noqa: E402 - after the registration
 from tests.support.dockerd import Dockerd  # noqa: E402 - after the registration
+from tests.support.kubernetes import Cluster  # noqa: E402 - after the registration
 
 
 @pytest.fixture
@@ -24,3 +29,18 @@ async def docker_harness(dockerd: Dockerd, tmp_path: Path) -> AsyncIterator[Dock
     await harness.open()
     yield harness
     await harness.clear()
+
+
+@pytest.fixture(scope="session")
+def bot_cluster(kubernetes: Cluster) -> Cluster:
+    """A cluster with the image of the conformance suite."""
+    import_program(kubernetes)
+    return kubernetes
+
+
+@pytest.fixture
+async def kubernetes_harness(bot_cluster: Cluster) -> AsyncIterator[KubernetesHarness]:
+    with bot_cluster.namespace() as namespace:
+        harness = KubernetesHarness(bot_cluster, namespace)
+        yield harness
+        await harness.clear()

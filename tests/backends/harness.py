@@ -4,10 +4,11 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from botpool.backends.protocol import Backend, ContainerSpec, StartRequest
+from botpool.backends.protocol import Backend, ContainerSpec, StartRequest, start_preparer
+from botpool.domain.errors import StillRunning
 from botpool.domain.ids import AssignmentId, ContainerId
 from botpool.domain.observation import ENDED_STATES, ContainerState, Observation
 
@@ -29,14 +30,19 @@ class Capabilities:
     """What a backend can do. The suite relaxes its checks for the rest."""
 
     shows_exit_codes: bool = True
-    keeps_output: bool = True
-    """Whether output of an ended run is kept."""
+    keeps_output: bool | None = True
+    """Whether output of an ended run is kept; None if it may be removed at any time."""
     removes_variables: bool = True
     """Whether variables of an earlier run are removed instead of emptied."""
     recognizes_owners: bool = True
     """Whether a foreign container is reported as gone instead of unavailable."""
     takes_effect_at_once: bool = True
     """Whether an observation shows a stop or deletion as soon as the call returns."""
+    has_idle_containers: bool = True
+    """Whether a slot has a container between its runs, which remembers what was stopped. Else each
+    run has its own, and the engine records it between `prepare` and `start`."""
+    race_rounds: int = 25
+    """How often concurrent starts and stops are tried."""
 
 
 class Harness(Protocol):
@@ -76,6 +82,35 @@ def start_request(
     )
 
 
+async def prepared(
+    backend: Backend, request: StartRequest, spec: ContainerSpec = SPEC
+) -> StartRequest:
+    """Return the request as the engine passes it to `start`, after it recorded the preparation."""
+    preparer = start_preparer(backend)
+    if preparer is None:
+        return request
+    deployment_id = await preparer.prepare(spec, request, timeout_s=TIMEOUT_S)
+    return replace(request, deployment_id=deployment_id)
+
+
+async def start(backend: Backend, request: StartRequest) -> None:
+    """Start a run as the engine does."""
+    await backend.start(await prepared(backend, request), timeout_s=TIMEOUT_S)
+
+
+async def delete(backend: Backend, container_id: ContainerId, through: AssignmentId) -> None:
+    """Delete a container; a backend may first need the end of its run."""
+    give_up_at = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            await backend.delete(container_id, stop_through=through, timeout_s=TIMEOUT_S)
+        except StillRunning:
+            assert time.monotonic() < give_up_at
+            await asyncio.sleep(0.05)
+        else:
+            return
+
+
 async def observe(backend: Backend, container_id: ContainerId) -> Observation:
     return (await backend.observe([container_id], timeout_s=TIMEOUT_S))[container_id]
 
@@ -109,9 +144,7 @@ async def start_and_wait(
     container_id = await backend.ensure(
         SPEC, stop_through=AssignmentId(number - 1), timeout_s=TIMEOUT_S
     )
-    await backend.start(
-        start_request(harness, container_id, number, behaviour, **extra), timeout_s=TIMEOUT_S
-    )
+    await start(backend, start_request(harness, container_id, number, behaviour, **extra))
     await eventually(lambda: harness.runs(AssignmentId(number)))
     if not harness.capabilities.takes_effect_at_once and not behaviour.startswith("exit"):
         await wait_for_state(backend, container_id, ContainerState.RUNNING)

@@ -14,8 +14,11 @@ from tests.backends.harness import (
     SPEC,
     TIMEOUT_S,
     Harness,
+    delete,
     eventually,
     observe,
+    prepared,
+    start,
     start_and_wait,
     start_request,
     wait_for_state,
@@ -32,10 +35,6 @@ async def ensure(backend: Backend, stop_through: AssignmentId) -> ContainerId:
 async def stop(backend: Backend, container_id: ContainerId, number: AssignmentId) -> None:
     await backend.stop(container_id, number, timeout_s=TIMEOUT_S)
     await wait_until_down(backend, container_id)
-
-
-async def delete(backend: Backend, container_id: ContainerId, through: AssignmentId) -> None:
-    await backend.delete(container_id, stop_through=through, timeout_s=TIMEOUT_S)
 
 
 async def assert_still_runs(
@@ -75,7 +74,7 @@ class LateCallConformance:
         backend, late = await harness.open_backend(start_s=1), await harness.open_backend()
         container_id = await ensure(backend, BEFORE)
         request = start_request(harness, container_id, FIRST)
-        await backend.start(request, timeout_s=TIMEOUT_S)
+        await start(backend, request)
         with pytest.raises(CallSuperseded):
             await ensure(late, BEFORE)
         await assert_still_runs(harness, backend, container_id, FIRST)
@@ -89,10 +88,11 @@ class LateCallConformance:
     async def test_late_stop_does_not_allow_a_stopped_assignment(self, harness: Harness) -> None:
         backend, late = await harness.open_backend(), await harness.open_backend()
         container_id = await ensure(backend, BEFORE)
+        request = await prepared(late, start_request(harness, container_id, SECOND))
         await stop(backend, container_id, SECOND)
         await stop(late, container_id, FIRST)
         with pytest.raises(StartSuperseded):
-            await late.start(start_request(harness, container_id, SECOND), timeout_s=TIMEOUT_S)
+            await late.start(request, timeout_s=TIMEOUT_S)
         assert (await observe(backend, container_id)).state in ENDED_STATES
         assert not harness.runs(SECOND)
 
@@ -122,8 +122,9 @@ class LateCallConformance:
         deleted = await start_and_wait(harness, backend, BEFORE)
         await delete(backend, deleted, BEFORE)
         await wait_for_state(backend, deleted, ContainerState.GONE)
+        request = await prepared(late, start_request(harness, deleted, FIRST))
         container_id = await ensure(backend, FIRST)
         with pytest.raises((StartSuperseded, ContainerGone)):
-            await late.start(start_request(harness, deleted, FIRST), timeout_s=TIMEOUT_S)
+            await late.start(request, timeout_s=TIMEOUT_S)
         assert (await observe(backend, container_id)).state in ENDED_STATES
         assert not harness.runs(FIRST)
