@@ -140,6 +140,7 @@ FREED = {
     "error_messages": each(None),
     "containers_gone": each(False),
     "reasons": each("test"),
+    "abandoned": each(False),
 }
 ENDED = {
     "assignment_ids": ids(BUSY // 2 - BATCH + 1),
@@ -292,7 +293,7 @@ HOT: list[tuple[str, Mapping[str, Any], int]] = [
         30,
     ),
     (*call(queue.find_queue_work.statement()), 100),
-    ("requeue_bots", UNDEPLOYED | {"max_attempts": 3}, 20 * BATCH),
+    ("requeue_bots", UNDEPLOYED | {"max_attempts": 3, "max_infrastructure_retries": 5}, 20 * BATCH),
     ("fail_bots_without_attempts", UNDEPLOYED, 20 * BATCH),
     (*call(pools.measure_occupancy.statement(pool_name=TEAMS)), 2 * BUSY),
     ("prune_history", {"limit": BATCH, "days": 0}, 10 * BATCH),
