@@ -28,8 +28,10 @@ _DEBIAN_PYTHON = Path("/usr/bin/python3")
 _SOURCES = Path(botpool.__file__).parents[1]
 
 
-def archive(names: Sequence[str], command: Sequence[str], files: Mapping[str, bytes]) -> bytes:
-    """Build an image with these names that runs `command` and holds `files`."""
+def archive(
+    names: Sequence[str], command: Sequence[str], files: Mapping[str, bytes], *, user: str = ""
+) -> bytes:
+    """Build an image with these names that runs `command` as `user` and holds `files`."""
     environment = [
         "PATH=/bot",
         f"PYTHONHOME={_home()}",
@@ -39,7 +41,7 @@ def archive(names: Sequence[str], command: Sequence[str], files: Mapping[str, by
         "PYTHONUNBUFFERED=1",
     ]
     layers = [_interpreter(), _packed(files, directories=["tmp"])]
-    return image(names, {"Cmd": list(command), "Env": environment}, layers)
+    return image(names, {"Cmd": list(command), "Env": environment, "User": user}, layers)
 
 
 def plain_archive(names: Sequence[str], command: Sequence[str], files: Mapping[str, Path]) -> bytes:
