@@ -6,7 +6,7 @@ the reason lacks the lines: the end of the bot does not wait.
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from botpool.domain.communication import Outcome
 from botpool.domain.errors import BackendError, BackendUnavailable
@@ -19,6 +19,8 @@ from botpool.engine.service import Service
 _LINES = 20
 _MAX_CHARACTERS = 1_500
 _TIMEOUT_S = 3.0
+"""Includes the wait for other reads: the end of no bot waits longer, however many exit at once."""
+_MAX_READS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +28,7 @@ class LastOutput(Service):
     """Reads the last output of containers whose exit code decides."""
 
     environment: ContainerEnvironment
+    reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MAX_READS))
 
     async def read(self, slot: BackendSlot, observation: Observation) -> str:
         """Return the last lines of a failed container; empty where they decide nothing."""
@@ -35,7 +38,7 @@ class LastOutput(Service):
             return ""
         output = bytearray()
         try:
-            async with asyncio.timeout(_TIMEOUT_S):
+            async with asyncio.timeout(_TIMEOUT_S), self.reads:
                 async for chunk in self.backends[slot.backend].logs(
                     container_id, assignment_id, tail=_LINES, follow=False
                 ):

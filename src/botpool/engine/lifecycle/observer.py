@@ -6,6 +6,8 @@ So an observation counts only if its call began after the current phase was comm
 late observation changes nothing.
 """
 
+import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -108,11 +110,17 @@ class Observer(Service):
         if any(each.status_unreliable for each in observations.values()):
             await mark_status_unreliable(self.database, backend=backend)
         is_announced = container_id is not None
-        applied = [
-            await self.apply(slot, observations[slot.container_id], is_announced=is_announced)
-            for slot in slots
-            if slot.container_id in observations
-        ]
+        applied, ended = list[bool](), list[Awaitable[bool]]()
+        for slot in slots:
+            if (observation := observations.get(slot.container_id)) is None:
+                continue
+            application = self.apply(slot, observation, is_announced=is_announced)
+            if observation.state in ENDED_STATES:
+                # Reads the output, for seconds if the backend is slow: no slot waits for another's.
+                ended.append(application)
+            else:
+                applied.append(await application)
+        applied += await asyncio.gather(*ended)
         self.changed.difference_update(wanted)
         return all(applied)
 
