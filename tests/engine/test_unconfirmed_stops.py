@@ -9,6 +9,7 @@ import asyncio
 from datetime import UTC, datetime
 
 from botpool.domain.ids import BotId
+from botpool.domain.observation import ContainerState
 from botpool.engine.replica import Replica
 from tests.support.invariants import assert_invariants
 from tests.support.replicas import Stage, bot_request, pool
@@ -109,3 +110,19 @@ async def test_observation_from_before_a_change_records_nothing(stage: Stage) ->
     proceed.set()
     await late
     assert stage.slots() == before
+
+
+async def test_unknown_state_without_a_lost_node_counts_when_the_stop_is_overdue(
+    stage: Stage,
+) -> None:
+    replica = await stage.replica(pool(1))
+    bot = (await stage.run_bot(replica)).bot.id
+    stage.backend.stops_work = False
+    stage.backend.detail = "vanished without a proof of its end"
+    stage.backend.show(str(stage.slots()[0]["container_id"]), ContainerState.UNKNOWN)
+    await stage.end(replica, bot)
+    await stage.settle(replica)
+    assert unconfirmed(stage) == ("releasing", None, None, None)
+    stage.clock.move(121)
+    await stage.settle(replica)
+    assert unconfirmed(stage)[:3] == ("releasing", "vanished without a proof of its end", None)

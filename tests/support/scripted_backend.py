@@ -75,6 +75,8 @@ class ScriptedBackend:
         self._gates: dict[str, tuple[asyncio.Event, asyncio.Event]] = {}
         self._hints: asyncio.Queue[ContainerId] = asyncio.Queue()
         self._created = 0
+        self.detail = ""
+        """The text of every observation of a container that exists."""
         self.output: bytes | None = None
         """The output of every run; None for a line with its assignment."""
 
@@ -320,6 +322,7 @@ class ScriptedBackend:
             else container.state,
             unreachable_node=container.lost_node,
             infrastructure_fault=container.infrastructure_fault,
+            detail=self.detail,
             status_unreliable=self.status_unreliable,
             assignment_id=None if self.has_deployments else container.assignment_id,
             deployment=active,

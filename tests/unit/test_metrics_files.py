@@ -90,6 +90,7 @@ def test_every_alert_is_defined() -> None:
         "BotpoolQueueOld",
         "BotpoolPoolFull",
         "BotpoolBotsStalled",
+        "BotpoolStopUnconfirmed",
         "BotpoolBackendUnavailable",
         "BotpoolRecoveriesRising",
         "BotpoolNoReplicaListening",

@@ -133,6 +133,14 @@ def _bearer(request: Request) -> str | None:
     return text if text and scheme.lower() == "bearer" else None
 
 
+def require_scope(caller: Caller, needed: str) -> None:
+    """Refuse a caller whose key has a lower scope."""
+    if not caller.has_scope(needed):
+        raise HTTPException(
+            403, f"This needs a key with scope '{needed}'; yours has '{caller.scope}'."
+        )
+
+
 class RequireScope(SecurityBase):
     """A dependency that requires a key with at least this scope and returns the caller."""
 
@@ -160,10 +168,7 @@ class RequireScope(SecurityBase):
             )
         identify_connection(request, CallerKind.USER)
         caller = key.caller
-        if not caller.has_scope(self.needed):
-            raise HTTPException(
-                403, f"This needs a key with scope '{self.needed}'; yours has '{key.scope}'."
-            )
+        require_scope(caller, self.needed)
         act_as(request, caller)
         return caller
 

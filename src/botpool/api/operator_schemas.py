@@ -27,6 +27,19 @@ class Slot(Model):
     ]
     skipped_recoveries: int
     error_message: str | None
+    unconfirmed_reason: Annotated[
+        str | None,
+        Field(
+            description="Why the stop of the slot's container cannot be confirmed. Until it can, "
+            "the slot stays `releasing` and takes no bot."
+        ),
+    ]
+    unconfirmed_node: Annotated[
+        str | None, Field(description="The unreachable node, if that is the reason.")
+    ]
+    unconfirmed_since: Annotated[
+        datetime | None, Field(description="Since when the node is unreachable.")
+    ]
     cordoned: bool
     created_at: datetime
 
@@ -117,6 +130,9 @@ class Pool(Model):
     size: Annotated[int, Field(description="Slots that exist.")]
     max_size: int
     slots_by_status: dict[SlotStatus, int]
+    unconfirmed_stops: Annotated[
+        int, Field(description="Releasing slots whose stop cannot be confirmed.")
+    ]
     queue_depth: int
     oldest_wait_ms: int | None
     warm_hit_ratio: Annotated[

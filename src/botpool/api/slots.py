@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from botpool.api import operator_schemas as schemas
-from botpool.api.auth import Operator, Service
+from botpool.api.auth import Operator, Service, require_scope
 from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.paging import Limit, PageCursor, decode_cursor, encode_cursor
 from botpool.api.parameters import (
@@ -119,12 +119,25 @@ async def uncordon_slot(
     return await _slot_response(replica, slot_id)
 
 
-@routes.post("/slots/{id}/release", status_code=202, responses=_ERRORS)
+@routes.post("/slots/{id}/release", status_code=202, responses={**_ERRORS, **error_responses(409)})
 async def release_slot(
-    replica: Service, caller: Operator, slot_id: SlotPath
+    replica: Service,
+    caller: Operator,
+    slot_id: SlotPath,
+    force: bool = False,
+    bot_id: BotQuery = None,
 ) -> schemas.SlotResponse:
-    """Release a slot: its bot fails with the code `operator`, and its container is stopped."""
-    await replica.slot_commands.release(slot_id, reason=f"released by {caller.key_name}")
+    """Release a slot: its bot fails with the code `operator`, and its container is stopped.
+
+    `force` (scope `admin`) frees a releasing slot whose stop cannot be confirmed. If the container
+    still runs on its unreachable node, the next bot of the slot, or the same bot once more, runs
+    beside it. `botId` refuses the forced release if the slot has another bot by now.
+    """
+    if force:
+        require_scope(caller, "admin")
+        await replica.forced_release.release(slot_id, key_name=caller.key_name, bot_id=bot_id)
+    else:
+        await replica.slot_commands.release(slot_id, reason=f"released by {caller.key_name}")
     return await _slot_response(replica, slot_id)
 
 

@@ -1,13 +1,14 @@
 """Details of one bot, slot or pool."""
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 
 from rich.table import Table
 from rich.text import Text
 
 from botpool.cli.formatting import cell, detail_table, status
-from botpool.cli.tables import percentage, pool_state
+from botpool.cli.tables import percentage, pool_state, unconfirmed
 from botpool.cli.times import duration, duration_of_ms, time_and_age
 from botpool.client import Bot, Pool, Slot
 from botpool.client.records import Pacing
@@ -82,6 +83,8 @@ def slot(shown: Slot, now: datetime) -> Table:
     table.add_row("platform", cell(shown.platform))
     table.add_row("status", status(shown.status, shown.phase))
     table.add_row("cordoned", "yes" if shown.cordoned else "no")
+    if shown.unconfirmed_reason:
+        table.add_row("stop", cell(f"not confirmed: {unconfirmed(shown)}"))
     if shown.error_message:
         table.add_row("error", cell(shown.error_message))
     table.add_row("bot", cell(shown.assigned_bot_id))
@@ -95,7 +98,7 @@ def slot(shown: Slot, now: datetime) -> Table:
     return table
 
 
-def pool(shown: Pool) -> Table:
+def pool(shown: Pool, unconfirmed_slots: Sequence[Slot] = ()) -> Table:
     by_status = (f"{count} {name}" for name, count in sorted(shown.slots_by_status.items()))
     table = detail_table()
     table.add_row("pool", cell(shown.platform))
@@ -104,6 +107,8 @@ def pool(shown: Pool) -> Table:
     table.add_row("image", cell(shown.image))
     table.add_row("slots", f"{shown.size} of at most {shown.max_size}")
     table.add_row("", ", ".join(by_status) or "none: Botpool creates slots when bots need them")
+    for slot in unconfirmed_slots:
+        table.add_row("unconfirmed stop", cell(f"{slot.name}: {unconfirmed(slot)}"))
     table.add_row("queue", f"{shown.queue_depth} bots")
     table.add_row("longest wait", duration_of_ms(shown.oldest_wait_ms))
     if shown.pacing is not None:

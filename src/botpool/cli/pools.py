@@ -7,6 +7,7 @@ import typer
 from botpool.cli import output
 from botpool.cli.options import CursorOption, LimitOption
 from botpool.cli.server_command import with_client_and_json
+from botpool.domain.states import SlotStatus
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -39,7 +40,12 @@ def show(client: "Client", platform: PoolArgument) -> "RenderableType":
     """
     from botpool.cli import details
 
-    return details.pool(client.pool(platform))
+    unconfirmed = []
+    if client.pool(platform).unconfirmed_stops:
+        releasing = client.slots(platform=platform, status=SlotStatus.RELEASING)
+        unconfirmed = [slot for slot in releasing if slot.unconfirmed_reason]
+    # The pool is the last call, so that --json prints the pool.
+    return details.pool(client.pool(platform), unconfirmed)
 
 
 @with_client_and_json

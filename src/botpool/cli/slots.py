@@ -12,7 +12,7 @@ from botpool.domain.states import SlotStatus
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from botpool.client import Client
+    from botpool.client import Client, Slot
 
 SlotArgument = Annotated[
     str, typer.Argument(metavar="SLOT", help="The slot's id, or its name: pool-zoom-001.")
@@ -105,14 +105,36 @@ def uncordon(client: "Client", slot: SlotArgument) -> str:
 
 
 @with_client_and_json
-def release(client: "Client", slot: SlotArgument) -> str:
+def release(
+    client: "Client",
+    slot: SlotArgument,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Free a slot whose stop cannot be confirmed. Needs an admin's key."
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> str:
     """Take a slot from its bot. The bot fails with code `operator`.
+
+    With --force: free a slot that stays `releasing` because the node of its container is
+    unreachable. Botpool cannot know whether that container still runs. If it does, the next bot
+    runs beside it. Use it only if you know that the node is dead.
 
     \b
     botpool slot release pool-google-meet-003
+    botpool slot release pool-google-meet-003 --force
     """
-    found = client.release_slot(_id_of(client, slot))
-    return f"Slot {found.name} is released. If it had a bot, the bot has failed."
+    slot_id = _id_of(client, slot)
+    if not force:
+        found = client.release_slot(slot_id)
+        return f"Slot {found.name} is released. If it had a bot, the bot has failed."
+    seen = client.slot(slot_id)
+    if not yes:
+        _confirm_force(seen)
+    found = client.release_slot(slot_id, force=True, bot_id=seen.assigned_bot_id)
+    return f"Slot {found.name} is free. Its former container may still run on its node."
 
 
 @with_client_and_json
@@ -142,6 +164,29 @@ def delete(
     """
     found = client.delete_slot(_id_of(client, slot), force=force)
     return f"Slot {found.name} is being deleted."
+
+
+def _confirm_force(slot: "Slot") -> None:
+    """Say what a forced release risks, and end the command unless the user agrees."""
+    from botpool.cli.tables import unconfirmed
+
+    why = unconfirmed(slot) if slot.unconfirmed_reason else "its stop is not confirmed yet"
+    typer.echo(
+        f"Slot {slot.name} ({slot.status}, bot {slot.assigned_bot_id}): {why}.\n"
+        "Botpool cannot know whether the container still runs. If it does:\n"
+        "  - it stays in its meeting until its agent reaches Botpool or its node returns;\n"
+        "  - the slot's next bot runs beside it, on another node;\n"
+        "  - a bot that did not get into its call yet starts again, and may join twice.\n"
+        "Go on only if you know that the node is dead, for example because it was switched off.",
+        err=True,
+    )
+    try:
+        agreed = typer.confirm("Release the slot?", err=True)
+    except typer.Abort:  # No terminal to ask on.
+        agreed = False
+    if not agreed:
+        typer.echo("Nothing was released. To release without a question, add --yes.", err=True)
+        raise typer.Exit(1)
 
 
 def _id_of(client: "Client", slot: str) -> int:

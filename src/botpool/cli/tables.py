@@ -131,6 +131,7 @@ def slots(listed: Sequence[Slot], now: datetime) -> Table:
     table = list_table(*names, right="ID", wrap="STATUS NOTE")
     for slot in listed:
         notes = ["cordoned"] if slot.cordoned else []
+        notes += [f"stop not confirmed: {unconfirmed(slot)}"] if slot.unconfirmed_reason else []
         notes += [slot.error_message] if slot.error_message else []
         table.add_row(
             str(slot.id),
@@ -141,6 +142,12 @@ def slots(listed: Sequence[Slot], now: datetime) -> Table:
             shrinkable(cell(", ".join(notes) or None)),
         )
     return table
+
+
+def unconfirmed(slot: Slot) -> str:
+    """Why the stop of a slot's container cannot be confirmed, and since when."""
+    since = f" since {slot.unconfirmed_since:%Y-%m-%dT%H:%M:%SZ}" if slot.unconfirmed_since else ""
+    return f"{slot.unconfirmed_reason}{since}"
 
 
 def pools(listed: Sequence[Pool]) -> Table:

@@ -325,9 +325,16 @@ class Client(BotDataCalls, WebhookCalls):
     def uncordon_slot(self, slot_id: int) -> Slot:
         return self._slot("POST", slot_id, "/uncordon")
 
-    def release_slot(self, slot_id: int) -> Slot:
-        """Take a slot from its bot, which fails with code `operator`."""
-        return self._slot("POST", slot_id, "/release", repeatable=False)
+    def release_slot(self, slot_id: int, *, force: bool = False, bot_id: int | None = None) -> Slot:
+        """Take a slot from its bot, which fails with code `operator`.
+
+        `force` releases a slot whose stop cannot be confirmed; its container may still run. It
+        needs a key with scope `admin`. `bot_id` refuses the release if the slot has another bot.
+        """
+        params = {"force": "true"} if force else {}
+        if bot_id is not None:
+            params["botId"] = str(bot_id)
+        return self._slot("POST", slot_id, "/release", repeatable=False, params=params)
 
     def recover_slot(self, slot_id: int) -> Slot:
         """Reset a slot now."""

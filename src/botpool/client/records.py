@@ -245,6 +245,10 @@ class Slot:
     error_message: str | None
     cordoned: bool
     created_at: datetime
+    unconfirmed_reason: str | None = None
+    """Why the stop of the container cannot be confirmed; the slot takes no bot until it can."""
+    unconfirmed_node: str | None = None
+    unconfirmed_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +289,8 @@ class Pool:
     time_to_running_p95_ms: int | None
     drained: bool
     pacing: Pacing | None = None
+    unconfirmed_stops: int = 0
+    """Releasing slots whose stop cannot be confirmed."""
 
     @property
     def is_paused(self) -> bool:

@@ -132,6 +132,10 @@ class Slot:
     resets: int
     skipped_recoveries: int
     error_message: str | None
+    unconfirmed_reason: str | None
+    """Why the stop of the slot's container cannot be confirmed."""
+    unconfirmed_node: str | None
+    unconfirmed_since: datetime | None
     cordoned: bool
     created_at: datetime
 
@@ -168,6 +172,8 @@ class Pool:
     drained_at: datetime | None
     size: int
     slots_by_status: Mapping[str, int]
+    unconfirmed_stops: int
+    """Releasing slots whose stop cannot be confirmed."""
     queue_depth: int
     oldest_wait_ms: int | None
     warm_ratio: float | None

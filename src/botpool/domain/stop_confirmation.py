@@ -39,14 +39,17 @@ def stop_is_confirmed(
     return observed_running or now - stop_issued_at >= lag
 
 
-def is_unconfirmable(observed: Observation) -> bool:
+def is_unconfirmable(observed: Observation, *, overdue: bool) -> bool:
     """Whether the backend answers that it cannot know whether the container has stopped.
 
     The node of the container is unreachable, or the container vanished without a proof of its end.
     A stop that was sent is in effect; only the return of the node, or an operator, can end this.
+    Without a lost node, the answer counts once the stop is `overdue`: before, it may not last.
     """
     is_unknown = observed.state is ContainerState.UNKNOWN and not observed.status_unreliable
-    return is_unknown and (observed.unreachable_node is not None or bool(observed.detail))
+    return is_unknown and (
+        observed.unreachable_node is not None or (overdue and bool(observed.detail))
+    )
 
 
 def stop_is_overdue(*, stop_issued_at: datetime | None, now: datetime, limit_s: float) -> bool:

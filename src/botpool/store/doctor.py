@@ -56,6 +56,15 @@ class SlotContainer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnconfirmedSlot:
+    """A slot whose stop cannot be confirmed."""
+
+    slot_name: str
+    reason: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SilentPool:
     """A pool in which most bots are silent, and since when."""
 
@@ -112,6 +121,11 @@ def list_replicas() -> ConnectedReplicas:
 @query
 def list_slot_containers() -> list[SlotContainer]:
     """List every slot with its container."""
+
+
+@query
+def list_unconfirmed_slots() -> list[UnconfirmedSlot]:
+    """List the slots whose stop cannot be confirmed."""
 
 
 @query

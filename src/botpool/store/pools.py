@@ -123,6 +123,7 @@ class PoolFigures:
     mass_silence: bool
     slots_by_status: Mapping[str, int]
     assignable: int
+    unconfirmed_stops: int
     queue_depth: int
     oldest_wait_s: float
     stalled: int

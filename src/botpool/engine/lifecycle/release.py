@@ -91,7 +91,7 @@ class Releaser(Service):
         except ContainerGone:
             state = ContainerState.GONE
         except _CannotBeConfirmed as unconfirmed:
-            noted = await self.unconfirmed_stops.note(slot, unconfirmed.observation)
+            noted = await self.unconfirmed_stops.note(slot, unconfirmed.observation, overdue=True)
             if noted is None:
                 await self.steps.abandon(slot, action="record the unconfirmed stop")
                 return
@@ -131,9 +131,10 @@ class Releaser(Service):
         is_gone = observation.state is ContainerState.GONE
         if slot.delete_issued_at is not None and not is_gone:
             # The backend may still delete the container, so no other bot may get it.
-            await self.unconfirmed_stops.note(slot, observation)
+            await self.unconfirmed_stops.note(slot, observation, overdue=True)
             return
         lag_s = self.backends[slot.backend].status_lag_s
+        limit_s = lag_s + self.policy.stop_timeout_s + slot.stop_grace_s
         if stop_is_confirmed(
             observation,
             observed_running=slot.observed_running_at is not None,
@@ -144,11 +145,11 @@ class Releaser(Service):
         ):
             await self._free(slot, container_gone=is_gone)
             return
-        noted = await self.unconfirmed_stops.note(slot, observation)
+        overdue = stop_is_overdue(stop_issued_at=slot.stop_issued_at, now=slot.now, limit_s=limit_s)
+        noted = await self.unconfirmed_stops.note(slot, observation, overdue=overdue)
         if noted is not None and observation.deployment in ACTIVE_DEPLOYMENT:
             # The deployment may start the container after the stop: the stop is repeated.
-            limit_s = _MAX_STOPS * (lag_s + self.policy.stop_timeout_s + slot.stop_grace_s)
-            await clear_stop(self.database, **noted.fence, limit_s=limit_s)
+            await clear_stop(self.database, **noted.fence, limit_s=_MAX_STOPS * limit_s)
             self.wakeups.slots_due()
 
     async def _stop(
@@ -187,7 +188,7 @@ class Releaser(Service):
             status_lag_s=backend.status_lag_s,
         ):
             return observation.state
-        if is_unconfirmable(observation):
+        if is_unconfirmable(observation, overdue=overdue):
             raise _CannotBeConfirmed(observation)
         if overdue and run_keeper(backend) is None:
             raise _DoesNotStop
@@ -221,7 +222,7 @@ class Releaser(Service):
             )
         )
         observation = await self._observe(backend, slot, container_id, lease)
-        if is_unconfirmable(observation):
+        if is_unconfirmable(observation, overdue=True):
             raise _CannotBeConfirmed(observation)
         return observation.state if observation.state is ContainerState.GONE else None
 

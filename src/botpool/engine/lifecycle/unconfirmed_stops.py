@@ -23,9 +23,12 @@ _Slot = TypeVar("_Slot", LeasedSlot, ObservedSlot)
 class UnconfirmedStops(Service):
     """Records why the stops of releasing slots cannot be confirmed."""
 
-    async def note(self, slot: _Slot, observation: Observation) -> _Slot | None:
-        """Record what an observation shows; returns the slot, or None if it has changed."""
-        reason, node = _reason(observation), observation.unreachable_node
+    async def note(self, slot: _Slot, observation: Observation, *, overdue: bool) -> _Slot | None:
+        """Record what an observation shows; returns the slot, or None if it has changed.
+
+        `overdue`: the stop was sent so long ago that it should be confirmed.
+        """
+        reason, node = _reason(observation, overdue=overdue), observation.unreachable_node
         name = node.name if node is not None and reason is not None else None
         if (slot.unconfirmed_reason, slot.unconfirmed_node) == (reason, name):
             return slot
@@ -44,11 +47,10 @@ class UnconfirmedStops(Service):
         )
 
 
-def _reason(observation: Observation) -> str | None:
+def _reason(observation: Observation, *, overdue: bool) -> str | None:
     """Return why a stop cannot be confirmed; None if an observation can confirm it."""
-    if not is_unconfirmable(observation):
+    if not is_unconfirmable(observation, overdue=overdue):
         return None
-    if observation.detail:
-        return observation.detail
-    assert observation.unreachable_node is not None
-    return reasons.node_unreachable(observation.unreachable_node.name)
+    if observation.unreachable_node is not None:
+        return reasons.node_unreachable(observation.unreachable_node.name)
+    return observation.detail

@@ -48,6 +48,12 @@ class MetricDefinitions:
         self.slots_assignable = gauge(
             "slots_assignable", "Slots that can be assigned now: idle and not cordoned.", "pool"
         )
+        self.unconfirmed_stops = gauge(
+            "unconfirmed_stops",
+            "Releasing slots whose stop cannot be confirmed, for example because the node of the "
+            "container is unreachable. No bot gets such a slot.",
+            "pool",
+        )
         self.pool_max_slots = gauge(
             "pool_max_slots", "The maximum number of slots of the pool.", "pool"
         )

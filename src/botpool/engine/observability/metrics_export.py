@@ -88,6 +88,7 @@ class MetricsExport:
         for gauge in (
             metrics.slots,
             metrics.slots_assignable,
+            metrics.unconfirmed_stops,
             metrics.pool_max_slots,
             metrics.queue_depth,
             metrics.queue_oldest_wait,
@@ -100,6 +101,7 @@ class MetricsExport:
                 count = pool.slots_by_status.get(status, 0)
                 metrics.slots.labels(pool.pool_name, status).set(count)
             metrics.slots_assignable.labels(pool.pool_name).set(pool.assignable)
+            metrics.unconfirmed_stops.labels(pool.pool_name).set(pool.unconfirmed_stops)
             metrics.pool_max_slots.labels(pool.pool_name).set(pool.max_size)
             metrics.queue_depth.labels(pool.pool_name).set(pool.queue_depth)
             metrics.queue_oldest_wait.labels(pool.pool_name).set(pool.oldest_wait_s)

@@ -63,6 +63,18 @@ export function slotActions(slot) {
       run: () => post(`v1/slots/${id}/recover`),
       result,
     },
+    slot.unconfirmedReason && {
+      label: "Force release",
+      title: `Release ${name} by force?`,
+      confirmLabel: "Release by force",
+      description:
+        `Botpool cannot know whether the container of bot ${bot} still runs: ` +
+        `${slot.unconfirmedReason}. If it does, the slot's next bot runs beside it, and a bot that ` +
+        "did not get into its call yet may join twice. Go on only if you know that the node is dead.",
+      destructive: true,
+      run: () => post(`v1/slots/${id}/release?force=true&botId=${bot}`),
+      result,
+    },
     {
       label: "Release",
       title: `Release ${name}?`,
@@ -86,7 +98,7 @@ export function slotActions(slot) {
       run: () => fetchJson(`v1/slots/${id}${occupied ? "?force=true" : ""}`, { method: "DELETE" }),
       result: () => `${name} is being deleted`,
     },
-  ];
+  ].filter(Boolean);
 }
 
 /** The actions for a pool. */

@@ -72,12 +72,25 @@ export function applyChange(change) {
   return known === undefined;
 }
 
-function changedFields({ kind, to, at, botId, reason }) {
+const CONFIRMABLE = { unconfirmedReason: null, unconfirmedNode: null, unconfirmedSince: null };
+
+function changedFields({ kind, to, at, botId, reason, data }) {
   if (kind === "slot.cordon") return { cordoned: to === "cordoned" };
   if (kind === "slot.phase") return { phase: to };
+  if (kind === "slot.stop_unconfirmed") {
+    return data
+      ? { unconfirmedReason: reason, unconfirmedNode: data.node, unconfirmedSince: data.since }
+      : CONFIRMABLE;
+  }
   if (kind !== "slot.status") return {};
   const assigned = hasBot(to) ? botId : null;
-  const common = { status: to, phase: null, assignedBotId: assigned, errorMessage: null };
+  const common = {
+    status: to,
+    phase: null,
+    assignedBotId: assigned,
+    errorMessage: null,
+    ...CONFIRMABLE,
+  };
   if (to === "deploying") return { ...common, phase: "creating", lastAssignedAt: at };
   if (to === "error") return { ...common, errorMessage: reason };
   return to === "idle" ? { ...common, lastReleasedAt: at } : common;

@@ -7,7 +7,7 @@ from botpool.domain.pacing import Breaker, EgressState
 from botpool.engine.maintenance.doctor.findings import Check, Finding
 from botpool.store.clock import ClockJump, get_clock_jump
 from botpool.store.database_epochs import DatabaseEpoch, get_database_epoch
-from botpool.store.doctor import list_silent_pools
+from botpool.store.doctor import UnconfirmedSlot, list_silent_pools, list_unconfirmed_slots
 from botpool.store.pacing import list_egresses
 from botpool.store.readonly_connection import ReadonlyConnection
 
@@ -43,7 +43,16 @@ BREAKERS = Check(
     "the breaker when it is admitted.",
 )
 
-CHECKS = (EPOCH, SILENCE, CLOCK_JUMP, BREAKERS)
+UNCONFIRMED_STOPS = Check(
+    name="unconfirmed_stops",
+    meaning="the stop of every released container can be confirmed",
+    remedy="No bot gets these slots, because their containers may still run. Bring the node back. "
+    "If the node is dead, taint it with node.kubernetes.io/out-of-service=nodeshutdown:NoExecute; "
+    "Botpool then frees the slots. 'botpool slot release --force' frees one slot at your own risk.",
+)
+
+CHECKS = (EPOCH, SILENCE, CLOCK_JUMP, BREAKERS, UNCONFIRMED_STOPS)
+_SHOWN = 5
 
 
 def epoch_finding(epoch: DatabaseEpoch | None) -> Finding:
@@ -80,6 +89,19 @@ def breaker_finding(egresses: Sequence[EgressState]) -> Finding:
     return BREAKERS.warning(", ".join(found)) if found else BREAKERS.ok()
 
 
+def unconfirmed_finding(stops: Sequence[UnconfirmedSlot]) -> Finding:
+    """Report the slots whose stop cannot be confirmed, with the node and the time."""
+    found = [
+        f"{each.slot_name}: {each.reason} since {each.since:%Y-%m-%dT%H:%M:%SZ}"
+        for each in stops[:_SHOWN]
+    ]
+    if len(stops) > _SHOWN:
+        found.append(f"{len(stops) - _SHOWN} more")
+    if not found:
+        return UNCONFIRMED_STOPS.ok()
+    return UNCONFIRMED_STOPS.warning(", ".join(found))
+
+
 async def check_incidents(connection: ReadonlyConnection) -> AsyncIterator[Finding]:
     """Report the recorded incidents."""
     try:
@@ -102,3 +124,7 @@ async def check_incidents(connection: ReadonlyConnection) -> AsyncIterator[Findi
         yield breaker_finding(await list_egresses(connection))
     except BotpoolError as error:
         yield BREAKERS.not_checked(error)
+    try:
+        yield unconfirmed_finding(await list_unconfirmed_slots(connection))
+    except BotpoolError as error:
+        yield UNCONFIRMED_STOPS.not_checked(error)

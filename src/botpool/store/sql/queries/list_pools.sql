@@ -3,6 +3,7 @@ SELECT
     p.pool_name, p.backend, p.image, p.max_size, p.heartbeats, p.drained_at,
     coalesce(slots.size, 0) AS size,
     coalesce(slots.by_status, '{}') AS slots_by_status,
+    coalesce(slots.unconfirmed, 0) AS unconfirmed_stops,
     waiting.depth AS queue_depth,
     waiting.oldest_wait_ms,
     recent.warm_ratio,
@@ -13,9 +14,11 @@ SELECT
 FROM pools p
 LEFT JOIN egresses e ON e.egress = p.egress
 LEFT JOIN LATERAL (
-    SELECT sum(g.n)::bigint AS size, json_object_agg(g.status, g.n) AS by_status
+    SELECT
+        sum(g.n)::bigint AS size, json_object_agg(g.status, g.n) AS by_status,
+        sum(g.unconfirmed)::bigint AS unconfirmed
     FROM (
-        SELECT s.status, count(*) AS n
+        SELECT s.status, count(*) AS n, count(s.unconfirmed_reason) AS unconfirmed
         FROM slot_identities i
         JOIN bot_pool_slots s ON s.id = i.slot_id
         WHERE i.pool_name = p.pool_name

@@ -3,6 +3,7 @@ SELECT
     p.pool_name, p.max_size, p.silence_alarm_at IS NOT NULL AS mass_silence,
     slots.by_status AS slots_by_status,
     slots.assignable,
+    slots.unconfirmed AS unconfirmed_stops,
     waiting.depth AS queue_depth,
     waiting.oldest_wait_s,
     recording.stalled
@@ -10,10 +11,12 @@ FROM pools p
 CROSS JOIN LATERAL (
     SELECT
         coalesce(json_object_agg(g.status, g.n), '{}') AS by_status,
-        coalesce(sum(g.assignable), 0)::bigint AS assignable
+        coalesce(sum(g.assignable), 0)::bigint AS assignable,
+        coalesce(sum(g.unconfirmed), 0)::bigint AS unconfirmed
     FROM (
         SELECT
             s.status, count(*) AS n,
+            count(s.unconfirmed_reason) AS unconfirmed,
             count(*) FILTER (WHERE s.claim_rank IS NOT NULL) AS assignable
         FROM slot_identities i
         JOIN bot_pool_slots s ON s.id = i.slot_id

@@ -1,6 +1,7 @@
 /** Small elements that several views use. */
 import { html, setText } from "../dom.js";
-import { statusLabel } from "../format.js";
+import { statusLabel, timeOfDay } from "../format.js";
+import { serverNow } from "../http.js";
 import { showToast } from "../toasts.js";
 
 /** A coloured label for a status. */
@@ -56,4 +57,10 @@ export function filterSelect(label, all, names, chosen, onChange) {
       ),
     ),
   );
+}
+
+/** Why the stop of a slot's container cannot be confirmed, and since when. */
+export function unconfirmedText(slot) {
+  const since = timeOfDay(slot.unconfirmedSince, serverNow());
+  return `${slot.unconfirmedReason} since ${since}`;
 }

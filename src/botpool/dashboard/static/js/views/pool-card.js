@@ -11,9 +11,10 @@ import {
   preciseDuration,
   timeOfDay,
 } from "../format.js";
-import { slotCounts } from "../model.js";
+import { model, slotCounts } from "../model.js";
 import { sendBot } from "../send-bot.js";
 import { SLOT_STATUSES } from "../statuses.js";
+import { unconfirmedText } from "./components.js";
 import { tileGrid } from "./slot-tiles.js";
 
 const USED = ["busy", "deploying", "releasing"];
@@ -26,6 +27,7 @@ export function poolCard(platform, onAction) {
   const badge = html("span", { class: "badge warn" });
   const backend = html("p", { class: "soft" });
   const backendError = html("p", { class: "error" });
+  const unconfirmed = html("p", { class: "error" });
   const bar = html("div", { class: "bar", "aria-hidden": "true" });
   const legend = html("ul", { class: "legend", "aria-label": "Slots by status" });
   const buttons = html("div", { class: "buttons" });
@@ -78,6 +80,7 @@ export function poolCard(platform, onAction) {
       buttons,
     ),
     backendError,
+    unconfirmed,
     bar,
     legend,
     grid.element,
@@ -91,6 +94,7 @@ export function poolCard(platform, onAction) {
     if (pool !== shown) loadedAt = now;
     shown = pool;
     const counts = slotCounts(platform);
+    setText(unconfirmed, unconfirmedStops(platform));
     const used = USED.reduce((sum, status) => sum + (counts[status] ?? 0), 0);
     setText(field.used, `${used} of ${pool.maxSize}`);
     showWaiting(now);
@@ -181,4 +185,14 @@ function pauseText(pool, now) {
       ? `the next bot starts at ${timeOfDay(probeAt, now)} as a probe`
       : "the outcome of one bot, the probe, decides";
   return `Starts from “${egress}” are paused: ${plural(blocksInARow, "bot was", "bots were")} blocked in a row; ${next}`;
+}
+
+/** The slots whose stop cannot be confirmed, by reason; empty if there are none. */
+function unconfirmedStops(platform) {
+  const slots = Array.from(model.slots.values()).filter(
+    (slot) => slot.platform === platform && slot.unconfirmedReason,
+  );
+  if (!slots.length) return "";
+  const reasons = [...new Set(slots.map(unconfirmedText))].join("; ");
+  return `${plural(slots.length, "slot")} without a confirmed stop, which no bot gets: ${reasons}`;
 }

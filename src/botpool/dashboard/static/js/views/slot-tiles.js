@@ -3,6 +3,7 @@ import { html, setAttribute, setText, syncChildren } from "../dom.js";
 import { shortDuration } from "../format.js";
 import { model, slotSince } from "../model.js";
 import { SLOT_PHASES, SLOT_STATUSES } from "../statuses.js";
+import { unconfirmedText } from "./components.js";
 
 const MANY_SLOTS = 60;
 const KEYS = {
@@ -95,12 +96,20 @@ function fill(tile, slot, now) {
   setText(mark, SLOT_STATUSES[slot.status].letter);
   setText(number, slot.name.match(/\d+$/)?.[0] ?? slot.name);
   setText(bot, slot.assignedBotId === null ? "no bot" : `bot ${slot.assignedBotId}`);
-  setText(phase, slot.cordoned ? `${step}, cordoned` : step);
+  const label = slot.unconfirmedReason ? "unconfirmed" : step;
+  setText(phase, slot.cordoned ? `${label}, cordoned` : label);
   setText(age, shortDuration(now - slotSince(slot)));
   setAttribute(
     tile.firstChild,
     "title",
-    [slot.name, slot.status, phase.textContent, bot.textContent, slot.errorMessage]
+    [
+      slot.name,
+      slot.status,
+      phase.textContent,
+      bot.textContent,
+      slot.unconfirmedReason && unconfirmedText(slot),
+      slot.errorMessage,
+    ]
       .filter(Boolean)
       .join(" · "),
   );

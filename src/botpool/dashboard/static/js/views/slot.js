@@ -6,7 +6,7 @@ import { fetchJson, serverNow } from "../http.js";
 import { model } from "../model.js";
 import { throttle } from "../timing.js";
 import { assignmentList } from "./assignments.js";
-import { botLink, fact, fillPill } from "./components.js";
+import { botLink, fact, fillPill, unconfirmedText } from "./components.js";
 import { historyList } from "./history.js";
 
 const REFRESH_MS = 1_000;
@@ -19,6 +19,7 @@ export function open(root, { id }) {
   const cordoned = html("span", { class: "badge warn" });
   const buttons = html("div", { class: "buttons" });
   const errorMessage = html("p", { class: "card failure" });
+  const unconfirmed = html("p", { class: "card failure" });
   const facts = html("dl", { class: "card facts" });
   const assignments = assignmentList(id, () => refresh());
   const history = historyList("History", `v1/slots/${id}/history`, () => refresh());
@@ -29,6 +30,7 @@ export function open(root, { id }) {
       html("a", { href: "#/slots", text: "Slots" }),
     ),
     html("div", { class: "heading" }, heading, status, cordoned, buttons),
+    unconfirmed,
     errorMessage,
     html(
       "div",
@@ -48,6 +50,13 @@ export function open(root, { id }) {
       slot
         ? (slot.errorMessage ?? "")
         : "This slot does not exist or was deleted. Its history remains.",
+    );
+    setText(
+      unconfirmed,
+      slot?.unconfirmedReason
+        ? `The stop cannot be confirmed: ${unconfirmedText(slot)}. ` +
+            "The container may still run, so no bot gets this slot."
+        : "",
     );
     if (!slot) return;
     fillPill(status, slot.status);

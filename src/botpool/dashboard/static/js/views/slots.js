@@ -5,7 +5,7 @@ import { serverNow } from "../http.js";
 import { model, slotSince } from "../model.js";
 import { SLOT_STATUSES } from "../statuses.js";
 import { setQuery } from "../url-query.js";
-import { botLink, filterSelect, pill } from "./components.js";
+import { botLink, filterSelect, pill, unconfirmedText } from "./components.js";
 import { table } from "./table.js";
 
 export const title = () => "Slots";
@@ -83,7 +83,9 @@ export function open(root, { query }) {
         duration(at - slotSince(slot)),
         slot.recoveryAttempts || "",
         slot.skippedRecoveries || "",
-        slot.errorMessage ?? "",
+        slot.unconfirmedReason
+          ? `stop not confirmed: ${unconfirmedText(slot)}`
+          : (slot.errorMessage ?? ""),
       ],
     );
   }
