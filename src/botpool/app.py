@@ -112,6 +112,8 @@ def pools_of(settings: Settings) -> list[PoolSpec]:
             cpus=pool.cpus,
             memory_mb=pool.memory_mb,
             stalled_after_s=pool.stalled_after_s,
+            reservable=pool.schedule.reservable,
+            hold_s=pool.schedule.hold_s,
             pacing=_pacing_of(name, pool.pacing),
             outcome=pool.outcome,
             leave=pool.leave,

@@ -14,6 +14,7 @@ from tests.browser.sample_responses import (
     minute,
     pool,
     queue_entry,
+    schedule,
     slot,
     webhook,
 )
@@ -50,6 +51,8 @@ def load_busy_morning(server: FakeServer, *, zoom_slots: int = 66) -> None:
         counts = Counter(slot["status"] for slot in slots if slot["platform"] == each)
         minutes = _hour(rng, peak, counts, depth)
         server.responses[f"pools/{each}/activity"] = {"minutes": minutes}
+        server.responses[f"pools/{each}/schedule"] = schedule([])
+    server.responses["pools/google-meet/schedule"] = _next_hours()
 
     server.responses.update(_webhooks())
     server.responses.update(_one_bot())
@@ -82,6 +85,14 @@ def _webhooks() -> dict[str, Any]:
         "webhooks/1": {"webhook": failing},
         "webhooks/1/deliveries": {"deliveries": deliveries, "nextCursor": None},
     }
+
+
+def _next_hours() -> dict[str, Any]:
+    """Eight hours of bookings: most meetings start on the hour, some on the half hour."""
+    usual = [6, 8, 9, 12, 9, 5, 17, 19, 16, 11, 8, 6, 19, 18, 12, 9, 7, 5, 4, 3, 2, 2, 3, 3]
+    hours = [*usual, 14, 13, 9, 8, 6, 4, 12, 11, 9, 7, 5, 3, 8, 7, 5, 3, 2, 1, 4, 3, 2, 1, 0, 0]
+    score = {"bucket": 9, "reserved": True, "bots": 412, "onTime": 410}
+    return schedule(hours, booked=3, held=6, score=[score | {"predicted": 0.992, "brier": 0.005}])
 
 
 def _one_bot() -> dict[str, Any]:

@@ -185,6 +185,34 @@ def minute(before: int, **changes: Any) -> dict[str, Any]:
     }
 
 
+def schedule(reserved: list[int], booked: int = 0, **changes: Any) -> dict[str, Any]:
+    """The next hours of a pool: reserved bookings by slice, with `booked` more in each of them."""
+    bookings = [
+        {
+            "botId": 2000 + number,
+            "status": "SCHEDULED",
+            "reserved": True,
+            "startsAt": ago(-600 * number),
+            "joinAt": ago(-600 * number - 60),
+            "endsAt": ago(-600 * number - 3600),
+            "onTimeProbability": 0.995,
+            "atRisk": None,
+        }
+        for number in range(max(reserved, default=0))
+    ]
+    slices = [
+        {
+            "from": ago(-600 * index),
+            "to": ago(-600 * (index + 1)),
+            "reserved": count,
+            "booked": count + (booked if count else 0),
+        }
+        for index, count in enumerate(reserved)
+    ]
+    figures = {"now": ago(0), "maxSize": 24, "reservableSlots": 19, "held": 0, "holdS": 1800.0}
+    return {**figures, "slices": slices, "bookings": bookings, "score": [], **changes}
+
+
 def respond_with(server: FakeServer, **bodies: list[dict[str, Any]]) -> None:
     """Serve these pools, slots, queue entries, bots and tenants, and an hour without activity."""
     for name in ("pools", "slots", "queue", "bots", "tenants"):
@@ -192,3 +220,4 @@ def respond_with(server: FakeServer, **bodies: list[dict[str, Any]]) -> None:
     for each in bodies.get("pools", []):
         hour = {"minutes": [minute(59 - index) for index in range(60)]}
         server.responses[f"pools/{each['platform']}/activity"] = hour
+        server.responses[f"pools/{each['platform']}/schedule"] = schedule([])

@@ -8,7 +8,16 @@ from playwright.sync_api import expect
 
 from tests.browser.browser_pages import BrowserPages, expect_toast
 from tests.browser.fake_server import FakeServer
-from tests.browser.sample_responses import ago, bot, minute, pool, queue_entry, respond_with, slot
+from tests.browser.sample_responses import (
+    ago,
+    bot,
+    minute,
+    pool,
+    queue_entry,
+    respond_with,
+    schedule,
+    slot,
+)
 
 MARKUP = "<img src=x onerror=alert(1)>"
 
@@ -232,6 +241,18 @@ def test_charts_show_values_under_the_pointer_and_as_a_table(
     expect(arrivals.locator(".value")).to_have_text("40 per minute")
     page.get_by_text("Show as a table").click()
     expect(page.locator(".numbers tbody tr")).to_have_count(60)
+
+
+def test_strip_shows_bookings_reservations_and_capacity(
+    pages: BrowserPages, server: FakeServer
+) -> None:
+    respond_with(server, pools=[pool("zoom", maxSize=24)], slots=[slot(1, "busy")])
+    server.responses["pools/zoom/schedule"] = schedule([0, 3, 19, 2], booked=2, held=4)
+    page = pages.live(server.url)
+    strip = page.get_by_role("region", name="Next hours of zoom")
+    expect(strip.locator(".value")).to_have_text("19 bots · 19 of 24 reservable · 4 held now")
+    expect(strip.locator("rect[data-part=reserved]")).to_have_count(3)
+    expect(strip.locator("rect[data-part=booked]")).to_have_count(3)
 
 
 @pytest.mark.parametrize("width", [1280, 820, 390])

@@ -153,13 +153,13 @@ FIRST_QUEUED: dict[str, Any] = {
     "tenant_id": None,
     "after_pool": "",
     "after_priority": 0,
-    "after_bot": 0,
+    "after_arrival": 0,
 }
 QUEUED_AT_10_000 = {
     "tenant_id": None,
     "after_pool": "google-meet",
     "after_priority": 100,
-    "after_bot": 10_000,
+    "after_arrival": 10_000,
 }
 
 

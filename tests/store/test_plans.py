@@ -194,13 +194,13 @@ def list_slots(*, after_pool: str, after_number: int) -> Statement[Any]:
     )
 
 
-def list_queue(*, after_pool: str, after_priority: int, after_bot: int) -> Statement[Any]:
+def list_queue(*, after_pool: str, after_priority: int, after_arrival: int) -> Statement[Any]:
     return queue.list_queue.statement(
         pool_name=None,
         tenant_id=None,
         after_pool=after_pool,
         after_priority=after_priority,
-        after_bot=after_bot,
+        after_arrival=after_arrival,
         limit=BATCH,
     )
 
@@ -332,8 +332,8 @@ HOT: list[tuple[str, Mapping[str, Any], int]] = [
     (*call(list_slots(after_pool=MEET, after_number=SLOTS - BATCH)), 5 * BATCH),
     (*call(slots.get_slots.statement(slot_ids=[SlotId(7)])), 10),
     # The second page counts the bots before it, which gives its positions.
-    (*call(list_queue(after_pool="", after_priority=0, after_bot=0)), 5 * BATCH),
-    (*call(list_queue(after_pool=TEAMS, after_priority=100, after_bot=BUSY + 500)), 700),
+    (*call(list_queue(after_pool="", after_priority=0, after_arrival=0)), 5 * BATCH),
+    (*call(list_queue(after_pool=TEAMS, after_priority=100, after_arrival=BUSY + 500)), 700),
     (
         *call(
             assignments.list_slot_assignments.statement(

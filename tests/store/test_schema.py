@@ -67,9 +67,10 @@ def test_bot_is_valid_as_in_the_domain(connection: psycopg.Connection) -> None:
     ended = datetime(2026, 1, 1, tzinfo=UTC)
     codes = [None, *FailureCode, "else"]
     for end_reason in EndReason:
-        assert is_valid(connection, "bot", [BotStatus.DONE, None, ended, 0, end_reason])
-    for row in product([*BotStatus, "ELSE"], codes, [None, ended], [-1, 0], [None, "else"]):
-        status, code, ended_at, timeout_ms, end_reason = row
+        assert is_valid(connection, "bot", [BotStatus.DONE, None, ended, 0, end_reason, None])
+    times = [None, ended]
+    for row in product([*BotStatus, "ELSE"], codes, times, [-1, 0], [None, "else"], times):
+        status, code, ended_at, timeout_ms, end_reason, join_at = row
         expected = (
             status != "ELSE"
             and code != "else"
@@ -77,6 +78,7 @@ def test_bot_is_valid_as_in_the_domain(connection: psycopg.Connection) -> None:
             and (status == BotStatus.FAILED) == (code is not None)
             and timeout_ms >= 0
             and end_reason != "else"
+            and (status != BotStatus.SCHEDULED or join_at is not None)
         )
         assert is_valid(connection, "bot", row) == expected, row
 

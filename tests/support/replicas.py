@@ -54,9 +54,8 @@ def pool(max_size: int, pool_name: PoolName = MEET, image: str = "demo", **more:
         backend="process",
         image=image,
         max_size=max_size,
-        heartbeats="required",
         # A container that ignores the stop is killed in the same step.
-        **({"stop_grace_s": 0.0} | more),
+        **({"heartbeats": "required", "stop_grace_s": 0.0} | more),
     )
 
 

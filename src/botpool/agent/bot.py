@@ -2,9 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Self
 
 from .errors import AgentError
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +20,8 @@ class Bot:
     bot_display_name: str
     platform: str
     correlation_id: str
+    join_at: datetime | None
+    """When a scheduled bot joins, by the control plane's clock; None: as soon as it can."""
     raw: Mapping[str, Any] = field(repr=False, compare=False)
     """The complete JSON, for fields that this client does not know."""
 
@@ -26,6 +33,7 @@ class Bot:
             bot_display_name=str(raw["botDisplayName"]),
             platform=str(raw["platform"]),
             correlation_id=str(raw["correlationId"]),
+            join_at=_time(raw.get("joinAt")),
             raw=raw,
         )
 
@@ -38,6 +46,8 @@ class Identity:
     bot_data: dict[str, Any]
     released: bool
     heartbeat_interval_s: float
+    join_in_ms: float | None
+    """How long a scheduled bot waits before it joins; None: it joins at once."""
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Self:
@@ -48,6 +58,7 @@ class Identity:
                 bot_data=dict(raw.get("botData") or {}),
                 released=released,
                 heartbeat_interval_s=float(raw["heartbeatIntervalMs"]) / 1000,
+                join_in_ms=None if raw.get("joinInMs") is None else float(raw["joinInMs"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise AgentError(

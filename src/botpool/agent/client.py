@@ -1,6 +1,7 @@
 """The agent: the container's side of the agent API, as an asynchronous context manager."""
 
 import asyncio
+import json
 import logging
 import os
 import secrets
@@ -14,9 +15,10 @@ from .backoff import Backoff, until_answered
 from .bot import Bot, Identity
 from .commands import CommandCallback, Commands
 from .environment import read_environment
-from .errors import Refused, Released, Unavailable
+from .errors import AgentError, Refused, Released, Unavailable
 from .heartbeat import HeartbeatBody, keep_heartbeat
 from .instructions import Instructions, LeaveCallback
+from .join_time import JoinTime
 from .outbox import Outbox
 from .sigterm import wait_for_sigterm
 from .status import FAILURES, FINAL, Status, end_of
@@ -25,6 +27,8 @@ from .transport import Transport
 log = logging.getLogger(__name__)
 
 REASON_LENGTH = 1000
+PERMISSION_LIMIT_S = 2.0
+"""How long a scheduled bot waits at its time for the permission to join."""
 
 
 class Agent:
@@ -37,6 +41,10 @@ class Agent:
 
     Where the backend restarts every container that ends (`wait_for_stop_s`), the agent then waits
     for SIGTERM, so that the container does not start again before Botpool has stopped it.
+
+    A scheduled bot (`bot.join_at`) waits until its time: entering the context returns when the bot
+    may join. With `wait_to_join=False` the program prepares itself first and then calls
+    `await agent.wait_until_join()`.
     """
 
     def __init__(
@@ -49,12 +57,15 @@ class Agent:
         timeout_s: float = 10.0,
         final_report_limit_s: float = 900.0,
         wait_for_stop_s: float = 0.0,
+        wait_to_join: bool = True,
         backoff: Backoff | None = None,
     ) -> None:
         self.final_report_limit_s = final_report_limit_s
         """How long leaving the context waits for the delivery of reports."""
         self.wait_for_stop_s = wait_for_stop_s
         """How long the agent waits for SIGTERM after its end; 0 if nothing restarts containers."""
+        self._waits_to_join = wait_to_join
+        self._join_time = JoinTime()
         self.boot_id = secrets.token_hex(16)
         """Distinguishes this start from a restart of the container within the same assignment."""
         self._transport = Transport(url, token, correlation_id=correlation_id, timeout_s=timeout_s)
@@ -219,7 +230,48 @@ class Agent:
             self._transport, bot_id, identity.heartbeat_interval_s, self._heartbeat, self._apply
         )
         self._tasks = [asyncio.create_task(heartbeat), asyncio.create_task(self._outbox.run())]
+        if identity.join_in_ms is not None:
+            self._join_time.set(identity.join_in_ms)
+            if self._waits_to_join:
+                try:
+                    await self.wait_until_join()
+                except BaseException as error:
+                    await self.__aexit__(type(error), error, None)
+                    raise
         return self
+
+    async def wait_until_join(self) -> None:
+        """Wait until a scheduled bot may join; returns at once for any other bot.
+
+        At its time the agent asks the control plane for permission. The answer may be a new time.
+        Without an answer for 2 s, the bot joins. Raises `Released` if the bot was cancelled, and
+        `AgentError` if the container is stopped meanwhile.
+        """
+        if self._required_identity.join_in_ms is None:
+            return
+        while True:
+            if not await self._join_time.wait(self.leave_requested):
+                if self.released:
+                    raise Released(self.bot.id)
+                raise AgentError("The container was stopped before the bot's join time.")
+            answer = await self._ask_to_join()
+            if answer.get("shouldExit"):
+                self._apply(answer)
+            elif answer.get("applied", True) or answer.get("joinInMs") is None:
+                return
+            else:
+                self._join_time.set(answer["joinInMs"])
+
+    async def _ask_to_join(self) -> Mapping[str, Any]:
+        """Report JOINING_CALL and return the answer; empty if there is none in time."""
+        path, text = f"/v1/agent/bots/{self.bot.id}/status", json.dumps({"status": "JOINING_CALL"})
+        try:
+            call = self._transport.call("POST", path, text)
+            return await asyncio.wait_for(call, PERMISSION_LIMIT_S)
+        except (TimeoutError, Unavailable, Refused) as error:
+            log.warning("No permission to join came in time; the bot joins. %s", error)
+            self._report(Status.JOINING_CALL, None)
+            return {}
 
     async def __aexit__(
         self,
@@ -266,6 +318,8 @@ class Agent:
             self._instructions.exit()
         elif answer.get("shouldLeave"):
             self._instructions.leave()
+        elif answer.get("joinInMs") is not None:
+            self._join_time.set(answer["joinInMs"])
 
     @property
     def _required_identity(self) -> Identity:

@@ -43,6 +43,14 @@ class AgentSlot(Model):
     bot_data: Annotated[dict[str, Any], Field(description="Absent after the release.")] = {}  # noqa: RUF012 - pydantic copies it
     released: Annotated[bool, Field(description="True if the assignment has ended: exit.")]
     heartbeat_interval_ms: int
+    join_in_ms: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="Only for a scheduled bot: wait this long, then report JOINING_CALL to ask "
+            "for permission to join.",
+        ),
+    ] = None
 
 
 class HeartbeatBody(RequestModel):
@@ -97,6 +105,12 @@ class Heartbeat(Model):
             "command can come twice."
         ),
     ] = []  # noqa: RUF012 - pydantic copies it
+    join_in_ms: Annotated[
+        int | None,
+        Field(
+            description="While a scheduled bot waits: the time until it joins, also after a move."
+        ),
+    ] = None
 
 
 class StatusReport(RequestModel):
@@ -126,6 +140,18 @@ class Applied(Model):
         bool, Field(description="False if the report was late or backward; nothing changed.")
     ]
     bot: AgentBot
+    join_in_ms: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="Only in the answer to JOINING_CALL: the bot joins later. Wait this long "
+            "and report again.",
+        ),
+    ] = None
+    should_exit: Annotated[
+        bool | None,
+        Field(description="Only in the answer to JOINING_CALL: the bot was cancelled. Exit."),
+    ] = None
 
 
 class AgentEvent(RequestModel):

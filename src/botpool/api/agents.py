@@ -45,11 +45,13 @@ async def identify(
     if released:
         bot = agent_schemas.AgentBot.without_link(view.bot)
         return agent_schemas.AgentSlot(bot=bot, released=True, heartbeat_interval_ms=interval_ms)
+    waits = {} if view.join_in_ms is None else {"join_in_ms": max(view.join_in_ms, 0)}
     return agent_schemas.AgentSlot(
         bot=agent_schemas.AgentBot.of(view.bot),
         bot_data=dict(view.bot_data),
         released=False,
         heartbeat_interval_ms=interval_ms,
+        **waits,
     )
 
 
@@ -70,16 +72,23 @@ async def heartbeat(
         should_leave=instructions.should_leave,
         should_exit=instructions.should_exit,
         commands=[agent_schemas.Command.of(each) for each in instructions.commands],
+        join_in_ms=instructions.join_in_ms,
     )
     # Agents call this most often; FastAPI would validate the body a second time.
-    return Response(response.model_dump_json(by_alias=True), media_type="application/json")
+    excluded = {"join_in_ms"} if instructions.join_in_ms is None else None
+    text = response.model_dump_json(by_alias=True, exclude=excluded)
+    return Response(text, media_type="application/json")
 
 
 @routes.post("/bots/{id}/status", response_model_exclude_unset=True, responses=_BODY_ERRORS)
 async def report_status(
     replica: Service, assignment: AgentAssignment, bot_id: BotPath, body: agent_schemas.StatusReport
 ) -> agent_schemas.Applied:
-    """Report a status. A late or backward report changes nothing and gets `applied: false`."""
+    """Report a status. A late or backward report changes nothing and gets `applied: false`.
+
+    JOINING_CALL asks for permission to join: the answer may be `joinInMs`, a new time, or
+    `shouldExit`. An agent that gets no answer for 2 s at its time joins.
+    """
     status = BotStatus("FAILED" if body.status == "FATAL" else body.status)
     applied = await replica.agents.report(
         assignment, bot_id, status, body.failure_reason, body.end_reason
@@ -89,7 +98,14 @@ async def report_status(
     lasts = applied and bot.status not in FINAL
     model = agent_schemas.AgentBot
     shown = model.of(bot) if lasts else model.without_link(bot)
-    return agent_schemas.Applied(applied=applied, bot=shown)
+    answer = agent_schemas.Applied(applied=applied, bot=shown)
+    if status is BotStatus.JOINING_CALL and not applied:
+        join_in_ms, should_exit = await replica.agents.permission_to_join(assignment)
+        if join_in_ms is not None:
+            answer.join_in_ms = join_in_ms
+        if should_exit:
+            answer.should_exit = True
+    return answer
 
 
 @routes.post("/bots/{id}/events", responses=_BODY_ERRORS)

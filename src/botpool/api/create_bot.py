@@ -120,7 +120,11 @@ async def _admit(
 ) -> Response:
     bound = bind_contextvars(correlation_id=bot_request.correlation_id)
     try:
-        admitted = await replica_of(request).admission.admit(bot_request, idempotency)
+        replica = replica_of(request)
+        if bot_request.join_at is None:
+            admitted = await replica.admission.admit(bot_request, idempotency)
+        else:
+            admitted = await replica.bookings.book(bot_request, idempotency)
     finally:
         reset_contextvars(**bound)
     headers = {HEADER: admitted.bot.correlation_id}
@@ -153,6 +157,9 @@ def _to_bot_request(
         priority=body.priority,
         queue_timeout_ms=body.queue_timeout_ms,
         correlation_id=correlation_id or _new_correlation_id(),
+        join_at=body.join_at,
+        expected_duration_ms=body.expected_duration_ms,
+        require_reservation=body.require_reservation,
     )
 
 

@@ -190,3 +190,52 @@ class Ready(Model):
             "and when their next bot may start."
         ),
     ]
+
+
+class ScheduleSlice(Model):
+    """The most bookings at one time in ten minutes."""
+
+    starts_at: Annotated[datetime, Field(alias="from")]
+    ends_at: Annotated[datetime, Field(alias="to")]
+    booked: Annotated[int, Field(description="With and without a reservation.")]
+    reserved: int
+
+
+class Booking(Model):
+    """A scheduled bot and the period for which it needs a slot."""
+
+    bot_id: int
+    status: BotStatus
+    reserved: bool
+    starts_at: Annotated[datetime, Field(description="When its deployment starts.")]
+    join_at: datetime
+    ends_at: Annotated[datetime, Field(description="When its slot is expected to be free.")]
+    on_time_probability: float | None
+    at_risk: str | None
+
+
+class OnTimeScore(Model):
+    """Outcomes of scheduled bots whose predicted probability lies in one tenth."""
+
+    bucket: Annotated[int, Field(ge=0, le=9, description="9: from 0.9 to 1.")]
+    reserved: bool
+    bots: int
+    on_time: int
+    predicted: Annotated[float, Field(description="The mean prediction.")]
+    brier: Annotated[
+        float, Field(description="The mean squared difference to the outcome; 0 is perfect.")
+    ]
+
+
+class Schedule(Model):
+    now: datetime
+    max_size: int
+    reservable_slots: Annotated[int, Field(description="How many bookings may overlap.")]
+    held: Annotated[int, Field(description="Idle slots that are held for bookings now.")]
+    hold_s: float
+    slices: list[ScheduleSlice]
+    bookings: Annotated[list[Booking], Field(description="At most 500, earliest first.")]
+    score: Annotated[
+        list[OnTimeScore],
+        Field(description="Predicted against actual, of the last 1,000 scheduled bots."),
+    ]

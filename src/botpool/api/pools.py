@@ -16,6 +16,8 @@ from botpool.engine.replica import Replica
 
 _ERRORS = error_responses(401, 403, 404, 422, 503)
 _MAX_MINUTES = 24 * 60
+_MAX_HOURS = 72
+_MAX_LISTED = 500
 
 routes = APIRouter(prefix="/v1", tags=["operators"], route_class=AuthenticatedRoute)
 
@@ -43,6 +45,23 @@ async def pool_activity(
     """Get the pool's last minutes, oldest first. The last entry is the current minute so far."""
     found = await replica.queries.pool_samples(platform, minutes)
     return schemas.Activity(minutes=[schemas.PoolSample.of(each) for each in found])
+
+
+@routes.get("/pools/{platform}/schedule", responses=_ERRORS)
+async def pool_schedule(
+    replica: Service,
+    _: Operator,
+    platform: PoolPath,
+    hours: Annotated[int, Query(ge=1, le=_MAX_HOURS), DecimalDigits] = 6,
+) -> schemas.Schedule:
+    """Get the bookings of the pool's next hours, in slices of ten minutes, and the score."""
+    found = await replica.schedules.schedule(platform, hours)
+    return schemas.Schedule.of(
+        found.pool,
+        slices=[schemas.ScheduleSlice.of(each) for each in found.slices],
+        bookings=[schemas.Booking.of(each) for each in found.bookings[:_MAX_LISTED]],
+        score=[schemas.OnTimeScore.of(each) for each in found.record],
+    )
 
 
 @routes.post("/pools/{platform}/drain", status_code=202, responses=_ERRORS)

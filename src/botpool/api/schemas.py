@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
+    AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -27,6 +28,7 @@ from botpool.domain.timeline import Phase
 _MAX_BOT_DATA = 64 * 1024
 _MAX_COMMAND_DATA = 8 * 1024
 _INT32 = 2**31 - 1
+_MAX_DURATION_MS = 7 * 24 * 3600 * 1000
 
 PoolNameField = Annotated[str, Field(alias="platform", description="The pool name.")]
 """The pool name, which the HTTP interface calls `platform`."""
@@ -73,6 +75,15 @@ class RequestModel(Model):
         return value
 
 
+def _require_time(value: object) -> object:
+    """Refuse numbers, and times without an offset: a clock change would make them ambiguous."""
+    if value is None:
+        return value
+    if not isinstance(value, str):
+        raise ValueError("should be a time as text, such as 2026-03-30T09:00:00+02:00")
+    return value
+
+
 class BotCreate(RequestModel):
     """A request for a bot. `bot_create_model` adds the fields that depend on settings."""
 
@@ -98,6 +109,64 @@ class BotCreate(RequestModel):
         Field(description="Any JSON object up to 64 KiB, passed to the container."),
     ] = {}
     queue_timeout_ms: int
+    join_at: Annotated[
+        AwareDatetime | None,
+        BeforeValidator(_require_time),
+        Field(
+            description="When the bot joins, with an offset from UTC. The bot is SCHEDULED until "
+            "its container starts, early enough to be there on time.",
+            examples=["2026-03-30T09:00:00+02:00"],
+        ),
+    ] = None
+    expected_duration_ms: Annotated[
+        int | None,
+        Field(
+            strict=True,
+            gt=0,
+            le=_MAX_DURATION_MS,
+            description="How long the call will probably last, with `joinAt`. Default: the p90 of "
+            "the pool's recent bots.",
+        ),
+    ] = None
+    require_reservation: Annotated[
+        bool,
+        Field(
+            strict=True,
+            description="With `joinAt`: refuse the request with 409 and the nearest free time if "
+            "no slot can be reserved.",
+        ),
+    ] = False
+
+    @model_validator(mode="after")
+    def _check_schedule(self) -> Self:
+        if self.join_at is None:
+            if self.expected_duration_ms is not None or self.require_reservation:
+                raise ValueError("expectedDurationMs and requireReservation need joinAt")
+        elif self.queue_timeout_ms == 0:
+            raise ValueError("queueTimeoutMs should not be 0 with joinAt: a due bot may queue")
+        return self
+
+
+class BotChanges(RequestModel):
+    """Changes of a bot before its start. An absent field stays as it is."""
+
+    join_at: Annotated[
+        AwareDatetime,
+        BeforeValidator(_require_time),
+        Field(description="The new time, with an offset from UTC."),
+    ] = None  # type: ignore[assignment]
+    priority: Annotated[
+        int, Field(strict=True, ge=-_INT32, le=_INT32, description="Lower goes first.")
+    ] = None  # type: ignore[assignment]
+    bot_display_name: Annotated[
+        str, StringConstraints(min_length=1, max_length=100, pattern=PRINTABLE)
+    ] = None  # type: ignore[assignment]
+
+    @model_validator(mode="after")
+    def _require_change(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("should have joinAt, priority or botDisplayName")
+        return self
 
 
 def bot_create_model(
@@ -166,6 +235,18 @@ class Bot(Model):
     stalled: Annotated[
         bool,
         Field(description="In the call and alive, but without media for `stalled_after_s`."),
+    ]
+    join_at: Annotated[datetime | None, Field(description="When a scheduled bot joins.")]
+    reserved: Annotated[
+        bool | None, Field(description="Whether a slot is reserved for a scheduled bot.")
+    ]
+    on_time_probability: Annotated[
+        float | None,
+        Field(description="The predicted probability that a scheduled bot joins on time."),
+    ]
+    at_risk: Annotated[
+        str | None,
+        Field(description="Why a scheduled bot will probably be late; null while it will not."),
     ]
 
 

@@ -29,6 +29,10 @@ class TenantUpdate(RequestModel):
     ] = 1
     max_live: Annotated[_Limit, Field(description="Bots in slots at the same time.")] = None
     max_queued: Annotated[_Limit, Field(description="Bots in queues at the same time.")] = None
+    max_booked: Annotated[
+        _Limit,
+        Field(description="Slots reserved for the same time; at most `maxLive`, its default."),
+    ] = None
     posts_per_minute: Annotated[
         int | None,
         Field(strict=True, ge=1, le=_INT32, description="Requests for bots in a minute."),
@@ -45,6 +49,7 @@ class Tenant(Model):
     weight: int
     max_live: Annotated[int | None, Field(description="Null: no limit.")]
     max_queued: Annotated[int | None, Field(description="Null: no limit.")]
+    max_booked: Annotated[int | None, Field(description="Null: the limit is `maxLive`.")]
     posts_per_minute: Annotated[int | None, Field(description="Null: no limit.")]
     live: Annotated[int, Field(description="Bots in slots now.")]
     queued: Annotated[int, Field(description="Bots in queues now.")]

@@ -13,8 +13,10 @@ from botpool.api.paging import Limit, PageCursor, decode_cursor, encode_cursor
 from botpool.api.parameters import BotPath, ContainerQuery, PlatformQuery, TenantQuery
 from botpool.api.patterns import NO_NUL
 from botpool.api.problems import error_responses
+from botpool.domain.errors import PriorityNotAllowed
 from botpool.domain.pages import AssignmentPosition, BotPosition, Page, QueuePosition
 from botpool.domain.states import BotStatus
+from botpool.engine.admission.bookings import BotUpdate
 
 _ERRORS = error_responses(401, 403, 404, 422, 503)
 _MAX_SEARCH = 200
@@ -100,6 +102,29 @@ async def get_bot(replica: Service, caller: User, bot_id: BotPath) -> Response:
     """Get a bot in its current state, with its queue position while it is queued."""
     found = await replica.admission.find(bot_id, tenant_id=caller.visible_tenant)
     return bot_response(found, status=200)
+
+
+@routes.patch(
+    "/bots/{id}",
+    response_model=schemas.BotResponse,
+    responses=error_responses(400, 401, 403, 404, 409, 413, 415, 422, 503),
+    openapi_extra=OWN_BOTS,
+)
+async def update_bot(
+    replica: Service, caller: User, bot_id: BotPath, body: schemas.BotChanges
+) -> Response:
+    """Change a bot before its start. A changed `joinAt` changes the booking too.
+
+    `priority` and `botDisplayName` can change until the bot has a slot, `joinAt` until it joins.
+    After that: 409, which says what happened.
+    """
+    if body.priority is not None and body.priority < caller.min_priority:
+        raise PriorityNotAllowed(body.priority, caller.min_priority)
+    changes = BotUpdate(
+        join_at=body.join_at, priority=body.priority, bot_display_name=body.bot_display_name
+    )
+    updated = await replica.bookings.update(bot_id, changes, caller)
+    return bot_response(updated, status=200)
 
 
 @routes.delete(

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,25 @@ if TYPE_CHECKING:
 
 BotArgument = Annotated[int, typer.Argument(metavar="BOT", min=1, help="The bot's id.")]
 
+
+def _time(text: str) -> datetime:
+    """Read a time with an offset: a clock change makes a time without one ambiguous."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not a time, such as 2026-03-30T09:00:00+02:00"
+        ) from None
+    if at.tzinfo is None:
+        raise typer.BadParameter(f"{text!r} needs an offset, such as {text}+02:00 or {text}Z")
+    return at
+
+
+JoinAtOption = Annotated[
+    datetime | None,
+    typer.Option(parser=_time, metavar="TIME", help="When the bot joins, with an offset."),
+]
+
 _OPTION_OF_FIELD = {
     "meetingUrl": "MEETING_URL",
     "botDisplayName": "--name",
@@ -27,6 +47,8 @@ _OPTION_OF_FIELD = {
     "queueTimeoutMs": "--queue-timeout-ms",
     "priority": "--priority",
     "botData": "--data",
+    "joinAt": "--join-at",
+    "expectedDurationMs": "--expected-duration-ms",
     "idempotency-key": "--idempotency-key",
 }
 
@@ -56,6 +78,15 @@ def create(
             metavar="JSON|@FILE", help="A JSON object for the bot; @FILE reads it, @- from stdin."
         ),
     ] = None,
+    join_at: JoinAtOption = None,
+    expected_duration_ms: Annotated[
+        int | None,
+        typer.Option(metavar="MS", help="How long the call will last, with --join-at."),
+    ] = None,
+    require_reservation: Annotated[
+        bool,
+        typer.Option("--require-reservation", help="With --join-at: fail without a reserved slot."),
+    ] = False,
     idempotency_key: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="The same key again returns the same bot."),
@@ -71,6 +102,8 @@ def create(
     botpool bot create https://meet.google.com/abc-defg-hij --name Scribe
     botpool bot create https://meet.google.com/abc-defg-hij --wait \\
         --data '{"staySeconds": 3}'
+    botpool bot create https://meet.google.com/abc-defg-hij \\
+        --join-at 2026-03-30T09:00:00+02:00
     """
     from botpool.client import NotValid
 
@@ -85,6 +118,9 @@ def create(
             queue_timeout_ms=queue_timeout_ms,
             priority=priority,
             bot_data=bot_data,
+            join_at=join_at,
+            expected_duration_ms=expected_duration_ms,
+            require_reservation=require_reservation or None,
             idempotency_key=idempotency_key,
         )
     except NotValid as error:
@@ -133,6 +169,37 @@ def _text_of(data: str) -> str:
 def _refuse_constant(name: str) -> None:
     """Refuse NaN and the infinities, which Python accepts and JSON does not have."""
     raise ValueError(f"{name} is not a JSON value")
+
+
+@with_client
+def update(
+    client: "Client",
+    bot: BotArgument,
+    join_at: JoinAtOption = None,
+    priority: Annotated[int | None, typer.Option(metavar="N", help="Lower goes first.")] = None,
+    name: Annotated[str | None, typer.Option(help="The bot's name in the meeting.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Change a bot before its start.
+
+    \b
+    botpool bot update 7 --join-at 2026-03-30T10:00:00+02:00
+    botpool bot update 7 --priority 10 --name Scribe
+    """
+    from botpool.client import NotValid
+
+    if join_at is None and priority is None and name is None:
+        raise UsageError("name at least one of --join-at, --priority, --name")
+    try:
+        updated = client.update(bot, join_at=join_at, priority=priority, display_name=name)
+    except NotValid as error:
+        raise UsageError(_in_words_of_options(error)) from error
+    if as_json:
+        output.write_json(client.response.content)
+    else:
+        from botpool.cli import details
+
+        output.show(details.bot_line(updated))
 
 
 @with_client_and_json

@@ -71,6 +71,7 @@ _GROUPS = {
         create=bots.create,
         list=bots.list_,
         show=bots.show,
+        update=bots.update,
         stop=bots.stop,
         events=bots.events,
         logs=bots.logs,

@@ -9,9 +9,10 @@ from rich.text import Text
 
 from botpool.cli.formatting import cell, detail_table, status
 from botpool.cli.tables import percentage, pool_state, unconfirmed
-from botpool.cli.times import duration, duration_of_ms, time_and_age
+from botpool.cli.times import duration, duration_of_ms, moment, time_and_age
 from botpool.client import Bot, Pool, Slot
 from botpool.client.records import Pacing
+from botpool.domain.states import BotStatus
 
 
 def bot(shown: Bot, now: datetime) -> Table:
@@ -20,6 +21,11 @@ def bot(shown: Bot, now: datetime) -> Table:
     table.add_row("status", status(shown.status))
     if position := queue_position(shown):
         table.add_row("queue", position)
+    if shown.join_at:
+        table.add_row("joins", moment(shown.join_at))
+        table.add_row("reservation", reservation(shown))
+    if shown.at_risk:
+        table.add_row("at risk", cell(shown.at_risk))
     if shown.failure_code:
         table.add_row("failure", cell(f"{shown.failure_code}: {shown.failure_reason}"))
     if shown.stalled:
@@ -59,11 +65,21 @@ def bot_line(shown: Bot) -> Text:
         line.append(f", {position}")
     elif shown.failure_reason:
         line.append(f" {shown.failure_code or ''}: ").append_text(cell(shown.failure_reason))
+    elif shown.status == BotStatus.SCHEDULED and shown.join_at:
+        line.append(f" for {moment(shown.join_at)}, {reservation(shown)}")
     elif shown.slot_name and not shown.is_final:
         line.append(" in ").append_text(cell(shown.slot_name))
     if shown.warning:
         line.append("\n").append_text(cell(shown.warning))
     return line
+
+
+def reservation(shown: Bot) -> str:
+    """Whether a slot is reserved for a scheduled bot, and how likely it is on time."""
+    text = "slot reserved" if shown.reserved else "no slot reserved"
+    if shown.on_time_probability is not None:
+        text += f", on time with {shown.on_time_probability:.1%}"
+    return text
 
 
 def queue_position(shown: Bot) -> str | None:

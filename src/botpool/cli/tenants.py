@@ -50,6 +50,14 @@ MaxQueuedOption = Annotated[
     str | None,
     typer.Option(parser=_limit, metavar="N|none", help="Bots in queues at the same time."),
 ]
+MaxBookedOption = Annotated[
+    str | None,
+    typer.Option(
+        parser=_limit,
+        metavar="N|none",
+        help="Slots reserved for the same time. Default and at most: --max-live",
+    ),
+]
 PostsOption = Annotated[
     str | None,
     typer.Option(parser=_limit, metavar="N|none", help="Requests for bots in a minute."),
@@ -61,6 +69,7 @@ def create(
     weight: WeightOption = None,
     max_live: MaxLiveOption = None,
     max_queued: MaxQueuedOption = None,
+    max_booked: MaxBookedOption = None,
     posts_per_minute: PostsOption = None,
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
@@ -74,7 +83,7 @@ def create(
     """
     if not re.fullmatch(_NAME, name, re.ASCII):
         raise UsageError("NAME: must be lower-case letters, digits and hyphens, at most 40")
-    values = _changes(weight, max_live, max_queued, posts_per_minute)
+    values = _changes(weight, max_live, max_queued, max_booked, posts_per_minute)
     created = _with_tenants(config, data_dir, lambda tenants: tenants.create(name, **values))
     _show(created, as_json, f"Tenant {created.name} is created.")
 
@@ -84,6 +93,7 @@ def set_(
     weight: WeightOption = None,
     max_live: MaxLiveOption = None,
     max_queued: MaxQueuedOption = None,
+    max_booked: MaxBookedOption = None,
     posts_per_minute: PostsOption = None,
     config: ConfigOption = None,
     data_dir: DataDirOption = None,
@@ -97,10 +107,11 @@ def set_(
     botpool tenant set sales --max-live 50
     botpool tenant set sales --posts-per-minute none
     """
-    changes = _changes(weight, max_live, max_queued, posts_per_minute)
+    changes = _changes(weight, max_live, max_queued, max_booked, posts_per_minute)
     if not changes:
         raise UsageError(
-            "name at least one of --weight, --max-live, --max-queued, --posts-per-minute"
+            "name at least one of --weight, --max-live, --max-queued, --max-booked, "
+            "--posts-per-minute"
         )
     changed = _with_tenants(config, data_dir, lambda tenants: tenants.change(name, changes))
     _show(changed, as_json, f"Tenant {changed.name} is changed.")
@@ -125,6 +136,7 @@ def _changes(
     weight: int | None,
     max_live: int | str | None,
     max_queued: int | str | None,
+    max_booked: int | str | None,
     posts_per_minute: int | str | None,
 ) -> "TenantChanges":
     """Return the values that the options name."""
@@ -135,6 +147,8 @@ def _changes(
         changes["max_live"] = _number(max_live)
     if max_queued is not None:
         changes["max_queued"] = _number(max_queued)
+    if max_booked is not None:
+        changes["max_booked"] = _number(max_booked)
     if posts_per_minute is not None:
         if posts_per_minute == 0:
             raise UsageError("--posts-per-minute: must be at least 1, or 'none'")

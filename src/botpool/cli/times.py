@@ -36,7 +36,11 @@ def until(at: datetime, now: datetime) -> str:
     return "now" if seconds < 1 else f"in {duration(seconds)}"
 
 
+def moment(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+
+
 def time_and_age(at: datetime | None, now: datetime) -> str:
     if at is None:
         return "-"
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z, {ago(at, now)}"
+    return f"{moment(at)}, {ago(at, now)}"

@@ -7,6 +7,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -96,10 +97,13 @@ class Client(BotDataCalls, WebhookCalls):
         queue_timeout_ms: int | None = None,
         priority: int | None = None,
         bot_data: Mapping[str, Any] | None = None,
+        join_at: datetime | None = None,
+        expected_duration_ms: int | None = None,
+        require_reservation: bool | None = None,
         idempotency_key: str | None = None,
         correlation_id: str | None = None,
     ) -> Bot:
-        """Send a bot into a meeting.
+        """Send a bot into a meeting, now or at `join_at` (a time with a zone).
 
         The same `idempotency_key` again returns the same bot. Without a key, each call creates one.
         """
@@ -110,6 +114,9 @@ class Client(BotDataCalls, WebhookCalls):
             queueTimeoutMs=queue_timeout_ms,
             priority=priority,
             botData=bot_data,
+            joinAt=_moment(join_at),
+            expectedDurationMs=expected_duration_ms,
+            requireReservation=require_reservation,
         )
         headers = {
             "Content-Type": "application/json",
@@ -121,6 +128,21 @@ class Client(BotDataCalls, WebhookCalls):
 
     def get(self, bot_id: int) -> Bot:
         return self._bot("GET", f"/v1/bots/{bot_id}")
+
+    def update(
+        self,
+        bot_id: int,
+        *,
+        join_at: datetime | None = None,
+        priority: int | None = None,
+        display_name: str | None = None,
+    ) -> Bot:
+        """Change a bot before its start; raises `Conflict` if it is too late."""
+        body = _without_none(
+            joinAt=_moment(join_at), priority=priority, botDisplayName=display_name
+        )
+        headers = {"Content-Type": "application/json"}
+        return self._bot("PATCH", f"/v1/bots/{bot_id}", content=_to_json(body), headers=headers)
 
     def stop(self, bot_id: int) -> Bot:
         """Cancel a bot that waits or deploys; ask a running bot to leave."""
@@ -466,3 +488,10 @@ def _to_json(body: Mapping[str, Any]) -> bytes:
 
 def _without_none(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _moment(at: datetime | None) -> str | None:
+    """Return a time with its offset; the server refuses a time without one."""
+    if at is not None and at.tzinfo is None:
+        raise ValueError("join_at needs a zone, such as datetime.now(UTC) + timedelta(hours=1)")
+    return None if at is None else at.isoformat()

@@ -48,6 +48,13 @@ class Bot:
     """In the call and alive, but without media for the pool's `stalled_after_s`."""
     finishing_at: datetime | None = None
     """When the bot began to finish: after its call, it saves its recording."""
+    join_at: datetime | None = None
+    """When a scheduled bot joins."""
+    reserved: bool | None = None
+    """Whether a slot is reserved for a scheduled bot."""
+    on_time_probability: float | None = None
+    at_risk: str | None = None
+    """Why a scheduled bot will probably be late; None while it will not."""
     queue_position: int | None = None
     """From 1, while the bot is QUEUED; None in lists of bots."""
     estimated_wait_ms: int | None = None

@@ -5,8 +5,28 @@ One table in `api/problems.py` maps them to HTTP statuses, and one in `cli/error
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import ClassVar, Self
+from typing import ClassVar, Protocol, Self
+
+from botpool.domain.states import BotStatus
+
+
+class _StartedBot(Protocol):
+    """The fields of a bot that tell how far it is."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def status(self) -> BotStatus: ...
+    @property
+    def assigned_at(self) -> datetime | None: ...
+    @property
+    def ended_at(self) -> datetime | None: ...
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class BotpoolError(Exception):
@@ -137,6 +157,14 @@ class QueueFull(LimitExceeded):
         )
         return cls("queue.max_length", detail, retry_after_s=10)
 
+    @classmethod
+    def of_schedule(cls, pool_name: str, max_length: int) -> Self:
+        detail = (
+            f"Too many bots of pool {pool_name} are scheduled: queue.max_length allows "
+            f"{max_length} bots."
+        )
+        return cls("queue.max_length", detail, retry_after_s=60)
+
 
 class TenantQueueFull(LimitExceeded):
     """The tenant has as many queued bots as its quota allows, and no slot is free."""
@@ -159,6 +187,66 @@ class PriorityNotAllowed(BotpoolError):
     )
     priority: int
     min_priority: int
+
+
+@dataclass(eq=False)
+class JoinTimeRefused(BotpoolError):
+    """A bot cannot be scheduled for this time."""
+
+    template = (
+        "joinAt: should lie in the future, at most {max_days} days ahead, by the server's clock."
+    )
+    max_days: int
+
+
+@dataclass(eq=False)
+class NoReservation(BotpoolError):
+    """The request requires a reservation, and none is possible at its time."""
+
+    pool_name: str
+    nearest_free: datetime | None
+    """The nearest join time at which a reservation is possible; None if none was found."""
+    tenant: str | None = None
+    """Set if the quota of the tenant, not the pool, is exhausted."""
+
+    def __str__(self) -> str:
+        if self.tenant is not None:
+            return (
+                f"The tenant {self.tenant} has reserved as many slots for this time as its "
+                "maxBooked or maxLive allows. Choose another time, or leave out requireReservation."
+            )
+        advice = "Leave out requireReservation to schedule the bot without a reservation."
+        if self.nearest_free is None:
+            return f"Pool {self.pool_name} has no slot to reserve near this time. {advice}"
+        return (
+            f"Pool {self.pool_name} has no slot to reserve at this time. The nearest free joinAt "
+            f"is {_moment(self.nearest_free)}. {advice}"
+        )
+
+
+@dataclass(eq=False)
+class BotHasStarted(BotpoolError):
+    """The bot can no longer be changed."""
+
+    STARTED: ClassVar = frozenset(BotStatus) - {
+        BotStatus.SCHEDULED,
+        BotStatus.PENDING,
+        BotStatus.QUEUED,
+    }
+    template = "Bot {bot_id} {event} and can no longer be changed."
+    bot_id: int
+    event: str
+
+    @classmethod
+    def of(cls, bot: "_StartedBot") -> Self:
+        """Say what happened to the bot, and when."""
+        if bot.ended_at is not None:
+            event = f"ended as {bot.status} at {_moment(bot.ended_at)}"
+        elif bot.status is BotStatus.DEPLOYING and bot.assigned_at is not None:
+            event = f"got its slot at {_moment(bot.assigned_at)}"
+        else:
+            event = f"is {bot.status}: it began to join"
+        return cls(bot.id, event)
 
 
 @dataclass(eq=False)

@@ -56,7 +56,7 @@ class QueuePosition(NamedTuple):
 
     pool_name: PoolName
     priority: int
-    bot_id: BotId
+    arrival: int
 
 
 class SlotPosition(NamedTuple):

@@ -17,6 +17,16 @@ POOL_GREW = "the pool grew"
 QUEUE_TIMEOUT = "queue timeout"
 QUEUE_TIMEOUT_FAILURE = "No slot became free before the queue timeout."
 
+# Scheduled joins.
+SCHEDULED = "scheduled"
+BOT_DUE = "it is due"
+HOLD = "held for bookings"
+MOVED = "its join time was changed"
+JOIN_TIME_REACHED = "its join time came; its bot sends no reports"
+LATE_START = "it has not started, and a usual start takes longer than the time that is left"
+POOL_IS_DRAINED = "its pool is drained"
+OVERBOOKED = "more bookings overlap than the pool has slots"
+
 # Slots that a pool no longer keeps.
 DELETION_REQUESTED = "an operator requested the deletion"
 POOL_CHANGED_BACKEND = "the pool has another backend now"

@@ -34,6 +34,10 @@ class BotRequest:
     priority: int
     queue_timeout_ms: int
     correlation_id: str
+    join_at: datetime | None = None
+    """When a scheduled bot joins; None: as soon as it can."""
+    expected_duration_ms: int | None = None
+    require_reservation: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +102,13 @@ class Bot:
     created_by: CreatedBy | None
     stalled: bool
     """Whether the bot is in the call and alive, but has recorded nothing for too long."""
+    join_at: datetime | None = None
+    """When a scheduled bot joins; None for a bot that joins as soon as it can."""
+    reserved: bool | None = None
+    """Whether a slot is reserved for a scheduled bot."""
+    on_time_probability: float | None = None
+    at_risk: str | None = None
+    """Why a scheduled bot will probably be late; None while it will not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +163,8 @@ class PoolSpec:
     cpus: float = 1.0
     memory_mb: int = 2048
     stalled_after_s: float = 0.0
+    reservable: float = 0.8
+    hold_s: float | None = None
     pacing: Pacing | None = None
     outcome: Outcome = Outcome.REPORT
     leave: LeaveBy = LeaveBy.HEARTBEAT
@@ -215,6 +228,8 @@ class QueueEntry:
     """A queued bot."""
 
     bot_id: BotId
+    arrival: int
+    """The arrival number, by which bots of one priority are served."""
     pool_name: PoolName
     tenant: str
     priority: int
@@ -313,6 +328,7 @@ class Tenant:
     weight: int
     max_live: int | None
     max_queued: int | None
+    max_booked: int | None
     posts_per_minute: int | None
     created_at: datetime
     live: int
@@ -327,6 +343,7 @@ class TenantChanges(TypedDict, total=False):
     weight: int
     max_live: int | None
     max_queued: int | None
+    max_booked: int | None
     posts_per_minute: int | None
 
 
@@ -342,6 +359,8 @@ class AgentView:
     bot_data: Mapping[str, Any] = field(repr=False)
     leave_by: datetime | None
     bot: Bot
+    join_in_ms: int | None = None
+    """The time until a scheduled bot joins, negative once it is late; None if it has joined."""
 
 
 class Fence(TypedDict):

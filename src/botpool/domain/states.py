@@ -8,6 +8,7 @@ from enum import StrEnum
 
 
 class BotStatus(StrEnum):
+    SCHEDULED = "SCHEDULED"
     PENDING = "PENDING"
     QUEUED = "QUEUED"
     DEPLOYING = "DEPLOYING"
@@ -121,8 +122,9 @@ WITH_BOT = frozenset({_S.DEPLOYING, _S.BUSY, _S.RELEASING})
 """The statuses in which a slot has a bot."""
 
 BOT_TRANSITIONS: Mapping[BotStatus, frozenset[BotStatus]] = {
+    _B.SCHEDULED: frozenset({_B.PENDING, _B.FAILED, _B.CANCELLED}),
     _B.PENDING: frozenset({_B.QUEUED, _B.DEPLOYING, _B.FAILED, _B.CANCELLED}),
-    _B.QUEUED: frozenset({_B.DEPLOYING, _B.FAILED, _B.CANCELLED}),
+    _B.QUEUED: frozenset({_B.SCHEDULED, _B.DEPLOYING, _B.FAILED, _B.CANCELLED}),
     _B.DEPLOYING: frozenset({_B.QUEUED, _B.JOINING_CALL, _B.FAILED, _B.CANCELLED}),
     _B.JOINING_CALL: frozenset(
         {_B.DEPLOYING, _B.IN_WAITING_ROOM, _B.IN_CALL, _B.LEAVING, _B.CALL_ENDED}

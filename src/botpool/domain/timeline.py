@@ -10,6 +10,7 @@ from botpool.domain.states import FINAL, BotStatus, SlotPhase, SlotStatus
 
 
 class Phase(StrEnum):
+    SCHEDULED = "scheduled"
     WAITING = "waiting"
     CREATING = "creating"
     IMAGE = "image"
@@ -31,6 +32,7 @@ class Bar:
 
 
 _PHASE_OF_BOT_STATUS: Mapping[str, Phase] = {
+    BotStatus.SCHEDULED: Phase.SCHEDULED,
     BotStatus.PENDING: Phase.WAITING,
     BotStatus.QUEUED: Phase.WAITING,
     BotStatus.DEPLOYING: Phase.CREATING,

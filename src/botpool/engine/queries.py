@@ -64,7 +64,7 @@ _SEARCHED_IDS = 100_000
 """How many bot ids one search covers before it returns a page."""
 _ABOVE_ALL_IDS = 2**63 - 1
 _BEFORE_ALL_SLOTS = SlotPosition(PoolName(""), 0)
-_BEFORE_THE_QUEUE = QueuePosition(PoolName(""), 0, BotId(0))
+_BEFORE_THE_QUEUE = QueuePosition(PoolName(""), 0, 0)
 
 P = TypeVar("P")
 
@@ -267,7 +267,7 @@ class Queries:
             tenant_id=tenant_id,
             after_pool=start.pool_name,
             after_priority=start.priority,
-            after_bot=start.bot_id,
+            after_arrival=start.arrival,
             limit=limit + 1,
         )
         shown = [
@@ -277,7 +277,7 @@ class Queries:
         last = found[limit - 1] if len(found) > limit else None
         return Page(
             items=shown,
-            next=QueuePosition(last.pool_name, last.priority, last.bot_id) if last else None,
+            next=QueuePosition(last.pool_name, last.priority, last.arrival) if last else None,
         )
 
     async def slots(

@@ -13,9 +13,12 @@ from botpool.domain.errors import BotpoolError
 from botpool.domain.policy import Policy
 from botpool.domain.public_url import address_problems
 from botpool.engine.admission.admission import Admission
+from botpool.engine.admission.bookings import Bookings
+from botpool.engine.admission.due_bots import DueBots
 from botpool.engine.admission.estimates import Estimates
 from botpool.engine.admission.matcher import Matcher
 from botpool.engine.admission.quotas import Quotas
+from botpool.engine.admission.schedule_queries import ScheduleQueries
 from botpool.engine.agents.agent_data import AgentData
 from botpool.engine.agents.agents import Agents
 from botpool.engine.agents.bot_commands import BotCommands
@@ -86,6 +89,7 @@ _log = structlog.get_logger()
 _HEALTH_INTERVAL_S = 60.0
 _KEY_USES_INTERVAL_S = 60.0
 _SAMPLE_INTERVAL_S = 15.0
+_TIMES_INTERVAL_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +167,10 @@ class Replica:
         self.estimates = Estimates(self.database)
         self.admission = Admission(
             self.database, self.wakeups, self.matcher, self.estimates, self.policy, self.metrics
+        )
+        self.due_bots = DueBots(**self._shared, matcher=self.matcher)
+        self.bookings = Bookings(
+            **self._shared, admission=self.admission, matcher=self.matcher, due_bots=self.due_bots
         )
 
     def _build_lifecycle(self) -> None:
@@ -307,6 +315,7 @@ class Replica:
         self.sessions = DashboardSessions(database)
         self.queries = Queries(database=database, backends=self._backends, estimates=self.estimates)
         self.bot_data = BotDataQueries(database=database)
+        self.schedules = ScheduleQueries(database=database)
         self.changes = ChangeStream(database)
         self._build_webhooks()
 
@@ -331,6 +340,8 @@ class Replica:
         loops = (
             Loop("steps", steps, interval_s=policy.queue_poll_s, wake=wake_steps),
             Loop("queue", self.queue_poller.poll, interval_s=policy.queue_poll_s),
+            Loop("schedule", self.due_bots.poll, interval_s=policy.queue_poll_s),
+            Loop("schedule_times", self.due_bots.measure, interval_s=_TIMES_INTERVAL_S),
             Loop(
                 "recovery",
                 self.recovery.run,

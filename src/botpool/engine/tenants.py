@@ -27,6 +27,7 @@ class Tenants:
                 weight=values.get("weight", 1),
                 max_live=values.get("max_live"),
                 max_queued=values.get("max_queued"),
+                max_booked=values.get("max_booked"),
                 posts_per_minute=values.get("posts_per_minute"),
             )
             await transaction.run([created])
@@ -89,5 +90,5 @@ class Tenants:
 
 def _shown(tenants: list[Tenant]) -> dict[str, object]:
     """Return what the audit log shows of a tenant."""
-    names = ("weight", "max_live", "max_queued", "posts_per_minute")
+    names = ("weight", "max_live", "max_queued", "max_booked", "posts_per_minute")
     return {name: getattr(tenants[0], name) for name in names}

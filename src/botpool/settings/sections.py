@@ -116,6 +116,19 @@ class PacingSettings(Section):
     """How long the pace takes to rise from zero to `per_minute`."""
 
 
+class ScheduleSettings(Section):
+    """Scheduled joins: how much of a pool bookings may reserve, and how early slots are held."""
+
+    reservable: Annotated[float, Field(ge=0, le=1)] = setting(0.8, example=0.5)
+    """The largest fraction (0 to 1) of `max_size` that bookings may reserve at any time. The rest
+    stays for bots without a reservation."""
+    hold_s: SecondsOrZero | None = setting(None, example=1_800)
+    """How long before its start Botpool holds the slot of a booking: it gives unreserved bots no
+    slot that a booking needs in this time. By default the p90 duration of the pool's recent
+    assignments, or an hour without a record. Shorter uses the pool better and makes more bots
+    late."""
+
+
 class PoolSettings(Section):
     """One pool of slots. Its name, such as `google-meet`, is part of the section's name."""
 
@@ -135,6 +148,7 @@ class PoolSettings(Section):
     """CPU limit of each container."""
     memory_mb: Annotated[int, Field(ge=16, le=10_000_000)] = setting(2_048, example=4_096)
     """Memory limit of each container."""
+    schedule: ScheduleSettings = ScheduleSettings()
     stalled_after_s: SecondsOrZero = setting(0, example=300)
     """After how long in the call without media a bot counts as stalled, if its heartbeats say when
     it last recorded media (`lastMediaAt`); 0 means never."""

@@ -37,6 +37,8 @@ class Heartbeat:
     slot_status: SlotStatus | None
     has_commands: bool
     """Whether the agent has not acknowledged all commands to its bot."""
+    join_in_ms: int | None = None
+    """The time until the bot joins, while a scheduled bot waits for it."""
 
 
 @query

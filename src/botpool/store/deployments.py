@@ -42,6 +42,9 @@ class RunningSlot(SlotChange):
     starting_s: float | None
     others_wait: bool
     """Whether other slots of the backend wait at the image gate."""
+    late_s: float | None
+    """How long after its join time a scheduled bot joins; None if it waits or is not scheduled."""
+    on_time_probability: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,6 +96,8 @@ def upsert_pool(
     cpus: float,
     memory_mb: int,
     stalled_after_s: float,
+    reservable: float,
+    hold_s: float | None,
     egress: str | None,
     outcome: Outcome,
     leave: LeaveBy,

@@ -168,11 +168,15 @@ def settle_new_bots(*, reason: str = reasons.NO_FREE_SLOT) -> list[SettledBot]:
 def match_queue(
     *,
     pool_name: PoolName,
+    reserved: bool = False,
     new_slot_reason: str = reasons.NEW_SLOT,
     freed_slot_reason: str = reasons.SLOT_BECAME_FREE,
     assigned_reason: str = reasons.ASSIGNED,
 ) -> list[MatchedSlot]:
-    """Assign the heads of a pool's queue to its idle slots, in order."""
+    """Assign the heads of a pool's queue to its idle slots, in order.
+
+    `reserved`: only bots with a reservation, which also get the held slots.
+    """
 
 
 @query
@@ -197,7 +201,7 @@ def list_queue(
     tenant_id: TenantId | None,
     after_pool: str,
     after_priority: int,
-    after_bot: int,
+    after_arrival: int,
     limit: int,
 ) -> list[QueueEntry]:
     """A page of queued bots in the order of service within each pool."""

@@ -17,6 +17,7 @@ class SlotOfBot:
     slot_id: SlotId
     status: SlotStatus
     assignment_id: AssignmentId
+    version: int
 
 
 @query

@@ -12,6 +12,7 @@ def insert_tenant(
     weight: int,
     max_live: int | None,
     max_queued: int | None,
+    max_booked: int | None,
     posts_per_minute: int | None,
 ) -> Tenant | None:
     """Create a tenant; None if the name is taken."""

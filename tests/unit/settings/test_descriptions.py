@@ -15,7 +15,11 @@ from tests.unit.settings.conftest import WriteConfig
 
 SETTINGS = [*describe_settings(["google-meet"])]
 UNITS_BY_SUFFIX = {"_ms": "ms", "_s": "s", "_days": "days", "_mb": "MiB"}
-NUMBERS_WITHOUT_UNIT = {"server.port", "recovery.stray_share"}
+NUMBERS_WITHOUT_UNIT = {
+    "server.port",
+    "recovery.stray_share",
+    "pools.google-meet.schedule.reservable",
+}
 
 NEEDS_OUR_PROTOCOL = {"pools.google-meet.warm.hot", "pools.google-meet.warm.windows"}
 """Settings that do not work with the example of `protocol`."""

@@ -38,12 +38,12 @@ from botpool.domain.records import AdmissionRequest, AdmittedBot, Bot, BotReques
 from botpool.domain.states import BotStatus
 from botpool.engine.admission.bot_requests import new_bot
 from botpool.engine.admission.estimates import Estimates
-from botpool.engine.admission.matcher import Match, Matcher
+from botpool.engine.admission.matcher import Matcher
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.batching import Batcher, Handler
 from botpool.engine.runtime.wakeups import Wakeups
-from botpool.store.bots import find_idempotent_bot, get_bot
+from botpool.store.bots import find_bot_tenant, find_idempotent_bot, get_bot
 from botpool.store.database import Database, Transaction
 from botpool.store.pools import find_pool, lock_pool
 from botpool.store.query import Statement
@@ -93,6 +93,10 @@ class Admission:
         self._being_queued = Counter[tuple[PoolName, TenantId]]()
         self._closed = False
 
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
     def close(self) -> None:
         """Refuse further requests, because the installation shuts down."""
         self._closed = True
@@ -119,6 +123,13 @@ class Admission:
             )
         return await self._with_estimate(found.bot, found.position)
 
+    async def tenant_of(self, bot_id: BotId) -> TenantId:
+        """Return the tenant that owns a bot."""
+        tenant_id = await find_bot_tenant(self._database, bot_id=bot_id)
+        if tenant_id is None:
+            raise NotFound("bot", bot_id)
+        return tenant_id
+
     async def _admit(self, request: AdmissionRequest) -> AdmittedBot:
         if self._closed:
             raise ShuttingDown
@@ -131,14 +142,14 @@ class Admission:
             claimed = await _submit(claims, self._claim, request, batch=key is None)
             if claimed is not None:
                 return AdmittedBot(bot=new_bot(request, claimed))
-        if key is not None and (earlier := await self._replay(request)) is not None:
+        if key is not None and (earlier := await self.replay(request)) is not None:
             return earlier
         self._being_queued[pool_and_tenant] += 1
         try:
             settled = await _submit(queueings, self._enqueue, request, batch=request.can_batch)
         except QueueFull:
-            # A request with the same key may have been queued since `_replay`.
-            if key is not None and (earlier := await self._replay(request)) is not None:
+            # A request with the same key may have been queued since `replay`.
+            if key is not None and (earlier := await self.replay(request)) is not None:
                 return earlier
             raise
         finally:
@@ -147,8 +158,8 @@ class Admission:
                 del self._being_queued[pool_and_tenant]
         if settled is not None:
             return await self._report_queued(request, settled)
-        # Another request took the key after `_replay` read it. A new statement finds its bot.
-        return await self._replay(request) or await self._admit(request)
+        # Another request took the key after `replay` read it. A new statement finds its bot.
+        return await self.replay(request) or await self._admit(request)
 
     def _batcher(
         self,
@@ -222,7 +233,7 @@ class Admission:
         pool = find_pool.statement(pool_name=pool_name)
         enqueue = self._enqueue_statement(requests, match_follows=True)
         turns = [refresh_turns.statement(pool_name=pool_name)] if with_turns else []
-        match = Match(pool_name)
+        match = self._matcher.new_match(pool_name)
         settle = settle_new_bots.statement()
         statements: list[Statement[Any]] = [lock, pool, enqueue]
         statements += [*turns, *match.statements, settle]
@@ -305,7 +316,7 @@ class Admission:
             **new_bots(requests),
         )
 
-    async def _replay(self, request: AdmissionRequest) -> AdmittedBot | None:
+    async def replay(self, request: AdmissionRequest) -> AdmittedBot | None:
         """Return the bot of an earlier request with this key; None if there is none."""
         key = request.key
         assert key is not None

@@ -19,31 +19,61 @@ import structlog
 from botpool.domain import reasons
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import PoolName, SlotId, TenantId
+from botpool.domain.records import SlotChange
 from botpool.domain.states import SlotStatus
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.wakeups import Wakeups
+from botpool.store.bookings import open_hold, restore_hold
 from botpool.store.database import Database
 from botpool.store.pools import grow_pool, lock_pool, shrink_pool
 from botpool.store.query import Statement
-from botpool.store.queue import match_queue
+from botpool.store.queue import MatchedSlot, match_queue
 from botpool.store.turns import list_waiting_pools, refresh_turns
 
 _log = structlog.get_logger()
 
 
 class Match:
-    """The statements of one match, which run under the pool's lock, for `Matcher.report`."""
+    """The statements of one match, which run under the pool's lock, for `Matcher.report`.
 
-    def __init__(self, pool_name: PoolName) -> None:
+    In a pool with bookings, three more statements come first: make slots assignable for the due
+    bots with a reservation, serve these, and hold slots for the next bookings.
+    """
+
+    def __init__(self, pool_name: PoolName, *, booked: bool) -> None:
+        self.booked = booked
         self.surplus = shrink_pool.statement(pool_name=pool_name)
+        self.opened = open_hold.statement(pool_name=pool_name)
+        self.reserved = match_queue.statement(pool_name=pool_name, reserved=True)
+        self.hold = restore_hold.statement(pool_name=pool_name)
         self.assigned = match_queue.statement(pool_name=pool_name)
         self.created = grow_pool.statement(pool_name=pool_name)
         self.assigned_created = match_queue.statement(pool_name=pool_name)
 
     @property
     def statements(self) -> Sequence[Statement[Any]]:
-        return [self.surplus, self.assigned, self.created, self.assigned_created]
+        others: list[Statement[Any]] = [self.assigned, self.created, self.assigned_created]
+        if not self.booked:
+            return [self.surplus, *others]
+        return [self.surplus, self.opened, self.reserved, self.hold, *others]
+
+    @property
+    def all_assigned(self) -> Sequence[MatchedSlot]:
+        """The slots that got a bot."""
+        reserved = [self.reserved] if self.booked else []
+        each = [*reserved, self.assigned, self.assigned_created]
+        return [slot for statement in each for slot in statement.result]
+
+    @property
+    def all_created(self) -> Sequence[SlotChange]:
+        """The slots by which the pool grew."""
+        if not self.booked:
+            return self.created.result
+        held = self.hold.result
+        names = [] if held is None else zip(held.created_ids, held.created_names, strict=True)
+        for_bookings = [SlotChange(slot_id=slot_id, slot_name=name) for slot_id, name in names]
+        return [*self.opened.result, *for_bookings, *self.created.result]
 
 
 class Matcher:
@@ -53,17 +83,35 @@ class Matcher:
         self._database = database
         self._wakeups = wakeups
         self._metrics = metrics
+        # Pools with open bookings: a hint, which the poll of the schedule renews every second.
+        self._booked: set[PoolName] = set()
+
+    def expect_bookings(self, pool_name: PoolName) -> None:
+        """Serve and hold reservations in the matches of a pool from now on."""
+        self._booked.add(pool_name)
+
+    def expect_only_bookings_of(self, pool_names: Sequence[PoolName]) -> None:
+        """Serve and hold reservations in the matches of these pools only."""
+        self._booked = set(pool_names)
+
+    def has_bookings(self, pool_name: PoolName) -> bool:
+        """Whether a match of the pool must look at bookings."""
+        return pool_name in self._booked
+
+    def new_match(self, pool_name: PoolName) -> Match:
+        """Return the statements of a match."""
+        return Match(pool_name, booked=self.has_bookings(pool_name))
 
     async def match_pool(self, pool_name: PoolName) -> None:
         """Assign as many bots of the pool's queue as it has slots."""
-        match = Match(pool_name)
+        match = self.new_match(pool_name)
         lock = lock_pool.statement(pool_name=pool_name)
         await self._database.commit([lock, *match.statements])
         self.report(match)
 
     async def refresh_turns(self, pool_name: PoolName) -> set[SlotId]:
         """Give turns to the tenants that wait in a pool, match, and return the assigned slots."""
-        match = Match(pool_name)
+        match = self.new_match(pool_name)
         lock = lock_pool.statement(pool_name=pool_name)
         refresh = refresh_turns.statement(pool_name=pool_name)
         await self._database.commit([lock, refresh, *match.statements])
@@ -87,11 +135,11 @@ class Matcher:
             event_log.slot_transition(
                 surplus, old=surplus.status, new=SlotStatus.DELETING, reason=surplus.reason
             )
-        for created in match.created.result:
+        for created in match.all_created:
             event_log.slot_transition(
                 created, old=None, new=SlotStatus.IDLE, reason=reasons.POOL_GREW
             )
-        assigned = [*match.assigned.result, *match.assigned_created.result]
+        assigned = match.all_assigned
         event_log.bots_assigned(assigned, reason=reasons.ASSIGNED)
         for slot in assigned:
             self._metrics.assigned(slot.pool_name, warm=slot.container_id is not None)

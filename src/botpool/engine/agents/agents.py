@@ -46,6 +46,8 @@ class AgentInstructions:
     should_exit: bool
     commands: Sequence[Command] = ()
     """Commands that the agent has not acknowledged yet, in order."""
+    join_in_ms: int | None = None
+    """The time until a scheduled bot joins, while it waits for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,7 @@ class Agents(Service):
             AgentInstructions(
                 should_leave=released or heartbeat.leave_by is not None,
                 should_exit=released,
+                join_in_ms=None if released else heartbeat.join_in_ms,
                 commands=await self.commands.deliver(assignment_id) if has_commands else (),
             )
         )
@@ -132,9 +135,21 @@ class Agents(Service):
         view = await self.find_own(assignment_id, bot_id)
         if view is None:
             return False
-        current = view.bot.status
         if view.slot_status is SlotStatus.DEPLOYING:
             await self._mark_running(assignment_id)
+            view = await self.find(assignment_id)
+        current = view.bot.status
+        if view.join_in_ms is not None and status is BotStatus.JOINING_CALL:
+            if view.join_in_ms > 0:
+                return False  # The answer tells the agent how long to wait.
+            self.metrics.joined(
+                view.bot.pool_name,
+                late_s=-view.join_in_ms / 1000,
+                probability=view.bot.on_time_probability,
+            )
+        elif view.join_in_ms is not None and status is not BotStatus.FAILED:
+            # The bot did not ask for permission and has joined.
+            await self._apply_status(view, BotStatus.JOINING_CALL, None)
             current = BotStatus.JOINING_CALL
         if not is_applicable(status, current=current):
             return False
@@ -142,9 +157,14 @@ class Agents(Service):
             return await self.bot_endings.end(
                 assignment_id, reported_ending(status, reason, end_reason)
             )
+        return await self._apply_status(view, status, end_reason)
+
+    async def _apply_status(
+        self, view: AgentView, status: BotStatus, end_reason: EndReason | None
+    ) -> bool:
         former_status = await report_status(
             self.database,
-            assignment_id=assignment_id,
+            assignment_id=view.assignment_id,
             status=status,
             sources=sorted(statuses_before(status)),
             end_reason=end_reason,
@@ -152,7 +172,7 @@ class Agents(Service):
         if former_status is None:
             return False
         event_log.bot_transition(
-            bot_id=bot_id,
+            bot_id=view.bot.id,
             pool=view.bot.pool_name,
             old=former_status,
             new=status,
@@ -160,8 +180,15 @@ class Agents(Service):
             reason=reasons.REPORTED_BY_AGENT,
         )
         if status in _ADMITTED:
-            await self.pacing.report_admitted(view.bot.pool_name, assignment_id)
+            await self.pacing.report_admitted(view.bot.pool_name, view.assignment_id)
         return True
+
+    async def permission_to_join(self, assignment_id: AssignmentId) -> tuple[int | None, bool]:
+        """Return how long a scheduled bot still waits (None: it may join), and whether to exit."""
+        view = await get_agent_assignment(self.database, assignment_id=assignment_id)
+        if view is None or view.slot_status not in _ASSIGNED:
+            return None, True
+        return None if view.join_in_ms is None else max(view.join_in_ms, 0), False
 
     async def record(
         self, assignment_id: AssignmentId, bot_id: BotId, events: Sequence[tuple[str, Any]]

@@ -21,6 +21,7 @@ from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.batching import Batcher
 from botpool.engine.runtime.wakeups import Wakeups
+from botpool.store.bookings import cancel_scheduled_bot
 from botpool.store.bot_stops import cancel_bot_retry, cancel_queued_bot
 from botpool.store.database import Database
 from botpool.store.releases import EndedBot, end_bots
@@ -94,6 +95,11 @@ class BotEndings:
         """Cancel a bot in the queue; False if the bot is not queued."""
         cancelled = await cancel_queued_bot(self._database, bot_id=bot_id, reason=reason)
         return self._report_cancelled(cancelled, old=BotStatus.QUEUED, reason=reason)
+
+    async def cancel_scheduled(self, bot_id: BotId, *, reason: str) -> bool:
+        """Cancel a scheduled bot that is not due; False if the bot is not scheduled."""
+        cancelled = await cancel_scheduled_bot(self._database, bot_id=bot_id, reason=reason)
+        return self._report_cancelled(cancelled, old=BotStatus.SCHEDULED, reason=reason)
 
     async def cancel_retry(self, bot_id: BotId, *, reason: str) -> bool:
         """Cancel a bot whose failed deployment is being released; False if there is none."""

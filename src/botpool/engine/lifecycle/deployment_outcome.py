@@ -68,6 +68,10 @@ class DeploymentOutcome(Service):
         event_log.slot_transition(
             slot, old=SlotStatus.DEPLOYING, new=SlotStatus.BUSY, reason=reason
         )
+        if slot.late_s is not None:
+            self.metrics.joined(
+                slot.pool_name, late_s=slot.late_s, probability=slot.on_time_probability
+            )
         self.metrics.running(slot.pool_name, warm=slot.warm, after_s=slot.deploying_s)
         if slot.starting_s is not None:
             self.metrics.phase_passed(slot.pool_name, SlotPhase.STARTING, after_s=slot.starting_s)

@@ -16,7 +16,7 @@ from botpool.domain.observation import ContainerState
 from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
 from botpool.domain.stop_confirmation import stop_is_overdue
-from botpool.engine.admission.matcher import Match, Matcher
+from botpool.engine.admission.matcher import Matcher
 from botpool.engine.lifecycle.image_digests import with_known_digest
 from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.engine.lifecycle.slot_steps import SlotSteps, container_spec, ended_assignments
@@ -85,7 +85,7 @@ class Resetter(Service):
             image=slot.image,
             limits=slot.limits,
         )
-        match = Match(slot.pool_name)
+        match = self.matcher.new_match(slot.pool_name)
         lock = lock_pool.statement(pool_name=slot.pool_name)
         await self.database.commit([lock, reset, *match.statements])
         if reset.result is None:
@@ -102,7 +102,7 @@ class Resetter(Service):
 
     async def _commit_removal(self, slot: LeasedSlot) -> None:
         remove = remove_slot.statement(slot_id=slot.slot_id, version=slot.version)
-        match = Match(slot.pool_name)
+        match = self.matcher.new_match(slot.pool_name)
         lock = lock_pool.statement(pool_name=slot.pool_name)
         await self.database.commit([lock, remove, *match.statements])
         if remove.result is None:

@@ -18,7 +18,7 @@ from botpool.domain import reasons
 from botpool.domain.ids import BotId, PoolName, SlotId
 from botpool.domain.records import ReleasableSlot
 from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus
-from botpool.engine.admission.matcher import Match, Matcher
+from botpool.engine.admission.matcher import Matcher
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
 from botpool.engine.runtime.batching import Batcher
@@ -103,7 +103,8 @@ class SlotHandover:
         pool_name = releases[0].slot.pool_name
         freed: dict[SlotId, FreedSlot | Exception] = {}
         any_failed = any(release.failure for release in releases)
-        if pool_name not in self._pools_with_queue and not any_failed:
+        needs_match = pool_name in self._pools_with_queue or self._matcher.has_bookings(pool_name)
+        if not needs_match and not any_failed:
             freed |= await self._free_without_match(pool_name, releases)
         if rest := [release for release in releases if release.slot.slot_id not in freed]:
             try:
@@ -159,7 +160,7 @@ class SlotHandover:
                 bot_ids=bot_ids, assignment_ids=assignment_ids, reasons=failures
             )
             statements += [requeue, fail]
-        match = Match(pool_name)
+        match = self._matcher.new_match(pool_name)
         await self._database.commit([*statements, *match.statements])
         freed = {slot.slot_id: slot for slot in free.result}
         codes = {bot.bot_id: bot.failure_code for bot in fail.result} if unfinished else {}

@@ -19,7 +19,7 @@ from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.observability import event_log
 from botpool.engine.service import Service
 from botpool.store.bot_stops import ask_bot_to_leave
-from botpool.store.slots import find_slot_of_bot
+from botpool.store.slots import SlotOfBot, find_slot_of_bot
 
 
 def _reason(bot: Bot, caller: Caller | None) -> str:
@@ -53,6 +53,8 @@ class BotStopper(Service):
         return await self.admission.find(bot_id), True
 
     async def _try_each_stage(self, bot_id: BotId, reason: str) -> bool:
+        if await self.bot_endings.cancel_scheduled(bot_id, reason=reason):
+            return True
         if await self.bot_endings.cancel_queued(bot_id, reason=reason):
             return True
         slot = await find_slot_of_bot(self.database, bot_id=bot_id)
@@ -63,9 +65,19 @@ class BotStopper(Service):
                 ending = BotEnding(status=BotStatus.CANCELLED, reason=reason)
                 return await self.bot_endings.end(slot.assignment_id, ending)
             case SlotStatus.BUSY:
+                if await self._cancel_waiting(bot_id, slot, reason):
+                    return True
                 return await self._ask_to_leave(bot_id, reason)
             case _:
                 return await self.bot_endings.cancel_retry(bot_id, reason=reason)
+
+    async def _cancel_waiting(self, bot_id: BotId, slot: SlotOfBot, reason: str) -> bool:
+        """Cancel a scheduled bot that waits in its container; False if it has joined meanwhile."""
+        bot = (await self.admission.find(bot_id)).bot
+        if bot.status is not BotStatus.DEPLOYING:
+            return False
+        ending = BotEnding(status=BotStatus.CANCELLED, reason=reason)
+        return await self.bot_endings.end(slot.assignment_id, ending, version=slot.version)
 
     async def _ask_to_leave(self, bot_id: BotId, reason: str) -> bool:
         bot = await ask_bot_to_leave(

@@ -112,6 +112,11 @@ def bot_transition(
     )
 
 
+def bot_at_risk(*, bot_id: BotId, pool: str, correlation_id: str, reason: str) -> None:
+    """Log that a scheduled bot will probably be late."""
+    _log.warning("bot.at_risk", bot=bot_id, pool=pool, correlation_id=correlation_id, reason=reason)
+
+
 def write_fenced(*, name: str, slot_id: int, wanted: str) -> None:
     """Log a fenced write that changed nothing, because the slot has changed since it was read."""
     _log.info("slot.fenced", slot=slot_id, name=name, wanted=wanted)

@@ -15,6 +15,7 @@ from botpool import __version__
 _START_S = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60, 120, 240, 420, 600, 900, 1500)
 # A release ends with the confirmed stop, which a backend may show at once or with a lag.
 _RELEASE_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60, 90, 120, 300, 600)
+_JOIN_S = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900)
 _CALL_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30)
 
 
@@ -95,7 +96,8 @@ class MetricDefinitions:
         self.admissions = counter(
             "admissions_total",
             "Requests for a bot: `warm`, `cold`, `queued`, `refused` (no free slot and "
-            "no queueing, pool drained, shutting down) or `replayed` (by idempotency key).",
+            "no queueing, pool drained, shutting down), `replayed` (by idempotency key), "
+            "`reserved` or `scheduled` (for a join time, with and without a reservation).",
             "pool",
             "outcome",
         )
@@ -128,6 +130,34 @@ class MetricDefinitions:
             "heartbeats_total",
             "Heartbeats of agents, by the instruction in the response: `go_on`, `leave`, `exit`.",
             "instruction",
+        )
+
+        self.scheduled_joins = counter(
+            "scheduled_joins_total",
+            "Scheduled bots that joined: `on_time` (at most 5 s after the join time) or `late`.",
+            "pool",
+            "outcome",
+        )
+        self.join_delay = self._histogram(
+            "join_delay_seconds",
+            "Time from the join time of a scheduled bot until it joined.",
+            _JOIN_S,
+            "pool",
+        )
+        self.predicted_on_time = counter(
+            "predicted_on_time_total",
+            "Sum of the predicted probabilities of scheduled bots that joined: compare it with "
+            "`scheduled_joins_total` of the outcome `on_time`.",
+            "pool",
+        )
+        self.prediction_error = counter(
+            "prediction_squared_error_total",
+            "Sum of the squared differences between prediction and outcome; divided by "
+            "`scheduled_joins_total` it is the Brier score, 0 at best.",
+            "pool",
+        )
+        self.at_risk = counter(
+            "bots_at_risk_total", "Scheduled bots that would probably be late.", "pool"
         )
 
     def _declare_slots(self) -> None:

@@ -7,6 +7,7 @@ Each method adds to Prometheus metrics in memory after a commit and never querie
 from collections.abc import Callable, Iterable
 
 from botpool.backends.protocol import Health
+from botpool.domain.bookings import ON_TIME_S
 from botpool.domain.records import Bot
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase
 from botpool.engine.observability.metric_definitions import MetricDefinitions
@@ -63,6 +64,23 @@ class Metrics:
 
     def refused(self, pool: str) -> None:
         self.instruments.admissions.labels(pool, "refused").inc()
+
+    def scheduled(self, pool: str, *, reserved: bool) -> None:
+        """Count a scheduled bot."""
+        self.instruments.admissions.labels(pool, "reserved" if reserved else "scheduled").inc()
+
+    def at_risk(self, pool: str) -> None:
+        """Count a scheduled bot that will probably be late."""
+        self.instruments.at_risk.labels(pool).inc()
+
+    def joined(self, pool: str, *, late_s: float, probability: float | None) -> None:
+        """Count a scheduled bot that joined, and the score of its prediction."""
+        on_time = late_s <= ON_TIME_S
+        self.instruments.scheduled_joins.labels(pool, "on_time" if on_time else "late").inc()
+        self.instruments.join_delay.labels(pool).observe(max(late_s, 0.0))
+        if probability is not None:
+            self.instruments.predicted_on_time.labels(pool).inc(probability)
+            self.instruments.prediction_error.labels(pool).inc((probability - on_time) ** 2)
 
     def limit_exceeded(self, limit: str) -> None:
         """Count a refusal; `limit` is the name of a setting."""

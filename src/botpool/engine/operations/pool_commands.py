@@ -11,7 +11,7 @@ from typing import Any
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import PoolName, SlotId
 from botpool.domain.records import PoolSpec
-from botpool.engine.admission.matcher import Match, Matcher
+from botpool.engine.admission.matcher import Matcher
 from botpool.engine.audit import announce, audit_row
 from botpool.engine.lifecycle.pacing import PacingControl
 from botpool.engine.lifecycle.slot_deletion import SlotDeletion
@@ -36,7 +36,7 @@ class PoolCommands(Service):
         await register_backends(self.database, backends=sorted(self.backends))
         self.pacing.configure(specs)
         for spec in sorted(specs, key=lambda spec: spec.pool_name):
-            match = Match(spec.pool_name)
+            match = self.matcher.new_match(spec.pool_name)
             await self.database.commit(
                 [
                     lock_pool.statement(pool_name=spec.pool_name),

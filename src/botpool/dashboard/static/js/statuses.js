@@ -19,6 +19,7 @@ export const SLOT_PHASES = {
 };
 
 export const BOT_STATUSES = [
+  "SCHEDULED",
   "PENDING",
   "QUEUED",
   "DEPLOYING",
@@ -33,7 +34,7 @@ export const BOT_STATUSES = [
 ];
 
 const FINAL = new Set(["DONE", "FAILED", "CANCELLED"]);
-const NOT_STARTED = new Set(["PENDING", "QUEUED", "DEPLOYING"]);
+const NOT_STARTED = new Set(["SCHEDULED", "PENDING", "QUEUED", "DEPLOYING"]);
 const WITH_BOT = new Set(["deploying", "busy", "releasing"]);
 
 export const isFinal = (status) => FINAL.has(status);

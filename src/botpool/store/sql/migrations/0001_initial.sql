@@ -88,6 +88,8 @@ CREATE TABLE pools (
     cpus             double precision NOT NULL DEFAULT 1 CHECK (cpus > 0),
     memory_mb        integer NOT NULL DEFAULT 2048 CHECK (memory_mb > 0),
     stalled_after_s  double precision NOT NULL DEFAULT 0 CHECK (stalled_after_s >= 0),
+    reservable       double precision NOT NULL DEFAULT 0.8 CHECK (reservable BETWEEN 0 AND 1),
+    hold_s           double precision CHECK (hold_s >= 0),
     egress           text REFERENCES egresses,
     outcome          text NOT NULL DEFAULT 'report' CHECK (outcome IN ('report', 'exit-code')),
     leave            text NOT NULL DEFAULT 'heartbeat' CHECK (leave IN ('heartbeat', 'signal')),
@@ -108,6 +110,9 @@ COMMENT ON COLUMN pools.cpus IS 'The CPU limit of a container.';
 COMMENT ON COLUMN pools.memory_mb IS 'The memory limit of a container.';
 COMMENT ON COLUMN pools.stalled_after_s IS
     'After how long in the call without media a bot counts as stalled; 0: never.';
+COMMENT ON COLUMN pools.reservable IS 'The fraction of the maximum that bookings may reserve at any time.';
+COMMENT ON COLUMN pools.hold_s IS
+    'How far ahead of a booking Botpool holds its slot; null: the measured p90 of an assignment.';
 COMMENT ON COLUMN pools.egress IS 'The egress whose permits the starts of the pool need; null if the pool is not paced.';
 COMMENT ON COLUMN pools.outcome IS
     'What decides the outcome of a bot: the report of its agent, or the exit code of its container.';
@@ -181,6 +186,7 @@ CREATE TABLE tenants (
     max_live         integer CHECK (max_live >= 0),
     live             integer DEFAULT 0,
     max_queued       integer CHECK (max_queued >= 0),
+    max_booked       integer CHECK (max_booked >= 0),
     posts_per_minute integer CHECK (posts_per_minute >= 1),
     created_at       timestamptz NOT NULL DEFAULT botpool_now()
 );
@@ -193,6 +199,8 @@ COMMENT ON COLUMN tenants.max_live IS 'How many bots may have a slot at the same
 COMMENT ON COLUMN tenants.live IS
     'How many bots have a slot. Counted only while max_live is set; null until the first count, and then no bot gets a slot.';
 COMMENT ON COLUMN tenants.max_queued IS 'How many bots may wait in the queues at the same time; null: no limit.';
+COMMENT ON COLUMN tenants.max_booked IS
+    'How many slots the tenant may have reserved for the same time; null: max_live.';
 COMMENT ON COLUMN tenants.posts_per_minute IS
     'How many requests for bots the tenant''s keys may send in a minute; null: no limit.';
 INSERT INTO tenants (name) VALUES ('default');
@@ -210,11 +218,13 @@ CREATE TRIGGER tenants_live BEFORE UPDATE OF max_live ON tenants FOR EACH ROW
 -- Bots
 
 CREATE FUNCTION botpool_bot_is_valid(
-    status text, failure_code text, ended_at timestamptz, queue_timeout_ms integer, end_reason text)
+    status text, failure_code text, ended_at timestamptz, queue_timeout_ms integer, end_reason text,
+    join_at timestamptz)
     RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
     RETURN status IN (
-            'PENDING', 'QUEUED', 'DEPLOYING', 'JOINING_CALL', 'IN_WAITING_ROOM', 'IN_CALL',
+            'SCHEDULED', 'PENDING', 'QUEUED', 'DEPLOYING', 'JOINING_CALL', 'IN_WAITING_ROOM', 'IN_CALL',
             'LEAVING', 'CALL_ENDED', 'DONE', 'FAILED', 'CANCELLED')
+        AND (status <> 'SCHEDULED' OR join_at IS NOT NULL)
         AND (failure_code IS NULL OR failure_code IN (
             'queue_timeout', 'deploy_failed', 'heartbeat_lost', 'container_exited', 'max_duration',
             'finish_timeout', 'meeting_failed', 'blocked', 'operator', 'internal'))
@@ -255,9 +265,11 @@ CREATE TABLE bots (
     leave_by         timestamptz,
     finishing_at     timestamptz,
     ended_at         timestamptz,
+    join_at          timestamptz,
+    arrival          bigint,
     CONSTRAINT bots_are_valid
         CHECK (botpool_bot_is_valid(
-            status, failure_code, ended_at, queue_timeout_ms, end_reason))
+            status, failure_code, ended_at, queue_timeout_ms, end_reason, join_at))
 ) WITH (
     -- Room in each page, so that an update of a column without an index writes no index entry.
     fillfactor = 85,
@@ -265,7 +277,8 @@ CREATE TABLE bots (
     autovacuum_analyze_scale_factor = 0.05, autovacuum_analyze_threshold = 500
 );
 COMMENT ON TABLE bots IS
-    'One row per accepted request for a bot. The id is also the arrival number in the queue. The pool '
+    'One row per accepted request for a bot. The id is also the arrival number in the queue, except for '
+    'scheduled bots. The pool '
     'name has no foreign key, because the check would lock the pool''s row in every admission.';
 COMMENT ON COLUMN bots.tenant_id IS 'The owner of the bot: the tenant of the key that created it.';
 COMMENT ON COLUMN bots.created_by IS
@@ -273,6 +286,10 @@ COMMENT ON COLUMN bots.created_by IS
 COMMENT ON COLUMN bots.attempts IS 'How often the bot was assigned to a slot.';
 COMMENT ON COLUMN bots.bot_data IS
     'JSON of the caller for the bot, which its agent gets unchanged.';
+COMMENT ON COLUMN bots.join_at IS
+    'When a scheduled bot joins its call; null for a bot that joins as soon as it can.';
+COMMENT ON COLUMN bots.arrival IS
+    'The arrival number of a scheduled bot, drawn when it became due; null: the id.';
 COMMENT ON COLUMN bots.priority IS 'The order in the queue: lower numbers first.';
 COMMENT ON COLUMN bots.queue_timeout_ms IS
     'How long the bot may wait in the queue; 0 means that it is not queued.';
@@ -527,6 +544,9 @@ CREATE INDEX idx_bot_pool_slots_starting ON bot_pool_slots (backend)
     WITH (deduplicate_items = off)
     WHERE start_allowed_at IS NOT NULL AND deployment_ended_at IS NULL;
 COMMENT ON INDEX idx_bot_pool_slots_starting IS 'Active starts, which the budget of deployments counts.';
+CREATE INDEX idx_bot_pool_slots_held ON bot_pool_slots (pool_name)
+    WITH (deduplicate_items = off) WHERE held;
+COMMENT ON INDEX idx_bot_pool_slots_held IS 'Slots that are held for bookings.';
 CREATE INDEX idx_bot_pool_slots_delete_requested ON bot_pool_slots (pool_name, number)
     WITH (deduplicate_items = off) WHERE delete_requested;
 
@@ -568,18 +588,29 @@ CREATE TABLE bot_pool_queue (
     tenant_id  bigint NOT NULL DEFAULT 1,
     priority   integer NOT NULL DEFAULT 100,
     queued_at  timestamptz NOT NULL,
-    timeout_at timestamptz NOT NULL
+    timeout_at timestamptz NOT NULL,
+    due_number bigint,
+    arrival    bigint NOT NULL GENERATED ALWAYS AS (coalesce(due_number, bot_id)) STORED,
+    reserved_join_at timestamptz
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500,
     autovacuum_vacuum_cost_delay = 0
 );
 COMMENT ON TABLE bot_pool_queue IS 'The bots that wait for a slot of their pool.';
+COMMENT ON COLUMN bot_pool_queue.due_number IS
+    'The arrival number of a scheduled bot, drawn when it became due.';
+COMMENT ON COLUMN bot_pool_queue.arrival IS 'The arrival number: the order of service within a priority.';
+COMMENT ON COLUMN bot_pool_queue.reserved_join_at IS
+    'When a bot with a reservation joins; these bots are served first. Null without a reservation.';
 COMMENT ON COLUMN bot_pool_queue.tenant_id IS 'The tenant of the bot.';
 COMMENT ON COLUMN bot_pool_queue.timeout_at IS 'After this time the bot fails with queue_timeout.';
-CREATE INDEX idx_bot_pool_queue_priority ON bot_pool_queue (pool_name, priority, bot_id);
+CREATE INDEX idx_bot_pool_queue_priority ON bot_pool_queue (pool_name, priority, arrival);
 COMMENT ON INDEX idx_bot_pool_queue_priority IS 'The order of service: priority, then arrival number.';
-CREATE INDEX idx_bot_pool_queue_tenant ON bot_pool_queue (pool_name, tenant_id, priority, bot_id);
+CREATE INDEX idx_bot_pool_queue_tenant ON bot_pool_queue (pool_name, tenant_id, priority, arrival);
 COMMENT ON INDEX idx_bot_pool_queue_tenant IS 'The order of service within a tenant.';
+CREATE INDEX idx_bot_pool_queue_reserved ON bot_pool_queue (pool_name, reserved_join_at, arrival)
+    WHERE reserved_join_at IS NOT NULL;
+COMMENT ON INDEX idx_bot_pool_queue_reserved IS 'Due bots with a reservation, earliest join first.';
 CREATE INDEX idx_bot_pool_queue_timeout ON bot_pool_queue (timeout_at);
 
 CREATE TABLE tenant_turns (
@@ -623,14 +654,14 @@ DECLARE
         FROM tenants t
         WHERE t.max_live IS NOT NULL AND t.id = (
             SELECT q.tenant_id FROM bot_pool_queue q WHERE q.pool_name = of_pool
-            ORDER BY q.priority, q.bot_id LIMIT 1));
+            ORDER BY q.priority, q.arrival LIMIT 1));
 BEGIN
     RETURN QUERY
     WITH in_order AS MATERIALIZED (
-        SELECT w.bot_id, w.tenant_id, w.priority
+        SELECT w.bot_id, w.tenant_id, w.priority, w.arrival
         FROM bot_pool_queue w
         WHERE w.pool_name = of_pool AND (w.timeout_at > botpool_now()) IS TRUE
-        ORDER BY w.priority, w.bot_id
+        ORDER BY w.priority, w.arrival
         LIMIT CASE WHEN by_turns THEN 0 ELSE least(slots, room_of_first) END
         FOR UPDATE
     ), turn AS MATERIALIZED (
@@ -651,7 +682,7 @@ BEGIN
               WHERE w.pool_name = of_pool
                 AND w.tenant_id = t.tenant_id
                 AND (w.timeout_at > botpool_now()) IS TRUE
-              ORDER BY w.priority, w.bot_id LIMIT 1) IS NOT NULL
+              ORDER BY w.priority, w.arrival LIMIT 1) IS NOT NULL
         ORDER BY t.share, t.pass, t.tenant_id
         LIMIT CASE WHEN by_turns THEN slots ELSE 0 END
     ), candidate AS MATERIALIZED (
@@ -661,14 +692,14 @@ BEGIN
             t.pass + (h.nth - 1)::float8 / t.weight AS pass, h.nth
         FROM turn t
         CROSS JOIN LATERAL (
-            SELECT q.bot_id, row_number() OVER (ORDER BY q.priority, q.bot_id) AS nth
+            SELECT q.bot_id, row_number() OVER (ORDER BY q.priority, q.arrival) AS nth
             FROM (
-                SELECT w.bot_id, w.priority
+                SELECT w.bot_id, w.priority, w.arrival
                 FROM bot_pool_queue w
                 WHERE w.pool_name = of_pool
                   AND w.tenant_id = t.tenant_id
                   AND (w.timeout_at > botpool_now()) IS TRUE
-                ORDER BY w.priority, w.bot_id
+                ORDER BY w.priority, w.arrival
                 LIMIT least(slots, t.room)
             ) AS q
         ) AS h
@@ -682,7 +713,7 @@ BEGIN
         ORDER BY w.bot_id
         FOR UPDATE OF w
     ), heads AS MATERIALIZED (
-        SELECT o.bot_id, o.tenant_id, row_number() OVER (ORDER BY o.priority, o.bot_id) AS nth
+        SELECT o.bot_id, o.tenant_id, row_number() OVER (ORDER BY o.priority, o.arrival) AS nth
         FROM in_order o
         UNION ALL
         SELECT
@@ -731,7 +762,7 @@ BEGIN
         waits = (
             SELECT w.bot_id FROM bot_pool_queue w
             WHERE w.pool_name = of_pool AND w.tenant_id = t.tenant_id AND w.bot_id <> ALL (bot_ids)
-            ORDER BY w.priority, w.bot_id LIMIT 1) IS NOT NULL
+            ORDER BY w.priority, w.arrival LIMIT 1) IS NOT NULL
     FROM served
     WHERE t.pool_name = of_pool
       AND t.tenant_id = served.tenant_id
@@ -866,6 +897,149 @@ $$;
 COMMENT ON FUNCTION botpool_bot_is_stalled IS
     'Whether the bot, at its last heartbeat, was in the call and had recorded nothing for too long. Counts '
     'to the last heartbeat, so that an outage of Botpool makes no bot stalled.';
+
+-- ---------------------------------------------------------------------------------------------
+-- Scheduled joins
+
+CREATE TABLE bookings (
+    bot_id               bigint PRIMARY KEY REFERENCES bots ON DELETE CASCADE,
+    pool_name            text NOT NULL,
+    tenant_id            bigint NOT NULL,
+    reserved             boolean NOT NULL,
+    starts_at            timestamptz NOT NULL,
+    ends_at              timestamptz NOT NULL,
+    expected_duration_ms bigint CHECK (expected_duration_ms > 0),
+    on_time_probability  double precision CHECK (on_time_probability BETWEEN 0 AND 1),
+    at_risk              text,
+    due_at               timestamptz,
+    joined_at            timestamptz,
+    ended_at             timestamptz,
+    CHECK (starts_at < ends_at)
+);
+COMMENT ON TABLE bookings IS
+    'The period for which each scheduled bot needs a slot, from the start of its deployment to its release. '
+    'The pool''s booking lock guards every insert and every change of a period.';
+COMMENT ON COLUMN bookings.reserved IS
+    'Whether a slot is reserved for the period. Only these bookings count against pools.reservable.';
+COMMENT ON COLUMN bookings.starts_at IS 'When the deployment starts: the bot is due.';
+COMMENT ON COLUMN bookings.ends_at IS 'When the slot is expected to be free again.';
+COMMENT ON COLUMN bookings.expected_duration_ms IS
+    'How long the caller expects the call to last; null: the measured p90 of the pool.';
+COMMENT ON COLUMN bookings.on_time_probability IS 'The predicted probability that the bot is on time.';
+COMMENT ON COLUMN bookings.at_risk IS 'Why the bot will probably be late; null while it will not.';
+COMMENT ON COLUMN bookings.due_at IS 'When the bot became due and entered the queue; null before.';
+COMMENT ON COLUMN bookings.joined_at IS 'When the bot became JOINING_CALL: the outcome of the prediction.';
+COMMENT ON COLUMN bookings.ended_at IS
+    'When the slot was released, or the bot ended without a slot. Until then the booking is open.';
+CREATE INDEX idx_bookings_open ON bookings (pool_name, starts_at) WHERE ended_at IS NULL;
+COMMENT ON INDEX idx_bookings_open IS 'The bookings that overlap a period.';
+CREATE INDEX idx_bookings_due ON bookings (starts_at) WHERE due_at IS NULL AND ended_at IS NULL;
+COMMENT ON INDEX idx_bookings_due IS 'Scheduled bots in the order in which they become due.';
+CREATE INDEX idx_bookings_tenant ON bookings (tenant_id, starts_at) WHERE ended_at IS NULL AND reserved;
+COMMENT ON INDEX idx_bookings_tenant IS 'The reserved bookings of a tenant with a quota, in all pools.';
+CREATE INDEX idx_bookings_joined ON bookings (pool_name, ended_at DESC) WHERE ended_at IS NOT NULL;
+COMMENT ON INDEX idx_bookings_joined IS 'The outcomes of a pool''s predictions, newest first.';
+
+CREATE FUNCTION botpool_booking_end(ends_at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE
+    AS $$ SELECT greatest(ends_at, botpool_now() + interval '5 minutes') $$;
+COMMENT ON FUNCTION botpool_booking_end IS
+    'The end of an open booking. A bot that runs longer than booked extends its booking.';
+
+CREATE FUNCTION botpool_max_overlap(
+    of_pool text, of_tenant bigint, period_start timestamptz, period_end timestamptz, besides bigint)
+    RETURNS integer LANGUAGE sql STABLE AS $$
+    SELECT coalesce(max(step.bookings), 0)::integer
+    FROM (
+        SELECT sum(change.delta) OVER (ORDER BY change.at, change.delta) AS bookings
+        FROM bookings k
+        CROSS JOIN LATERAL (
+            VALUES (k.starts_at, 1), (botpool_booking_end(k.ends_at), -1)
+        ) AS change (at, delta)
+        WHERE k.ended_at IS NULL
+          AND k.reserved
+          AND (of_pool IS NULL OR k.pool_name = of_pool)
+          AND (of_tenant IS NULL OR k.tenant_id = of_tenant)
+          AND k.starts_at < period_end
+          AND botpool_booking_end(k.ends_at) > period_start
+          AND k.bot_id IS DISTINCT FROM besides
+    ) AS step
+$$;
+COMMENT ON FUNCTION botpool_max_overlap IS
+    'The highest number of reserved bookings at one time in a period. Bookings that only meet do not overlap.';
+
+CREATE TABLE pool_times (
+    pool_name      text PRIMARY KEY REFERENCES pools ON DELETE CASCADE,
+    measured_at    timestamptz NOT NULL,
+    warm_start_s   double precision,
+    cold_start_s   double precision,
+    median_start_s double precision,
+    duration_s     double precision,
+    release_s      double precision
+);
+COMMENT ON TABLE pool_times IS
+    'The times of a pool''s last assignments, measured every minute while the pool has bookings. Null: no record.';
+COMMENT ON COLUMN pool_times.warm_start_s IS 'The p99 from the assignment to the running container, warm.';
+COMMENT ON COLUMN pool_times.cold_start_s IS 'The same of cold starts.';
+COMMENT ON COLUMN pool_times.median_start_s IS 'The median of all starts.';
+COMMENT ON COLUMN pool_times.duration_s IS 'The p90 duration of an assignment.';
+COMMENT ON COLUMN pool_times.release_s IS 'The p90 from the end of a call to the free slot: finishing and release.';
+
+CREATE FUNCTION botpool_booking_times(
+    of_pool text, OUT start_s double precision, OUT median_start_s double precision,
+    OUT duration_s double precision, OUT release_s double precision, OUT hold_s double precision,
+    OUT reservable_slots integer)
+    LANGUAGE sql STABLE AS $$
+    SELECT
+        CASE WHEN EXISTS (
+                 SELECT FROM known_images i WHERE i.backend = p.backend AND i.image = p.image)
+             THEN coalesce(t.warm_start_s, t.cold_start_s, 60)
+             ELSE coalesce(t.cold_start_s, 600) END + 2,
+        coalesce(t.median_start_s, 30),
+        coalesce(t.duration_s, 3600),
+        coalesce(t.release_s, 60),
+        coalesce(p.hold_s, t.duration_s, 3600),
+        floor(p.reservable * p.max_size)::integer
+    FROM pools p
+    LEFT JOIN pool_times t ON t.pool_name = p.pool_name
+    WHERE p.pool_name = of_pool
+$$;
+COMMENT ON FUNCTION botpool_booking_times IS
+    'The times that decide a booking in a pool: measured, or defaults for a pool without a record. The start '
+    'includes two seconds for the poll that finds the bot due and for its way through the queue.';
+
+CREATE FUNCTION botpool_pacing_time(of_pool text, joins_at timestamptz) RETURNS double precision
+    LANGUAGE sql STABLE AS $$
+    SELECT coalesce(max(
+        greatest(0, (
+            SELECT count(*)
+            FROM bookings k
+            JOIN pools o ON o.pool_name = k.pool_name AND o.egress = e.egress
+            JOIN bots b ON b.id = k.bot_id
+            WHERE k.ended_at IS NULL
+              AND b.join_at BETWEEN joins_at - interval '1 minute' AND joins_at + interval '1 minute'
+        ) + 1 - e.burst) * 60 / (e.per_minute * botpool_pace(e))), 0)
+    FROM pools p
+    JOIN egresses e ON e.egress = p.egress
+    WHERE p.pool_name = of_pool
+$$;
+COMMENT ON FUNCTION botpool_pacing_time IS
+    'The seconds that the pace of a pool''s egress needs for the bots that join about the same time.';
+
+CREATE FUNCTION botpool_follow_scheduled_bot() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.status = 'JOINING_CALL' THEN
+        UPDATE bookings SET joined_at = botpool_now() WHERE bot_id = NEW.id;
+    ELSIF NEW.ended_at IS NOT NULL
+        AND NOT EXISTS (SELECT FROM bot_pool_slots s WHERE s.assigned_bot_id = NEW.id) THEN
+        -- The release of a slot ends the booking of its bot.
+        UPDATE bookings SET ended_at = botpool_now() WHERE bot_id = NEW.id AND ended_at IS NULL;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER bots_scheduled AFTER UPDATE OF status ON bots FOR EACH ROW
+    WHEN (NEW.join_at IS NOT NULL AND OLD.status <> NEW.status
+          AND (NEW.status = 'JOINING_CALL' OR NEW.ended_at IS NOT NULL))
+    EXECUTE FUNCTION botpool_follow_scheduled_bot();
 
 -- ---------------------------------------------------------------------------------------------
 -- Data that an agent sends about its bot, and commands to the bot. All of it ends with the bot's row.
@@ -1340,8 +1514,9 @@ COMMENT ON FUNCTION botpool_follow_epoch IS
 CREATE FUNCTION botpool_bot_transition_allowed(old text, new text) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$ BEGIN
     RETURN CASE old
+        WHEN 'SCHEDULED' THEN new IN ('PENDING', 'FAILED', 'CANCELLED')
         WHEN 'PENDING' THEN new IN ('QUEUED', 'DEPLOYING', 'FAILED', 'CANCELLED')
-        WHEN 'QUEUED' THEN new IN ('DEPLOYING', 'FAILED', 'CANCELLED')
+        WHEN 'QUEUED' THEN new IN ('SCHEDULED', 'DEPLOYING', 'FAILED', 'CANCELLED')
         WHEN 'DEPLOYING' THEN new IN ('QUEUED', 'JOINING_CALL', 'FAILED', 'CANCELLED')
         WHEN 'JOINING_CALL' THEN new IN ('DEPLOYING', 'IN_WAITING_ROOM', 'IN_CALL', 'LEAVING',
                                          'CALL_ENDED', 'DONE', 'FAILED', 'CANCELLED')

@@ -24,7 +24,7 @@ WITH request AS MATERIALIZED (
       AND CASE
           WHEN (
               SELECT q.id FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
-              ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL
+              ORDER BY q.priority, q.arrival LIMIT 1) IS NULL
           THEN true
           -- Others may wait for their quota; bots of the own tenant must not wait.
           ELSE (
@@ -34,7 +34,7 @@ WITH request AS MATERIALIZED (
               AND (
                   SELECT q.id FROM bot_pool_queue q
                   WHERE q.pool_name = %(pool_name)s AND q.tenant_id = w.tenant_id
-                  ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL
+                  ORDER BY q.priority, q.arrival LIMIT 1) IS NULL
       END
 ), ids AS MATERIALIZED (
     SELECT

@@ -11,7 +11,7 @@ SELECT
           AND CASE WHEN p.egress IS NULL THEN true ELSE botpool_assignable_bots(p.egress) > 0 END
           AND (
               SELECT q.id FROM bot_pool_queue q WHERE q.pool_name = p.pool_name
-              ORDER BY q.priority, q.bot_id LIMIT 1) IS NOT NULL
+              ORDER BY q.priority, q.arrival LIMIT 1) IS NOT NULL
           AND (
               (
                   SELECT s.id FROM bot_pool_slots s

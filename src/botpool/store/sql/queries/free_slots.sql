@@ -29,7 +29,7 @@ WITH held AS MATERIALIZED (
                   ORDER BY i.number DESC LIMIT 1)
               AND (
                   SELECT q.id FROM bot_pool_queue q WHERE q.pool_name = %(pool_name)s
-                  ORDER BY q.priority, q.bot_id LIMIT 1) IS NULL))
+                  ORDER BY q.priority, q.arrival LIMIT 1) IS NULL))
     ORDER BY s.id
     FOR UPDATE OF s
 ), former AS MATERIALIZED (
@@ -61,7 +61,7 @@ WITH held AS MATERIALIZED (
         waits = t.waits OR (
             SELECT w.bot_id FROM bot_pool_queue w
             WHERE w.pool_name = t.pool_name AND w.tenant_id = t.tenant_id
-            ORDER BY w.priority, w.bot_id LIMIT 1) IS NOT NULL
+            ORDER BY w.priority, w.arrival LIMIT 1) IS NOT NULL
     FROM given_back g
     WHERE t.pool_name = %(pool_name)s AND t.tenant_id = g.tenant_id
 ), slot AS (
@@ -107,6 +107,13 @@ WITH held AS MATERIALIZED (
     SET ended_at = botpool_now()
     FROM former
     WHERE a.id = former.assignment_id
+), booking AS (
+    -- A bot whose deployment failed keeps its booking for the retry.
+    UPDATE bookings k
+    SET ended_at = botpool_now()
+    WHERE k.bot_id = ANY (ARRAY(
+        SELECT former.assigned_bot_id FROM former
+        WHERE former.bot_status IN ('DONE', 'FAILED', 'CANCELLED')))
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,

@@ -5,6 +5,7 @@ SELECT
     b.slot_name, b.container_id, b.attempts, b.failure_reason, b.failure_code,
     b.end_reason, b.artifact_count, b.created_at, b.queued_at, b.assigned_at, b.started_at,
     h.last_at AS last_heartbeat_at, b.finishing_at, b.ended_at,
+    b.join_at, bk.reserved, bk.on_time_probability, bk.at_risk,
     botpool_bot_is_stalled(
         b.status, h.last_at, h.last_media_at, b.in_call_at, p.stalled_after_s) AS stalled,
     t.name AS tenant, k.id AS key_id, k.name AS key_name, h.progress, h.last_media_at,
@@ -13,11 +14,12 @@ SELECT
         FROM bot_pool_queue ahead
         WHERE ahead.pool_name = q.pool_name
           AND ahead.tenant_id = q.tenant_id
-          AND (ahead.priority, ahead.bot_id) <= (q.priority, q.bot_id)
+          AND (ahead.priority, ahead.arrival) <= (q.priority, q.arrival)
     ) END AS position
 FROM bots b
 LEFT JOIN bot_heartbeats h ON h.bot_id = b.id
 LEFT JOIN pools p ON p.pool_name = b.pool_name
+LEFT JOIN bookings bk ON bk.bot_id = b.id
 LEFT JOIN tenants t ON t.id = b.tenant_id
 LEFT JOIN api_keys k ON k.id = b.created_by
 LEFT JOIN bot_pool_queue q ON q.bot_id = b.id

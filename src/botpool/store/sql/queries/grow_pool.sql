@@ -13,7 +13,7 @@ WITH pool AS MATERIALIZED (
       -- Count the slots only if a bot waits.
       AND (
           SELECT e.id FROM bot_pool_queue e WHERE e.pool_name = %(pool_name)s
-          ORDER BY e.priority, e.bot_id LIMIT 1) IS NOT NULL
+          ORDER BY e.priority, e.arrival LIMIT 1) IS NOT NULL
 ), wanted AS MATERIALIZED (
     SELECT count(*) AS slots
     FROM (
@@ -30,7 +30,7 @@ WITH pool AS MATERIALIZED (
                   SELECT
                   FROM bot_pool_queue e
                   WHERE e.pool_name = q.pool_name AND e.tenant_id = q.tenant_id
-                    AND (e.priority, e.bot_id) < (q.priority, q.bot_id)
+                    AND (e.priority, e.arrival) < (q.priority, q.arrival)
                   LIMIT greatest(t.max_live - t.live, 0)
               ) AS before) < greatest(t.max_live - t.live, 0))
         LIMIT (SELECT greatest(pool.room, 0) FROM pool)

@@ -1,6 +1,6 @@
 -- All tenants, or one by its name, each with its bots in slots and in queues.
 SELECT
-    t.id, t.name, t.weight, t.max_live, t.max_queued, t.posts_per_minute, t.created_at,
+    t.id, t.name, t.weight, t.max_live, t.max_queued, t.max_booked, t.posts_per_minute, t.created_at,
     coalesce(live.bots, 0) AS live, coalesce(queued.bots, 0) AS queued
 FROM tenants t
 LEFT JOIN (

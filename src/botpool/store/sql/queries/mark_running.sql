@@ -1,4 +1,5 @@
--- Make a deploying slot busy because its container runs; its bot joins the call. Evidence is an
+-- Make a deploying slot busy because its container runs; its bot joins the call, or waits in its
+-- container until its time if it is scheduled. Evidence is an
 -- observation (fenced by the version it read) or an authenticated call of the current agent (no
 -- version: the token is the fence). A slot that is not deploying does not change.
 WITH slot AS (
@@ -52,11 +53,12 @@ WITH slot AS (
     RETURNING a.pool_name, a.warm, a.assigned_at
 ), bot AS (
     UPDATE bots b
-    SET status = 'JOINING_CALL', started_at = coalesce(b.started_at, botpool_now())
+    SET status = CASE WHEN b.join_at > botpool_now() THEN 'DEPLOYING' ELSE 'JOINING_CALL' END,
+        started_at = coalesce(b.started_at, botpool_now())
     FROM slot
     -- IS TRUE keeps the planner on the primary key, also with a plan made for a small table.
     WHERE b.id = slot.assigned_bot_id AND (b.status = 'DEPLOYING') IS TRUE
-    RETURNING b.id, b.correlation_id
+    RETURNING b.id, b.correlation_id, b.status, b.join_at
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
@@ -69,9 +71,13 @@ WITH slot AS (
     CROSS JOIN LATERAL (
         VALUES ('slot.status', 'deploying', 'busy'), ('bot.status', 'DEPLOYING', 'JOINING_CALL')
     ) AS v (kind, from_state, to_state)
+    WHERE v.kind = 'slot.status' OR bot.status = 'JOINING_CALL'
 )
 SELECT
     slot.id AS slot_id, slot.slot_name, slot.container_id, bot.id AS bot_id, bot.correlation_id,
+    CASE WHEN bot.status = 'JOINING_CALL' THEN extract(epoch FROM botpool_now() - bot.join_at)::float8 END
+        AS late_s,
+    (SELECT k.on_time_probability FROM bookings k WHERE k.bot_id = bot.id) AS on_time_probability,
     slot.backend, slot.deployment_id, slot.deployment_status, assigned.pool_name, assigned.warm,
     extract(epoch FROM botpool_now() - assigned.assigned_at)::float8 AS deploying_s,
     extract(epoch FROM botpool_now() - slot.start_allowed_at)::float8 AS starting_s,

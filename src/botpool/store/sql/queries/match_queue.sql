@@ -2,6 +2,8 @@
 -- Only this statement takes bots off the queue for a slot. If one tenant without a quota waits, its
 -- bots follow in order. Else botpool_bots_in_turn chooses them, and botpool_count_served counts them:
 -- functions, so that an installation with one tenant does not pay for their plans.
+-- `reserved` serves only the due bots with a reservation, the earliest join first, whatever their
+-- tenant's turn and quota.
 -- The statement locks rows in the order queue, quota, slot, bot. It skips quotas and slots that other
 -- transactions hold, so it waits for none of them. A release has already locked its own slot and bot;
 -- that cannot deadlock, because a transaction that holds a queue row only locks idle slots.
@@ -34,20 +36,34 @@ WITH wanted AS MATERIALIZED (
     ) AS head
     WHERE head.tenant_id IS NOT NULL
 ), heads AS MATERIALIZED (
-    SELECT q.bot_id, row_number() OVER (ORDER BY q.priority, q.bot_id) AS n
+    SELECT q.bot_id, row_number() OVER (ORDER BY q.priority, q.arrival) AS n
     FROM (
-        SELECT w.bot_id, w.priority
+        SELECT w.bot_id, w.priority, w.arrival
         FROM bot_pool_queue w
         WHERE w.pool_name = %(pool_name)s AND w.timeout_at > botpool_now()
-        ORDER BY w.priority, w.bot_id
-        LIMIT (SELECT coalesce(max(CASE WHEN NOT n.in_turn THEN n.slots END), 0) FROM wanted n)
+        ORDER BY w.priority, w.arrival
+        LIMIT (
+            SELECT coalesce(max(CASE WHEN NOT n.in_turn AND NOT %(reserved)s THEN n.slots END), 0)
+            FROM wanted n)
         FOR UPDATE
     ) AS q
+    UNION ALL
+    SELECT r.bot_id, row_number() OVER (ORDER BY r.reserved_join_at, r.arrival) AS n
+    FROM (
+        SELECT w.bot_id, w.reserved_join_at, w.arrival
+        FROM bot_pool_queue w
+        WHERE w.pool_name = %(pool_name)s
+          AND w.reserved_join_at IS NOT NULL
+          AND w.timeout_at > botpool_now()
+        ORDER BY w.reserved_join_at, w.arrival
+        LIMIT (SELECT coalesce(max(CASE WHEN %(reserved)s THEN n.slots END), 0) FROM wanted n)
+        FOR UPDATE
+    ) AS r
     UNION ALL
     SELECT t.bot_id, t.n
     FROM wanted n
     CROSS JOIN LATERAL botpool_bots_in_turn(%(pool_name)s, n.slots) AS t
-    WHERE n.in_turn
+    WHERE n.in_turn AND NOT %(reserved)s
 ), free AS MATERIALIZED (
     SELECT
         f.id, f.slot_name, f.container_id, f.last_used_at,

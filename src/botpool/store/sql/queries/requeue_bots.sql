@@ -26,12 +26,15 @@ WITH bot AS (
           WHERE s.assigned_bot_id = b.id AND s.assigned_bot_id = ANY (%(bot_ids)s::bigint[]))
     RETURNING
         b.id, b.pool_name, b.tenant_id, b.priority, b.queue_timeout_ms, b.correlation_id, b.attempts,
-        a.infrastructure_fault, f.reason
+        b.join_at, b.arrival, a.infrastructure_fault, f.reason
 ), waiting AS (
-    INSERT INTO bot_pool_queue (bot_id, pool_name, tenant_id, priority, queued_at, timeout_at)
+    INSERT INTO bot_pool_queue (
+        bot_id, pool_name, tenant_id, priority, queued_at, timeout_at, due_number, reserved_join_at)
     SELECT
         bot.id, bot.pool_name, bot.tenant_id, bot.priority, botpool_now(),
-        botpool_now() + make_interval(secs => greatest(bot.queue_timeout_ms, 60000) / 1000.0)
+        botpool_now() + make_interval(secs => greatest(bot.queue_timeout_ms, 60000) / 1000.0),
+        bot.arrival,
+        CASE WHEN (SELECT k.reserved FROM bookings k WHERE k.bot_id = bot.id) THEN bot.join_at END
     FROM bot
 ), written AS (
     INSERT INTO history (kind, bot_id, from_state, to_state, reason, correlation_id, data)

@@ -9,7 +9,7 @@ WITH new_bot AS MATERIALIZED (
     SELECT n.bot_id
     FROM unnest(nullif(current_setting('botpool.new_bot_ids', true), '')::bigint[]) AS n (bot_id)
 ), unsettled AS MATERIALIZED (
-    SELECT q.bot_id, q.pool_name, q.tenant_id, q.priority, q.queued_at
+    SELECT q.bot_id, q.arrival, q.pool_name, q.tenant_id, q.priority, q.queued_at
     FROM bot_pool_queue q
     WHERE q.bot_id = ANY (ARRAY(SELECT new_bot.bot_id FROM new_bot))
 ), refused AS MATERIALIZED (
@@ -49,11 +49,11 @@ WITH new_bot AS MATERIALIZED (
     SELECT
         q.bot_id, q.pool_name, q.tenant_id, q.priority, q.queued_at,
         (SELECT min(new_bot.bot_id) FROM new_bot) AS first_id,
-        row_number() OVER (PARTITION BY q.tenant_id ORDER BY q.priority, q.bot_id) AS nth
+        row_number() OVER (PARTITION BY q.tenant_id ORDER BY q.priority, q.arrival) AS nth
     FROM unsettled q
     WHERE q.bot_id <> ALL (ARRAY(SELECT refused.bot_id FROM refused))
 ), before AS MATERIALIZED (
-    -- The caller holds the pool's lock: bots that waited before have lower ids.
+    -- The caller holds the pool's lock: bots that waited before have lower arrival numbers.
     SELECT
         each.tenant_id, each.priority,
         (
@@ -63,8 +63,8 @@ WITH new_bot AS MATERIALIZED (
                 FROM bot_pool_queue o
                 WHERE o.pool_name = each.pool_name
                   AND o.tenant_id = each.tenant_id
-                  AND (o.priority, o.bot_id) < (each.priority, each.first_id)
-                  AND o.bot_id < each.first_id
+                  AND (o.priority, o.arrival) < (each.priority, each.first_id)
+                  AND o.arrival < each.first_id
                 LIMIT 1000
             ) AS counted
         ) AS bots

@@ -1,7 +1,7 @@
 /** The view of one bot: timeline, history and container output. */
 import { actionButton, botActions } from "../actions.js";
 import { html, setText, syncChildren } from "../dom.js";
-import { duration, hostOf, timeOfDay } from "../format.js";
+import { duration, hostOf, percent, timeOfDay } from "../format.js";
 import { fetchJson, serverNow } from "../http.js";
 import { model } from "../model.js";
 import { END_REASONS, FAILURES, isFinal } from "../statuses.js";
@@ -104,6 +104,9 @@ export function open(root, { id }) {
         bot.endReason && ["Call ended", END_REASONS[bot.endReason] ?? bot.endReason],
         lastMediaAt && ["Last media", timeOfDay(lastMediaAt, serverNow())],
         progress && ["Progress", html("code", { text: JSON.stringify(progress) })],
+        bot.joinAt && ["Joins", timeOfDay(bot.joinAt, serverNow())],
+        bot.joinAt && ["Reservation", reservationText(bot)],
+        bot.atRisk && ["At risk", bot.atRisk],
         bot.stalled && ["Stalled", "in the call and alive, but records nothing"],
         ["Attempts", bot.attempts],
         ["Priority", bot.priority],
@@ -127,4 +130,10 @@ export function open(root, { id }) {
       log.close();
     },
   };
+}
+
+/** Whether a slot is reserved for a scheduled bot, and how likely the bot is on time. */
+function reservationText({ reserved, onTimeProbability }) {
+  const text = reserved ? "slot reserved" : "no slot reserved";
+  return onTimeProbability === null ? text : `${text}, on time with ${percent(onTimeProbability)}`;
 }

@@ -64,8 +64,12 @@ export function open(root) {
   const loadActivity = throttle(async () => {
     await Promise.all(
       Array.from(cards, async ([platform, card]) => {
-        const response = await fetchJson(`v1/pools/${platform}/activity?minutes=60`);
-        card.showLastHour(response.minutes);
+        const [activity, schedule] = await Promise.all([
+          fetchJson(`v1/pools/${platform}/activity?minutes=60`),
+          fetchJson(`v1/pools/${platform}/schedule?hours=8`),
+        ]);
+        card.showLastHour(activity.minutes);
+        card.showNextHours(schedule, serverNow());
       }),
     );
   }, ACTIVITY_MS);

@@ -1,6 +1,7 @@
 /** The card of one pool: figures, slots, charts and actions. */
 import { actionButton, poolActions } from "../actions.js";
 import { lastHourCharts } from "../charts/last-hour.js";
+import { nextHours } from "../charts/next-hours.js";
 import { html, setAttribute, setStyle, setText, syncChildren } from "../dom.js";
 import {
   curlCommand,
@@ -33,6 +34,7 @@ export function poolCard(platform, onAction) {
   const buttons = html("div", { class: "buttons" });
   const grid = tileGrid(`Slots of ${platform}`);
   const charts = lastHourCharts(platform);
+  const strip = nextHours(platform);
   const empty = html(
     "div",
     { class: "empty" },
@@ -86,6 +88,7 @@ export function poolCard(platform, onAction) {
     grid.element,
     empty,
     charts.element,
+    strip.element,
   );
   let shown = null;
   let loadedAt = 0;
@@ -165,6 +168,7 @@ export function poolCard(platform, onAction) {
     },
     updateSlots: (ids, now) => grid.update(ids, now),
     showLastHour: (minutes) => charts.show(minutes),
+    showNextHours: (schedule, now) => strip.show(schedule, now),
     tick(now) {
       if (shown) showWaiting(now);
       grid.tick(now);
