@@ -40,6 +40,7 @@ test: $(DEV) ## Install what the tests need and run all of them
 
 test-long: $(DEV) ## Run the tests that take long: soak, chaos, many seeds
 	@scripts/install-test-packages
+	-@scripts/build-kubernetes --kwok > /dev/null
 	@$(BIN)/python -m pytest -m "long and not alone" --durations=15 -n 3 --dist worksteal $(ARGS) $(TIERS)
 	@$(BIN)/python -m pytest -m "long and alone" --durations=15 $(ARGS) $(TIERS)
 

@@ -1,5 +1,8 @@
 """The tests' own Kubernetes: pods run, a node can be lost, and nothing remains."""
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +13,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.support.components import missing
 from tests.support.kubernetes import Cluster, OwnCluster, own_cluster
 from tests.support.kubernetes.pods import create_pod, import_program_image, phase, wait_until
 
@@ -82,6 +86,19 @@ def test_own_cluster_leaves_nothing_behind() -> None:
     assert not Path(directory).exists()
     assert not [mount for mount in _mounts() if mount.startswith(directory)]
     assert cluster.bridge not in _links()
+
+
+def test_killed_client_leaves_nothing_behind(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "tests.support.kubernetes", str(tmp_path)]
+    own = {name: value for name, value in os.environ.items() if "BOTPOOL_TEST" not in name}
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=own) as client:
+        assert client.stdout is not None
+        if not client.stdout.readline():
+            missing("a Kubernetes cluster", "this machine cannot start one")
+        directory = Path((tmp_path / "kubernetes").read_text())
+        assert _processes_of(str(directory))
+        client.kill()
+    wait_until(lambda: not directory.exists() and not _processes_of(str(directory)))
 
 
 def _restart_api_server(cluster: OwnCluster, namespace: str) -> None:

@@ -114,6 +114,8 @@ class ControlPlane:
             f"--service-account-key-file={self._path('service-accounts.key')}",
             f"--service-account-signing-key-file={self._path('service-accounts.key')}",
             "--profiling=false",
+            # Debian's etcd is too old for streaming lists; clients then use plain ones at once.
+            "--feature-gates=WatchList=false",
             # A stopped API server does not wait for open watches.
             "--shutdown-delay-duration=0s",
         ]

@@ -108,7 +108,7 @@ def end(cluster: OwnCluster) -> None:
     for process in list(_supervisors):
         if is_last or process.poll() is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0 if not is_last else 60)
+                process.wait(60 if is_last else 0)
                 _supervisors.remove(process)
     if is_last:
         shutil.rmtree(cluster.directory, ignore_errors=True)

@@ -11,6 +11,7 @@ supervisor stops the cluster. A connection sends one JSON request per line and g
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socketserver
 import subprocess
@@ -216,8 +217,18 @@ class _Connection(socketserver.StreamRequestHandler):
 def _mount_own_directories(directory: Path) -> None:
     """Hide directories of the machine that a node would fill; keep etcd's data in memory."""
     (directory / "etcd").mkdir(mode=0o700)
-    for path in ("/run", "/var/log", "/var/lib", directory / "etcd"):
-        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(path)], check=True)
+    needed = [directory, Path(__file__), Path(sys.prefix), Path(sys.base_prefix)]
+    for path in (Path("/run"), Path("/var/log"), Path("/var/lib"), directory / "etcd"):
+        if not any(each.is_relative_to(path) for each in needed):
+            subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(path)], check=True)
+
+
+def _remove(directory: Path) -> None:
+    """Remove the directory with its mounts, also for a client that was killed."""
+    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for mount in reversed([each for each in mounts if each.startswith(f"{directory}/")]):
+        subprocess.run(["umount", "--lazy", mount], check=False)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def main() -> None:
@@ -246,6 +257,7 @@ def main() -> None:
         if server is not None:
             server.stopped.set()
             server.answered.wait(5)
+            _remove(directory)
 
 
 if __name__ == "__main__":
