@@ -168,6 +168,39 @@ class PoolSample(Model):
     time_to_running_p95_ms: int | None
 
 
+class PlanPolicy(Model):
+    name: str
+    max_size: int
+    on_time_share: float
+    p50_ms: Annotated[int, Field(description="From the request to a running container.")]
+    p95_ms: int
+    p99_ms: int
+    longest_queue: Annotated[int | None, Field(description="Null for the record itself.")]
+    idle_slot_hours_per_day: float | None
+    hot_slot_hours_per_day: float | None
+    meets_goal: bool
+    settings: Annotated[str | None, Field(description="The policy as settings to paste.")]
+
+
+class Plan(Model):
+    pool_name: PoolNameField
+    since_at: datetime
+    until_at: datetime
+    bots: int
+    slo: float
+    within_ms: int
+    policies: list[PlanPolicy]
+    recommended: Annotated[
+        str | None,
+        Field(description="The policy that reaches the goal with the fewest hot slot hours."),
+    ]
+    advice: str
+
+
+class PlanResponse(Model):
+    plan: Plan
+
+
 class Activity(Model):
     minutes: list[PoolSample]
 

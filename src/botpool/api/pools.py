@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from pydantic import AfterValidator
 
 from botpool.api import operator_schemas as schemas
 from botpool.api.auth import Operator, Service
@@ -11,13 +12,18 @@ from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.parameters import CorrelationHeader, DecimalDigits, PoolPath
 from botpool.api.problems import error_responses
 from botpool.domain.ids import PoolName
+from botpool.domain.plan.document import plan_document
+from botpool.domain.plan.policies import Goal
 from botpool.domain.records import Pool
+from botpool.domain.warm_target import check_time_zone
 from botpool.engine.replica import Replica
 
 _ERRORS = error_responses(401, 403, 404, 422, 503)
 _MAX_MINUTES = 24 * 60
 _MAX_HOURS = 72
 _MAX_LISTED = 500
+_DAY_MS = 86_400_000
+_MAX_REPLAY_MS = 90 * _DAY_MS
 
 routes = APIRouter(prefix="/v1", tags=["operators"], route_class=AuthenticatedRoute)
 
@@ -62,6 +68,26 @@ async def pool_schedule(
         bookings=[schemas.Booking.of(each) for each in found.bookings[:_MAX_LISTED]],
         score=[schemas.OnTimeScore.of(each) for each in found.record],
     )
+
+
+@routes.get("/pools/{platform}/plan", responses=_ERRORS)
+async def plan_pool(
+    replica: Service,
+    _: Operator,
+    platform: PoolPath,
+    replay_ms: Annotated[
+        int, Query(alias="replayMs", ge=60_000, le=_MAX_REPLAY_MS), DecimalDigits
+    ] = 7 * _DAY_MS,
+    slo: Annotated[float, Query(gt=0, le=1, allow_inf_nan=False)] = 0.999,
+    within_ms: Annotated[int, Query(alias="withinMs", ge=1, le=_DAY_MS), DecimalDigits] = 5_000,
+    timezone: Annotated[str, Query(max_length=64), AfterValidator(check_time_zone)] = "UTC",
+) -> schemas.PlanResponse:
+    """Replay the pool's recorded bots under other warm floors, and recommend settings."""
+    goal = Goal(slo=slo, within_s=within_ms / 1000)
+    plan = await replica.plans.plan(
+        platform, replay_s=replay_ms / 1000, goal=goal, timezone=timezone
+    )
+    return schemas.PlanResponse.model_validate({"plan": plan_document(plan)})
 
 
 @routes.post("/pools/{platform}/drain", status_code=202, responses=_ERRORS)

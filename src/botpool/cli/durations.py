@@ -45,3 +45,21 @@ OverlapOption = Annotated[
         help="How long the former key stays valid, such as 12h; 0s ends it at once.",
     ),
 ]
+ReplayOption = Annotated[
+    float,
+    typer.Option(
+        "--replay",
+        parser=_seconds,
+        metavar="DURATION",
+        help="How much of the record to replay, up to now: 12h, 7d.",
+    ),
+]
+WithinOption = Annotated[
+    float,
+    typer.Option(
+        "--within",
+        parser=_seconds,
+        metavar="DURATION",
+        help="A bot is on time if it runs within this time after its request: 5s, 1m.",
+    ),
+]

@@ -23,6 +23,7 @@ from botpool.client import (
     Bot,
     Delivery,
     Event,
+    Plan,
     Pool,
     QueueEntry,
     Slot,
@@ -157,6 +158,23 @@ def pools(listed: Sequence[Pool]) -> Table:
         name, size, *others = pool_figures(pool)
         idle, busy = (str(pool.slots_by_status.get(status, 0)) for status in ("idle", "busy"))
         table.add_row(name, size, idle, busy, *others, pool_state(pool))
+    return table
+
+
+def plan(found: Plan) -> Table:
+    within = f"IN {duration(found.within_ms / 1000)}"
+    figures = (within, "P50", "P95", "P99", "QUEUE", "IDLE H/DAY", "HOT H/DAY")
+    table = list_table("POLICY", *figures, "", right=" ".join(figures))
+    for policy in found.policies:
+        hours = (policy.idle_slot_hours_per_day, policy.hot_slot_hours_per_day)
+        table.add_row(
+            policy.name,
+            f"{policy.on_time_share:.2%}",
+            *(duration_of_ms(ms) for ms in (policy.p50_ms, policy.p95_ms, policy.p99_ms)),
+            "-" if policy.longest_queue is None else str(policy.longest_queue),
+            *("-" if each is None else f"{each:.0f}" for each in hours),
+            Text("recommended", style="bold green") if policy.name == found.recommended else Text(),
+        )
     return table
 
 

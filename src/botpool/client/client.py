@@ -22,6 +22,7 @@ from botpool.client.records import (
     Change,
     Event,
     Page,
+    Plan,
     Pool,
     QueueEntry,
     RecoveryResult,
@@ -373,6 +374,19 @@ class Client(BotDataCalls, WebhookCalls):
     def pool(self, platform: str) -> Pool:
         return self._pool("GET", platform)
 
+    def plan(
+        self, platform: str, *, replay_s: float, slo: float, within_s: float, timezone: str = "UTC"
+    ) -> Plan:
+        """Replay the recorded bots of a pool under other warm floors."""
+        parameters = {
+            "replayMs": round(replay_s * 1000),
+            "slo": slo,
+            "withinMs": round(within_s * 1000),
+            "timezone": timezone,
+        }
+        path = f"{self._pool_path(platform)}/plan"
+        return self._request("GET", path, params=parameters).parse_record(Plan, "plan")
+
     def drain_pool(self, platform: str) -> Pool:
         """Cordon all slots of a pool and admit no new bots to it."""
         return self._pool("POST", platform, "/drain")
@@ -448,10 +462,15 @@ class Client(BotDataCalls, WebhookCalls):
         )
 
     def _pool(self, method: str, platform: str, action: str = "") -> Pool:
+        path = f"{self._pool_path(platform)}{action}"
+        return self._request(method, path).parse_record(Pool, "pool")
+
+    @staticmethod
+    def _pool_path(platform: str) -> str:
         # A name with other characters could become another path.
         if not _POOL_NAME.fullmatch(platform):
             raise errors.NotFound(404, f"There is no pool {platform!r}.")
-        return self._request(method, f"/v1/pools/{platform}{action}").parse_record(Pool, "pool")
+        return f"/v1/pools/{platform}"
 
     def _poll(self, result: T, call: Callable[[], T], deadline: float = math.inf) -> Iterator[T]:
         """Yield the result and repeat the call. An outage of a minute repeats the last result."""

@@ -311,6 +311,39 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanPolicy:
+    """What a policy of warm floors would have done with the recorded bots of a pool."""
+
+    name: str
+    max_size: int
+    on_time_share: float
+    p50_ms: int
+    p95_ms: int
+    p99_ms: int
+    longest_queue: int | None
+    idle_slot_hours_per_day: float | None
+    hot_slot_hours_per_day: float | None
+    meets_goal: bool
+    settings: str | None
+    """The policy as settings to paste; None for the record itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The planner's comparison of policies for a pool."""
+
+    platform: str
+    since_at: datetime
+    until_at: datetime
+    bots: int
+    slo: float
+    within_ms: int
+    recommended: str | None
+    advice: str
+    policies: list[PlanPolicy] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryResult:
     """Counts of the slots that a recovery pass handled."""
 
@@ -350,6 +383,8 @@ def read(kind: type[T], body: Mapping[str, Any], **more: Any) -> T:
 def _value(field_name: str, value: Any) -> Any:
     if field_name in _NESTED and isinstance(value, Mapping):
         return read(_NESTED[field_name], value)
+    if field_name == "policies":
+        return [read(PlanPolicy, each) for each in value]
     if value is not None and (field_name == "at" or field_name.endswith(_TIMES)):
         return datetime.fromisoformat(value)
     return value

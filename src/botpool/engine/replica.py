@@ -69,6 +69,7 @@ from botpool.engine.observability.readiness import Readiness
 from botpool.engine.operations.forced_release import ForcedRelease
 from botpool.engine.operations.pool_commands import PoolCommands
 from botpool.engine.operations.slot_commands import SlotCommands
+from botpool.engine.plans import Plans
 from botpool.engine.queries import Queries
 from botpool.engine.runtime.clock_watch import ClockWatch
 from botpool.engine.runtime.epoch_watch import EpochWatch
@@ -316,6 +317,7 @@ class Replica:
         self.queries = Queries(database=database, backends=self._backends, estimates=self.estimates)
         self.bot_data = BotDataQueries(database=database)
         self.schedules = ScheduleQueries(database=database)
+        self.plans = Plans(database)
         self.changes = ChangeStream(database)
         self._build_webhooks()
 

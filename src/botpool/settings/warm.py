@@ -3,13 +3,13 @@
 import json
 import re
 from typing import TYPE_CHECKING, Annotated, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from botpool.domain.communication import Protocol
 from botpool.domain.errors import SettingError
 from botpool.domain.warm import Warm, WarmWindow
+from botpool.domain.warm_target import check_time_zone
 from botpool.settings.declaration import Section, setting
 from botpool.settings.value_types import Seconds, SecondsOrZero
 
@@ -42,14 +42,6 @@ def _time_of_day(value: str) -> str:
     return value
 
 
-def _time_zone(value: str) -> str:
-    try:
-        ZoneInfo(value)
-    except (OSError, ValueError, ZoneInfoNotFoundError):
-        raise ValueError("should be the name of a time zone, such as Europe/Berlin") from None
-    return value
-
-
 def _parse_windows(value: Any) -> Any:
     """Parse windows from an environment variable: a JSON list."""
     if not isinstance(value, str):
@@ -72,7 +64,7 @@ class WindowSettings(Section):
     days: Annotated[str, AfterValidator(_days)] = "Mon-Sun"
     starts: _TimeOfDay = Field(alias="from")
     ends: _TimeOfDay = Field(alias="to")
-    timezone: Annotated[str, AfterValidator(_time_zone)] = "UTC"
+    timezone: Annotated[str, AfterValidator(check_time_zone)] = "UTC"
     hot: _Slots = 0
     idle: _Slots = 0
 
