@@ -1,11 +1,19 @@
 """`GET /v1/pools/{platform}/plan`: replays the recorded bots of a pool."""
 
 import tomllib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from tests.support.http_server import Api, assert_problem
+from tests.support.http_server import Api, api_over, assert_problem
+from tests.support.replicas import Stage, pool
+
+
+@pytest.fixture
+async def api(stage: Stage) -> AsyncIterator[Api]:
+    async with api_over(stage, pool(2)) as api:
+        yield api
 
 
 async def plan(api: Api, **query: Any) -> dict[str, Any]:
