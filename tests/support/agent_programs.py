@@ -13,6 +13,7 @@ from tests.support.components import missing
 ROOT = Path(__file__).parents[2]
 WRAPPER = ROOT / ".venv" / "botpool-agent"
 TYPESCRIPT = ROOT / "packages" / "agent-ts"
+TYPESCRIPT_CLIENT = ROOT / "packages" / "client-ts"
 NODE_PACKAGES = ROOT / ".venv" / "agent-ts" / "node_modules"
 """Filled by scripts/install-test-packages. The built agent is the package botpool-agent in it."""
 
@@ -41,6 +42,23 @@ def built_npm_package() -> Path:
         roots = ("--typeRoots", NODE_PACKAGES / "@types")
         _run(compiler, "--project", TYPESCRIPT, "--outDir", package / "dist", *roots)
     return package
+
+
+@functools.cache
+def built_npm_client() -> Path:
+    """Build the TypeScript client where an example's import finds it; return its examples."""
+    compiler = NODE_PACKAGES / ".bin" / "tsc"
+    if not compiler.exists() or not (NODE_PACKAGES / "standardwebhooks").exists():
+        missing("the TypeScript compiler", "run scripts/install-test-packages (needs npm)")
+    package = NODE_PACKAGES / "botpool-client"
+    with _one_at_a_time("typescript-client"):
+        (package / "dist").mkdir(parents=True, exist_ok=True)
+        shutil.copy(TYPESCRIPT_CLIENT / "package.json", package)
+        examples = NODE_PACKAGES.parent / "client-examples"
+        shutil.copytree(TYPESCRIPT_CLIENT / "examples", examples, dirs_exist_ok=True)
+        roots = ("--typeRoots", NODE_PACKAGES / "@types")
+        _run(compiler, "--project", TYPESCRIPT_CLIENT, "--outDir", package / "dist", *roots)
+    return examples
 
 
 @functools.cache
