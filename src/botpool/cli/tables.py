@@ -223,8 +223,8 @@ def webhooks(listed: Sequence[Webhook], now: datetime) -> Table:
 
 
 def deliveries(listed: Sequence[Delivery], now: datetime) -> Table:
-    names = ("EVENT", "TYPE", "BOT", "STATUS", "ATTEMPTS", "LAST", "NEXT", "ANSWER")
-    table = list_table(*names, right="ATTEMPTS", wrap="ANSWER")
+    names = ("EVENT", "TYPE", "BOT", "STATUS", "TRIES", "LAST", "NEXT", "ANSWER")
+    table = list_table(*names, right="TRIES", wrap="ANSWER")
     for delivery in listed:
         answer = delivery.problem or (delivery.response and f"{delivery.response['status']}")
         following = delivery.next_attempt_at

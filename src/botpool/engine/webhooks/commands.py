@@ -117,7 +117,7 @@ class WebhookCommands:
         signing = await statements.find_webhook_secrets(self.database, webhook_id=webhook_id)
         if signing is None:
             raise NotFound("webhook", webhook_id)
-        event_id = f"test_{random_text.token_hex(8)}"
+        event_id = f"test_{random_text.token_hex(4)}"
         payload = payload_of(example_of(event_type))
         answer = await self.sender.send(
             signing.url, event_id, payload, (signing.sealed_secret, signing.former_sealed_secret)
