@@ -19,7 +19,8 @@ async def test_commands_manage_a_webhook(
 ) -> None:
     url = postgres.create_database(template)
     settings = {"BOTPOOL_WEBHOOKS__ALLOW_PRIVATE_ADDRESSES": "true"}
-    with ExitStack() as stack:
+    stack = ExitStack()
+    try:
         server = await asyncio.to_thread(
             lambda: stack.enter_context(served(url, tmp_path, max_size=0, **settings))
         )
@@ -65,6 +66,8 @@ async def test_commands_manage_a_webhook(
         ):
             refused = await botpool(*arguments)
             assert (refused.code, words in refused.err) == (code, True), refused
+    finally:
+        # In a thread: the end of the server runs an event loop of its own.
         await asyncio.to_thread(stack.close)
     postgres.drop_database(url)
 

@@ -77,6 +77,20 @@ export interface BackendHealth {
   detail: string;
 }
 
+/** A scheduled bot and the period for which it needs a slot. */
+export interface Booking {
+  botId: number;
+  status: BotStatus;
+  reserved: boolean;
+  /** When its deployment starts. */
+  startsAt: string;
+  joinAt: string;
+  /** When its slot is expected to be free. */
+  endsAt: string;
+  onTimeProbability: number | null;
+  atRisk: string | null;
+}
+
 /** A bot. Times are null until the event happens. */
 export interface Bot {
   id: number;
@@ -114,6 +128,23 @@ export interface Bot {
   createdBy: CreatedBy | null;
   /** In the call and alive, but without media for `stalled_after_s`. */
   stalled: boolean;
+  /** When a scheduled bot joins. */
+  joinAt: string | null;
+  /** Whether a slot is reserved for a scheduled bot. */
+  reserved: boolean | null;
+  /** The predicted probability that a scheduled bot joins on time. */
+  onTimeProbability: number | null;
+  /** Why a scheduled bot will probably be late; null while it will not. */
+  atRisk: string | null;
+}
+
+/** Changes of a bot before its start. An absent field stays as it is. */
+export interface BotChanges {
+  /** The new time, with an offset from UTC. */
+  joinAt?: string;
+  /** Lower goes first. */
+  priority?: number;
+  botDisplayName?: string;
 }
 
 export interface BotCreate {
@@ -128,6 +159,12 @@ export interface BotCreate {
   botData?: Record<string, unknown>;
   /** Maximum time in the queue. 0: do not queue. */
   queueTimeoutMs?: number;
+  /** When the bot joins, with an offset from UTC. The bot is SCHEDULED until its container starts, early enough to be there on time. */
+  joinAt?: string | null;
+  /** How long the call will probably last, with `joinAt`. Default: the p90 of the pool's recent bots. */
+  expectedDurationMs?: number | null;
+  /** With `joinAt`: refuse the request with 409 and the nearest free time if no slot can be reserved. */
+  requireReservation?: boolean;
 }
 
 export interface BotPage {
@@ -150,7 +187,7 @@ export interface BotResponse {
   lastMediaAt?: string | null;
 }
 
-export type BotStatus = "PENDING" | "QUEUED" | "DEPLOYING" | "JOINING_CALL" | "IN_WAITING_ROOM" | "IN_CALL" | "LEAVING" | "CALL_ENDED" | "DONE" | "FAILED" | "CANCELLED";
+export type BotStatus = "SCHEDULED" | "PENDING" | "QUEUED" | "DEPLOYING" | "JOINING_CALL" | "IN_WAITING_ROOM" | "IN_CALL" | "LEAVING" | "CALL_ENDED" | "DONE" | "FAILED" | "CANCELLED";
 
 /** The state of an egress's circuit breaker. */
 export type Breaker = "closed" | "open" | "half_open";
@@ -327,6 +364,19 @@ export interface NewWebhook {
   secret: string;
 }
 
+/** Outcomes of scheduled bots whose predicted probability lies in one tenth. */
+export interface OnTimeScore {
+  /** 9: from 0.9 to 1. */
+  bucket: number;
+  reserved: boolean;
+  bots: number;
+  onTime: number;
+  /** The mean prediction. */
+  predicted: number;
+  /** The mean squared difference to the outcome; 0 is perfect. */
+  brier: number;
+}
+
 export interface Pacing {
   egress: string;
   /** Starts per minute that are allowed now. */
@@ -339,7 +389,42 @@ export interface Pacing {
   blocksInARow: number;
 }
 
-export type Phase = "waiting" | "creating" | "image" | "starting" | "joining" | "in_call" | "finishing" | "releasing";
+export type Phase = "scheduled" | "waiting" | "creating" | "image" | "starting" | "joining" | "in_call" | "finishing" | "releasing";
+
+export interface Plan {
+  /** The pool name. */
+  platform: string;
+  sinceAt: string;
+  untilAt: string;
+  bots: number;
+  slo: number;
+  withinMs: number;
+  policies: Array<PlanPolicy>;
+  /** The policy that reaches the goal with the fewest hot slot hours. */
+  recommended: string | null;
+  advice: string;
+}
+
+export interface PlanPolicy {
+  name: string;
+  maxSize: number;
+  onTimeShare: number;
+  /** From the request to a running container. */
+  p50Ms: number;
+  p95Ms: number;
+  p99Ms: number;
+  /** Null for the record itself. */
+  longestQueue: number | null;
+  idleSlotHoursPerDay: number | null;
+  hotSlotHoursPerDay: number | null;
+  meetsGoal: boolean;
+  /** The policy as settings to paste. */
+  settings: string | null;
+}
+
+export interface PlanResponse {
+  plan: Plan;
+}
 
 export interface Pool {
   /** The pool name. */
@@ -351,6 +436,8 @@ export interface Pool {
   size: number;
   maxSize: number;
   slotsByStatus: Record<string, number>;
+  /** Releasing slots whose stop cannot be confirmed. */
+  unconfirmedStops: number;
   queueDepth: number;
   oldestWaitMs: number | null;
   /** Share of the last 1,000 bots whose slot already had a container. */
@@ -410,6 +497,30 @@ export interface RecoveryCounts {
   skipped: number;
 }
 
+export interface Schedule {
+  now: string;
+  maxSize: number;
+  /** How many bookings may overlap. */
+  reservableSlots: number;
+  /** Idle slots that are held for bookings now. */
+  held: number;
+  holdS: number;
+  slices: Array<ScheduleSlice>;
+  /** At most 500, earliest first. */
+  bookings: Array<Booking>;
+  /** Predicted against actual, of the last 1,000 scheduled bots. */
+  score: Array<OnTimeScore>;
+}
+
+/** The most bookings at one time in ten minutes. */
+export interface ScheduleSlice {
+  from: string;
+  to: string;
+  /** With and without a reservation. */
+  booked: number;
+  reserved: number;
+}
+
 /** A screenshot; `GET /v1/bots/{id}/screenshots/{number}` returns the picture. */
 export interface Screenshot {
   number: number;
@@ -442,6 +553,12 @@ export interface Slot {
   recoveryAttempts: number;
   skippedRecoveries: number;
   errorMessage: string | null;
+  /** Why the stop of the slot's container cannot be confirmed. Until it can, the slot stays `releasing` and takes no bot. */
+  unconfirmedReason: string | null;
+  /** The unreachable node, if that is the reason. */
+  unconfirmedNode: string | null;
+  /** Since when the node is unreachable. */
+  unconfirmedSince: string | null;
   cordoned: boolean;
   createdAt: string;
 }
@@ -486,6 +603,8 @@ export interface Tenant {
   maxLive: number | null;
   /** Null: no limit. */
   maxQueued: number | null;
+  /** Null: the limit is `maxLive`. */
+  maxBooked: number | null;
   /** Null: no limit. */
   postsPerMinute: number | null;
   /** Bots in slots now. */
@@ -502,6 +621,8 @@ export interface TenantCreate {
   maxLive?: number | null;
   /** Bots in queues at the same time. */
   maxQueued?: number | null;
+  /** Slots reserved for the same time; at most `maxLive`, its default. */
+  maxBooked?: number | null;
   /** Requests for bots in a minute. */
   postsPerMinute?: number | null;
   name: string;
@@ -519,6 +640,8 @@ export interface TenantUpdate {
   maxLive?: number | null;
   /** Bots in queues at the same time. */
   maxQueued?: number | null;
+  /** Slots reserved for the same time; at most `maxLive`, its default. */
+  maxBooked?: number | null;
   /** Requests for bots in a minute. */
   postsPerMinute?: number | null;
 }
@@ -630,6 +753,11 @@ export abstract class Api {
     return this.call({ method: "GET", path: `/v1/bots/${encodeURIComponent(id)}`, accept: "json" });
   }
 
+  /** Change a bot before its start. A changed `joinAt` changes the booking too. `priority` and `botDisplayName` can change until the bot has a slot, `joinAt` until it joins. After that: 409, which says what happened. */
+  updateBot(id: number, body: BotChanges): Promise<BotResponse> {
+    return this.call({ method: "PATCH", path: `/v1/bots/${encodeURIComponent(id)}`, body, accept: "json" });
+  }
+
   /** List the files that the bot made, in the bot's order. The bot's storage has the files. */
   listArtifacts(id: number): Promise<Artifacts> {
     return this.call({ method: "GET", path: `/v1/bots/${encodeURIComponent(id)}/artifacts`, accept: "json" });
@@ -720,6 +848,16 @@ export abstract class Api {
     return this.call({ method: "POST", path: `/v1/pools/${encodeURIComponent(platform)}/drain`, headers, accept: "json" });
   }
 
+  /** Replay the pool's recorded bots under other warm floors, and recommend settings. */
+  planPool(platform: string, query: { replayMs?: number | undefined; slo?: number | undefined; withinMs?: number | undefined; timezone?: string | undefined } = {}): Promise<PlanResponse> {
+    return this.call({ method: "GET", path: `/v1/pools/${encodeURIComponent(platform)}/plan`, query, accept: "json" });
+  }
+
+  /** Get the bookings of the pool's next hours, in slices of ten minutes, and the score. */
+  poolSchedule(platform: string, query: { hours?: number | undefined } = {}): Promise<Schedule> {
+    return this.call({ method: "GET", path: `/v1/pools/${encodeURIComponent(platform)}/schedule`, query, accept: "json" });
+  }
+
   /** Uncordon all slots of a drained pool and admit bots again. */
   undrainPool(platform: string, headers?: Record<string, string>): Promise<PoolResponse> {
     return this.call({ method: "POST", path: `/v1/pools/${encodeURIComponent(platform)}/undrain`, headers, accept: "json" });
@@ -765,9 +903,9 @@ export abstract class Api {
     return this.call({ method: "POST", path: `/v1/slots/${encodeURIComponent(id)}/recover`, headers, accept: "json" });
   }
 
-  /** Release a slot: its bot fails with the code `operator`, and its container is stopped. */
-  releaseSlot(id: number): Promise<SlotResponse> {
-    return this.call({ method: "POST", path: `/v1/slots/${encodeURIComponent(id)}/release`, accept: "json" });
+  /** Release a slot: its bot fails with the code `operator`, and its container is stopped. `force` (scope `admin`) frees a releasing slot whose stop cannot be confirmed. If the container still runs on its unreachable node, the next bot of the slot, or the same bot once more, runs beside it. `botId` refuses the forced release if the slot has another bot by now. */
+  releaseSlot(id: number, query: { force?: boolean | undefined; botId?: number | null | undefined } = {}): Promise<SlotResponse> {
+    return this.call({ method: "POST", path: `/v1/slots/${encodeURIComponent(id)}/release`, query, accept: "json" });
   }
 
   /** Uncordon a slot: it takes bots again. */
