@@ -16,7 +16,7 @@ from tests.support.kubernetes.role import create_role, write_kubeconfig
 from tests.support.ports import free_port
 
 IMAGE = "docker.io/library/kubernetes-demo:1"
-_TEMPLATE = {
+TEMPLATE = {
     # The bots report to this machine, and the image's only user is root.
     "spec": {"hostNetwork": True, "securityContext": {"runAsNonRoot": False}}
 }
@@ -55,7 +55,7 @@ async def kubernetes_installation(
         create_role(cluster, namespace)
         kubeconfig = write_kubeconfig(cluster, namespace, data_dir)
     template = data_dir / "pod.yaml"
-    template.write_text(json.dumps(_TEMPLATE))
+    template.write_text(json.dumps(TEMPLATE))
     port = free_port()
     installation_id = f"kubernetes-{secrets.token_hex(4)}"
     installed = KubernetesInstallation(
