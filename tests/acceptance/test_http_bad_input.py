@@ -318,7 +318,7 @@ async def test_unknown_path_gives_404(api: Api, path: str) -> None:
     ("method", "path", "allowed"),
     [
         ("PUT", "/v1/bots", "GET, POST"),
-        ("PATCH", "/v1/bots/1", "DELETE, GET"),
+        ("PUT", "/v1/bots/1", "DELETE, GET, PATCH"),
         ("OPTIONS", "/v1/bots", "GET, POST"),
         ("BREW", "/v1/queue", "GET"),
         ("GET", "/v1/session", "DELETE, POST"),
