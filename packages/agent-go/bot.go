@@ -87,9 +87,7 @@ func (b *bot) identify(ctx context.Context) (int, bool) {
 	defer cancel()
 	answered := make(chan error, 1)
 	go func() {
-		var err error
-		b.identity, err = identify(ctx, b.calls, b.settings.containerID, newBackoff(b.options.backoff))
-		answered <- err
+		answered <- b.becomeBot(ctx)
 	}()
 	for {
 		select {
@@ -102,6 +100,11 @@ func (b *bot) identify(ctx context.Context) (int, bool) {
 				say("%s", err)
 				return exitFailure, false
 			}
+			if b.identity == nil {
+				say("This container was on standby and gets no bot any more.")
+				b.waitForStop()
+				return 0, false
+			}
 			if b.identity.Released {
 				say("The slot of bot %d was released; this container must not run the bot.", b.identity.Bot.ID)
 				b.waitForStop()
@@ -110,6 +113,23 @@ func (b *bot) identify(ctx context.Context) (int, bool) {
 			return 0, true
 		}
 	}
+}
+
+// becomeBot requests the identity, on standby after Botpool has handed a bot over. Without an error and an
+// identity, the container gets no bot.
+func (b *bot) becomeBot(ctx context.Context) error {
+	bootID := newRandomID()
+	if b.settings.onStandby {
+		found, err := waitForAssignment(ctx, b.settings, bootID, b.options.timeout)
+		if err != nil || found == nil {
+			return err
+		}
+		b.settings = *found
+		b.calls = newTransport(b.settings, b.options.timeout)
+	}
+	var err error
+	b.identity, err = identify(ctx, b.calls, b.settings.containerID, bootID, newBackoff(b.options.backoff))
+	return err
 }
 
 func isStop(received os.Signal) bool {

@@ -15,6 +15,7 @@ import (
 type settings struct {
 	url           *url.URL
 	token         string
+	onStandby     bool // the token is that of a standby: the container has no bot yet
 	containerID   string
 	correlationID string
 	waitForStop   time.Duration
@@ -24,6 +25,9 @@ func readEnvironment(get func(string) string) (settings, error) {
 	var found settings
 	address := strings.TrimSpace(get("BOTPOOL_URL"))
 	found.token = strings.TrimSpace(get("BOTPOOL_TOKEN"))
+	if standby := strings.TrimSpace(get("BOTPOOL_STANDBY_TOKEN")); found.token == "" && standby != "" {
+		found.token, found.onStandby = standby, true
+	}
 	for variable, value := range map[string]string{"BOTPOOL_URL": address, "BOTPOOL_TOKEN": found.token} {
 		if value == "" {
 			return found, fmt.Errorf("%s: is not set. Botpool sets it in the containers that it starts", variable)

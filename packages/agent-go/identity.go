@@ -60,8 +60,8 @@ func newRandomID() string {
 }
 
 // identify requests the identity and repeats the request, with the same boot id, until it is answered.
-func identify(ctx context.Context, calls *transport, containerID string, delays backoff) (*identity, error) {
-	path := "/v1/agent/slot?containerId=" + url.QueryEscape(containerID) + "&bootId=" + newRandomID()
+func identify(ctx context.Context, calls *transport, containerID, bootID string, delays backoff) (*identity, error) {
+	path := "/v1/agent/slot?containerId=" + url.QueryEscape(containerID) + "&bootId=" + bootID
 	answer, err := calls.untilAnswered(ctx, delays, nil, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ MakeAgent = Callable[..., Agent]
 BOT_ID = 7
 CONTAINER_ID = "pool-zoom-001"
 TOKEN = "assignment-1.s3cret"
+STANDBY_TOKEN = "standby-1.s3cret"
 CERTIFICATE = Path(__file__).with_name("localhost.pem")
 
 
@@ -78,6 +79,9 @@ class ControlPlane:
         """Delivered with every heartbeat until one acknowledges them."""
         self.acknowledged: set[int] = set()
         self.heartbeat_interval_ms = 20
+        self.hands_over = False
+        """Whether the answer to a standby's poll has a bot."""
+        self.standby_should_exit = False
         self._tls = tls
         self._port = 0
         self._server: Server | None = None
@@ -169,6 +173,10 @@ class ControlPlane:
         if fault:
             time.sleep(fault.late_s)
             _send(request, fault.status, fault.headers, fault.body)
+        elif call.resource == "assignment" and call.header("Authorization") == (
+            f"Bearer {STANDBY_TOKEN}"
+        ):
+            _send_json(request, self._poll())
         elif call.headers.get("Authorization") != f"Bearer {TOKEN}":
             _problem(request, 401, "The token is not valid.")
         elif call.path.startswith(f"/v1/agent/slot?containerId={CONTAINER_ID}&bootId="):
@@ -186,6 +194,28 @@ class ControlPlane:
             "shouldLeave": self.should_leave,
             "shouldExit": self.should_exit,
             "commands": [each for each in self.commands if each["id"] not in self.acknowledged],
+        }
+
+    def _poll(self) -> dict[str, Any]:
+        """Answer the poll of a standby; without a bot after a moment, not after its whole wait."""
+        if not (self.hands_over or self.standby_should_exit):
+            time.sleep(0.02)
+            return {"assignment": None, "shouldExit": False}
+        bot_data = {
+            "id": BOT_ID,
+            "correlationId": "corr-1",
+            "meetingUrl": "https://zoom.us/j/1?pwd=x",
+            "botData": self.bot_data,
+        }
+        assignment = {
+            "id": 1,
+            "token": TOKEN,
+            "containerId": CONTAINER_ID,
+            "environment": {"BOT_DATA": json.dumps(bot_data), "BOT_LANGUAGE": "de"},
+        }
+        return {
+            "assignment": assignment if self.hands_over else None,
+            "shouldExit": self.standby_should_exit,
         }
 
     def _identity(self) -> dict[str, Any]:

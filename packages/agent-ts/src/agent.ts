@@ -8,6 +8,7 @@ import { type Bot, type Identity, readIdentity } from "./identity.js";
 import { Instructions, type LeaveCallback, type OnceEvent } from "./instructions.js";
 import { warn } from "./log.js";
 import { Outbox } from "./outbox.js";
+import { POLL_S, waitForAssignment } from "./standby.js";
 import { checkStatus, isFinal, type Status } from "./status.js";
 import { Transport } from "./transport.js";
 
@@ -17,6 +18,8 @@ export interface AgentOptions {
   readonly url: string;
   readonly containerId: string;
   readonly token: string;
+  /** Whether `token` is the token of a standby: the agent then waits until Botpool hands a bot over. */
+  readonly onStandby?: boolean;
   readonly correlationId?: string;
   /** How long one call waits for its answer. Default 10. */
   readonly timeoutS?: number;
@@ -43,28 +46,33 @@ export class Agent {
   waitForStopS: number;
   /** Distinguishes this start from a restart of the container within the same assignment. */
   readonly bootId = randomBytes(16).toString("hex");
-  readonly #transport: Transport;
+  readonly #url: string;
+  readonly #timeoutS: number;
   readonly #containerId: string;
-  readonly #token: string;
+  readonly #environment: Environment | undefined;
+  #transport: Transport;
+  #token: string;
+  #onStandby: boolean;
   readonly #backoff: BackoffOptions;
   readonly #instructions = new Instructions();
   readonly #heartbeat = new HeartbeatBody();
   readonly #commands = new Commands(this.#heartbeat);
   readonly #ended = new AbortController();
+  readonly #standbyEnded = new AbortController();
   #identity: Identity | undefined;
   #outbox: Outbox | undefined;
   #endReported = false;
   #stopsItself = false;
 
-  constructor(options: AgentOptions) {
+  /** With `environment`, the agent of a standby adds the variables of its bot there. */
+  constructor(options: AgentOptions, environment?: Environment) {
     this.finalReportLimitS = options.finalReportLimitS ?? 900;
     this.waitForStopS = options.waitForStopS ?? 0;
-    this.#transport = new Transport(
-      options.url,
-      options.token,
-      options.correlationId,
-      options.timeoutS ?? 10,
-    );
+    this.#url = options.url;
+    this.#timeoutS = options.timeoutS ?? 10;
+    this.#onStandby = options.onStandby ?? false;
+    this.#environment = environment;
+    this.#transport = new Transport(options.url, options.token, options.correlationId, this.#timeoutS);
     this.#containerId = options.containerId;
     this.#token = options.token;
     this.#backoff = options.backoff ?? DEFAULT_BACKOFF;
@@ -72,7 +80,7 @@ export class Agent {
 
   /** Creates the agent of this container; `options` take precedence over the environment. */
   static fromEnvironment(environment: Environment = process.env, options: Partial<AgentOptions> = {}): Agent {
-    return new Agent({ ...readEnvironment(environment), ...options });
+    return new Agent({ ...readEnvironment(environment), ...options }, environment);
   }
 
   get bot(): Bot {
@@ -109,6 +117,7 @@ export class Agent {
    */
   leave(): void {
     this.#stopsItself = true;
+    this.#standbyEnded.abort();
     this.#instructions.leave();
   }
 
@@ -214,6 +223,7 @@ export class Agent {
   }
 
   async enter(): Promise<void> {
+    if (this.#onStandby) await this.#waitForBot();
     const path = `/v1/agent/slot?containerId=${encodeURIComponent(this.#containerId)}&bootId=${this.bootId}`;
     const { signal } = this.#ended;
     const identify = () => this.#transport.call("GET", path, signal);
@@ -245,6 +255,21 @@ export class Agent {
     }
     this.#pendingReports.close();
     this.#ended.abort();
+  }
+
+  /** Waits on standby until Botpool hands a bot over, and continues as this bot's agent. */
+  async #waitForBot(): Promise<void> {
+    const standby = new Transport(this.#url, this.#token, undefined, POLL_S + this.#timeoutS);
+    const assignment = await waitForAssignment(standby, this.bootId, this.#standbyEnded.signal);
+    if (!assignment) {
+      this.#instructions.exit();
+      await this.#waitForStop();
+      throw new Released(undefined);
+    }
+    if (this.#environment) Object.assign(this.#environment, assignment.environment);
+    this.#onStandby = false;
+    this.#token = assignment.token;
+    this.#transport = new Transport(this.#url, this.#token, undefined, this.#timeoutS);
   }
 
   async #waitForStop(): Promise<void> {

@@ -7,6 +7,8 @@ export interface EnvironmentOptions {
   url: string;
   containerId: string;
   token: string;
+  /** Whether Botpool started the container before it had a bot; `token` is then the token of the standby. */
+  onStandby: boolean;
   correlationId?: string;
   waitForStopS: number;
 }
@@ -16,11 +18,14 @@ export function readEnvironment(environment: Environment): EnvironmentOptions {
   if (!containerId) {
     throw new Misconfigured("BOTPOOL_CONTAINER_ID", "is not set, nor COOLIFY_RESOURCE_UUID.");
   }
+  // A container on standby has no bot yet, and no token of an assignment.
+  const onStandby = !environment["BOTPOOL_TOKEN"]?.trim() && Boolean(environment["BOTPOOL_STANDBY_TOKEN"]?.trim());
   const correlationId = correlationIdIn(environment["BOT_DATA"]);
   return {
     url: required(environment, "BOTPOOL_URL"),
     containerId,
-    token: required(environment, "BOTPOOL_TOKEN"),
+    token: required(environment, onStandby ? "BOTPOOL_STANDBY_TOKEN" : "BOTPOOL_TOKEN"),
+    onStandby,
     ...(correlationId === undefined ? {} : { correlationId }),
     waitForStopS: seconds(environment, "BOTPOOL_WAIT_FOR_STOP_S"),
   };

@@ -51,7 +51,12 @@ export class Limited extends Unavailable {
 
 /** The container's assignment has ended: the bot must not join and reports nothing. */
 export class Released extends AgentError {
-  constructor(readonly botId: number) {
-    super(`The slot of bot ${botId} was released; this container must not run the bot.`);
+  /** `botId` is undefined if the container was on standby and gets no bot. */
+  constructor(readonly botId: number | undefined) {
+    super(
+      botId === undefined
+        ? "This container was on standby and gets no bot any more."
+        : `The slot of bot ${botId} was released; this container must not run the bot.`,
+    );
   }
 }
