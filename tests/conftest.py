@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from botpool.store.migrator import migrate
@@ -21,6 +22,16 @@ __all__ = ["pytest_configure", "pytest_unconfigure"]  # hooks, by their names
 # Without a deadline for each example: on a busy machine a slow example is no failure.
 settings.register_profile("busy machine", deadline=None)
 settings.load_profile("busy machine")
+
+# Plain tracebacks: rich ones, with the values of all variables, take minutes on a busy machine.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(
+            colors=False, exception_formatter=structlog.dev.plain_traceback
+        ),
+    ]
+)
 
 _DATABASE_FIXTURES = frozenset({"postgres", "own_postgres"})
 
