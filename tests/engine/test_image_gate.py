@@ -300,3 +300,23 @@ async def test_concurrent_deployments_stay_within_the_limit(stage: Stage) -> Non
     await steps(stage, replica)
     assert len(stage.backend.runs) == 4
     assert_invariants(stage.url)
+
+
+async def test_cluster_lets_as_many_slots_lead_as_nodes_may_pull_at_once(stage: Stage) -> None:
+    stage.backend.concurrent_pulls = 2
+    replica = await stage.replica(pool(5), policy=ONCE)
+    bots = await deploy(stage, replica, 5)
+    assert len(leaders(stage)) == 2
+    assert phases(stage).count("waiting_for_image") == 3
+    assert sorted(slot["leads_number"] for slot in stage.slots() if slot["leads_image"]) == [1, 2]
+    failed = slot_named(stage, leaders(stage)[0])
+    stage.backend.finish(failed["container_id"], DeploymentState.FAILED)
+    await replica.observer.observe("process")
+    assert len(leaders(stage)) == 2, "the next slot leads"
+    for leader in leaders(stage):
+        stage.backend.finish(slot_named(stage, leader)["container_id"])
+    await replica.observer.observe("process")
+    await steps(stage, replica)
+    assert phases(stage).count("waiting_for_image") == 0
+    assert len(bots) == 5
+    assert_invariants(stage.url)

@@ -43,10 +43,11 @@ def pass_image_gate(
     backend: str,
     image_known_s: float,
     wait_timeout_s: float,
+    concurrent_pulls: int = 1,
     leads_reason: str = reasons.LEADS_PULL,
     present_reason: str = reasons.IMAGE_PRESENT,
 ) -> list[SlotPastImageGate]:
-    """Let slots pass whose image is present, and one slot per image that leads its pull."""
+    """Let slots pass whose image is present, and the slots that lead pulls of other images."""
 
 
 @query

@@ -1,7 +1,9 @@
 """The image gate: one pull of an image per image host, and the backend's limit of starts.
 
 N first starts of one image on one image host must pull once. One slot leads: a durable mark in its
-row, unique by backend, image host and image. The mark belongs to the slot and not to a lease, so
+row, unique by backend, image host and image. Where the image host is a cluster of nodes that each
+pull for themselves, up to `concurrent_pulls` slots lead, so at most so many cold nodes pull before
+the image is known in the cluster. The mark belongs to the slot and not to a lease, so
 any replica continues with the same leader. The other slots wait without holding anything and pass
 together when the leader's deployment has finished; when it fails, the next slot leads. Behind the
 image gate, a backend with a limit of deployments starts as many slots as it has room for, in the
@@ -42,6 +44,7 @@ class ImageGate(Service):
             backend=backend,
             image_known_s=self.policy.image_known_s,
             wait_timeout_s=self.policy.deploy_wait_timeout_s,
+            concurrent_pulls=self.backends[backend].concurrent_pulls,
         )
         starting = pass_start_gate.statement(
             backend=backend, limit=self.backends[backend].concurrent_starts

@@ -399,6 +399,7 @@ CREATE TABLE bot_pool_slots (
     held                boolean NOT NULL DEFAULT false,
     tenant_id           bigint NOT NULL DEFAULT 1,
     leads_image         text,
+    leads_number        integer NOT NULL DEFAULT 1,
     start_allowed_at    timestamptz,
     start_issued_at     timestamptz,
     deployment_id       text,
@@ -481,6 +482,8 @@ COMMENT ON COLUMN bot_pool_slots.tenant_id IS
     'The tenant of the bot in the slot, or of its last bot. Without an index, which every assignment would write.';
 COMMENT ON COLUMN bot_pool_slots.leads_image IS
     'The image that this slot''s start pulls while other slots wait for it.';
+COMMENT ON COLUMN bot_pool_slots.leads_number IS
+    'Which of the concurrent pulls of that image the slot leads: 1, or more in a cluster of nodes.';
 COMMENT ON COLUMN bot_pool_slots.start_allowed_at IS
     'When this assignment''s start passed the image gate; before that nothing of the assignment runs.';
 COMMENT ON COLUMN bot_pool_slots.deployment_ended_at IS 'When the deployment of this start was known to be over.';
@@ -535,9 +538,10 @@ COMMENT ON INDEX idx_bot_pool_slots_due IS 'Due steps of the backends that a rep
 CREATE UNIQUE INDEX idx_bot_pool_slots_bot ON bot_pool_slots (assigned_bot_id)
     WITH (deduplicate_items = off) WHERE assigned_bot_id IS NOT NULL;
 COMMENT ON INDEX idx_bot_pool_slots_bot IS 'A bot is in at most one slot.';
-CREATE UNIQUE INDEX idx_bot_pool_slots_leader ON bot_pool_slots (backend, image_host, leads_image)
+CREATE UNIQUE INDEX idx_bot_pool_slots_leader ON bot_pool_slots (backend, image_host, leads_image, leads_number)
     WITH (deduplicate_items = off) WHERE leads_image IS NOT NULL;
-COMMENT ON INDEX idx_bot_pool_slots_leader IS 'One leader for each image and image host.';
+COMMENT ON INDEX idx_bot_pool_slots_leader IS
+    'One leader for each image, image host and number; a cluster of nodes has several numbers.';
 CREATE INDEX idx_bot_pool_slots_waiting ON bot_pool_slots (backend, last_assigned_at, id)
     WITH (deduplicate_items = off) WHERE phase IN ('waiting_for_image', 'waiting_for_start');
 CREATE INDEX idx_bot_pool_slots_starting ON bot_pool_slots (backend)
