@@ -135,6 +135,14 @@ def test_key_is_printed_only_on_a_terminal(up: Up) -> None:
     assert f"$(cat {up.data_dir / 'key'})" in printed
 
 
+def test_commands_find_the_server_by_its_data_directory(up: Up) -> None:
+    """It listens on another port than the settings say."""
+    command = [BOTPOOL, "pool", "list", "--data-dir", str(up.data_dir)]
+    found = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert "google-meet" in found.stdout
+
+
 def test_create_wait_ends_when_the_bot_is_done(up: Up) -> None:
     data = '{"joinSeconds": 0, "staySeconds": 0}'
     done = up("bot", "create", MEETING, "--name", "Scribe", "--data", data, "--wait")

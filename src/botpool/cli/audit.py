@@ -44,6 +44,15 @@ def audit(
         actor=actor, action=action, target=target, tenant=tenant, limit=limit, cursor=cursor
     )
     if not page.items:
-        return "No more actions." if cursor else "No action is recorded."
+        return "No more actions." if cursor else _nothing_found(actor, action, target, tenant)
     table = tables.audit(page.items, client.response.server_time)
     return output.with_next_page(table, page.next_cursor)
+
+
+def _nothing_found(*values: str | None) -> str:
+    """Name the filters that match nothing, which may be misspelt."""
+    names = ("--actor", "--action", "--target", "--tenant")
+    given = [f"{name} {value!r}" for name, value in zip(names, values, strict=True) if value]
+    if not given:
+        return "No action is recorded."
+    return f"No recorded action matches {' and '.join(given)}. 'botpool audit' lists all actions."

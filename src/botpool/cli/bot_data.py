@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @with_client_and_json
 def artifacts(client: "Client", bot: BotArgument) -> "RenderableType":
-    """List the files that a bot made: recordings, transcripts and others.
+    """List the files that a bot made, such as recordings.
 
     The bot's own storage has the files; Botpool knows their addresses or keys.
 

@@ -273,7 +273,9 @@ def show(client: "Client", bot: BotArgument) -> "RenderableType":
 
 @with_client_and_json
 def stop(client: "Client", bot: BotArgument) -> "RenderableType":
-    """Stop a bot: cancel it while it waits or deploys, ask it to leave once it runs.
+    """Stop a bot.
+
+    A bot that waits or deploys is cancelled; a running bot is asked to leave.
 
     \b
     botpool bot stop 7

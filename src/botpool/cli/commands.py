@@ -105,7 +105,7 @@ _GROUPS = {
         revoke=keys.revoke,
     ),
     "tenant": _group(
-        "Tenants: teams that share Botpool, each with its own bots and keys.",
+        "Tenants: teams that share Botpool, each with its own bots.",
         create=tenants.create,
         list=tenants.list_,
         set=tenants.set_,

@@ -31,7 +31,7 @@ FindingsJsonOption = Annotated[bool, typer.Option("--json", help="Print the find
 def doctor(
     config: ConfigOption = None, data_dir: DataDirOption = None, as_json: FindingsJsonOption = False
 ) -> None:
-    """Check a running installation: its database, its backends and its invariants.
+    """Check the database, the backends and the invariants.
 
     The command needs the settings of 'serve' or 'up', and only reads. Exit code 0: no problem,
     perhaps warnings; 1: a problem.

@@ -40,7 +40,7 @@ def coolify(
         bool, typer.Option("--no-processes", help="Start no processes for the containers.")
     ] = False,
 ) -> None:
-    """Run an emulated Coolify: its API, its delays and, on demand, its failures.
+    """Run an emulated Coolify, with its API, delays and failures.
 
     Containers are local processes. Pulling an image takes its time, but downloads nothing. A first
     start takes 7 minutes, a later one 30 seconds; --time-scale shortens both. The command prints

@@ -40,7 +40,7 @@ def meeboter(
     data_dir: DataDirOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Move the slots and queued bots of Meeboter's pool to this installation.
+    """Move the slots and queued bots of Meeboter's pool here.
 
     The command needs the settings of 'serve'. It shows the changes; with --apply it makes them. It
     can be interrupted and repeated: what has moved stays moved. Live bots end where they are, and

@@ -35,7 +35,9 @@ _NAME_SHOWN = 32
 
 
 def create(
-    name: Annotated[str, typer.Option(help="The key's user, for the list of keys.")],
+    name: Annotated[
+        str, typer.Option(help="A name for the key's user; lists and the audit log show it.")
+    ],
     scope: Annotated[
         Literal["user", "operator", "admin"],
         typer.Option(help="user: bots; operator: also slots and pools; admin: also keys."),
@@ -51,7 +53,8 @@ def create(
             min=LOWEST_PRIORITY,
             max=-LOWEST_PRIORITY,
             show_default=False,
-            help="The lowest priority of its bots. Default: 0 for scope user, else none.",
+            help="The lowest priority number of its bots; lower goes first. Default: 0 for "
+            "scope user, else none.",
         ),
     ] = None,
     config: ConfigOption = None,
@@ -59,6 +62,8 @@ def create(
     as_json: JsonOption = False,
 ) -> None:
     """Create an API key and print it. It cannot be shown again.
+
+    A key of scope user sees only the bots of its tenant; operators and admins see all tenants.
 
     \b
     botpool key create --name ci
@@ -105,7 +110,9 @@ def rotate(
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a key a new text and print it; the former text works until the overlap ends.
+    """Give a key a new text and print it.
+
+    The former text works until the overlap ends.
 
     The key keeps its id, its dashboard sessions and its idempotency keys.
 

@@ -41,7 +41,7 @@ def _plan_from_record(
     within: WithinOption = "5s",  # type: ignore[assignment] # typer parses it
     timezone: _TimezoneOption = "UTC",
 ) -> "RenderableType":
-    """Replay a pool's bots under other warm floors, and recommend settings.
+    """Replay a pool's bots, and recommend warm floors.
 
     A replay uses the admission rules, the arrivals and the times that the pool recorded. For each
     policy the table shows the share of bots that are on time, their waits from the request to a

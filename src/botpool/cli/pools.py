@@ -21,7 +21,9 @@ PoolArgument = Annotated[
 
 @with_client_and_json
 def list_(client: "Client") -> "RenderableType":
-    """List pools: slots, queue, share of warm starts, time to running (P50, P95).
+    """List pools with their slots, queues and times.
+
+    WARM is the share of warm starts; P50 and P95 are times to running.
 
     \b
     botpool pool list
@@ -92,7 +94,7 @@ def queue(
     limit: LimitOption = 500,
     cursor: CursorOption = None,
 ) -> "RenderableType":
-    """List the bots that wait for a slot, in the order in which they get one.
+    """List the bots that wait for a slot, in order of service.
 
     \b
     botpool queue --platform google-meet
@@ -108,7 +110,7 @@ def queue(
 
 @with_client_and_json
 def recover(client: "Client") -> str:
-    """Run the recovery pass now: check all slots for problems and repair them.
+    """Check all slots for problems now, and repair them.
 
     \b
     botpool recover

@@ -17,7 +17,7 @@ def up(
     host: HostOption = None,
     port: PortOption = None,
 ) -> None:
-    """Run everything on this machine: database, server, dashboard, pools.
+    """Run everything here: database, server, dashboard and pools.
 
     The command needs no other software and no settings. On a terminal it prints the dashboard's
     address with its key, elsewhere the path of the key, and a request to paste. Ctrl-C stops

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+import socket
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -13,8 +14,9 @@ from botpool.api.file_limit import backlog_of, files_needed, raise_file_limit
 from botpool.api.listener import listening_socket
 from botpool.cli.database import installation_of
 from botpool.cli.progress import Update, bar
+from botpool.cli.target import local_url
 from botpool.settings import Settings
-from botpool.store.data_dir import DataDir
+from botpool.store.data_dir import DataDir, write_private
 from botpool.store.embedded import EmbeddedPostgres
 from botpool.store.installation import Installation
 from botpool.store.migrator import migrate
@@ -35,9 +37,24 @@ async def run(settings: Settings, *, interactive: bool) -> None:
         async with _installation(settings, interactive=interactive) as installed:
             from botpool.cli.serve_replica import serve
 
-            await serve(settings, installed, listener, _console if interactive else None)
+            with _announced(settings, listener):
+                await serve(settings, installed, listener, _console if interactive else None)
     if interactive:
         _console.print(f"Stopped. The data is in {settings.data_dir}.", markup=False)
+
+
+@contextlib.contextmanager
+def _announced(settings: Settings, listener: socket.socket) -> Iterator[None]:
+    """Keep the address in the data directory of embedded mode, where commands look for it."""
+    if not settings.database.embedded:
+        yield
+        return
+    file = DataDir.open(settings.data_dir).address
+    write_private(file, local_url(settings.server.host, listener.getsockname()[1]) + "\n")
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
 
 
 def _cancel_on_signal() -> None:

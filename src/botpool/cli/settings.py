@@ -30,7 +30,9 @@ def settings(
     data_dir: DataDirOption = None,
     as_json: SettingsJsonOption = False,
 ) -> None:
-    """Show each setting's value and its source: default, file, environment or option.
+    """Show each setting's value and its source.
+
+    Sources are the default, the file, the environment and options.
 
     Secrets are masked. With a NAME, the output also has the description, the default, the
     environment variable and an example.

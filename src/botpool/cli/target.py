@@ -1,5 +1,6 @@
 """Finds the server and the API key: from options, the environment, then the settings."""
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -43,15 +44,23 @@ def find_target(
     settings = load_settings(config, {"data_dir": data_dir})
     if key is None:
         key, key_from = _stored_key(settings, url)
-    url = url or _local_url(settings)
+    url = url or _url_of(settings)
     return Target(url=url, key=_checked_key(key, key_from), key_from=key_from)
 
 
-def _local_url(settings: "Settings") -> str:
-    host = settings.server.host
+def local_url(host: str, port: int) -> str:
+    """Return the address of a server on this machine."""
     if host in _ANY_ADDRESS:
         host = "127.0.0.1"
-    return f"http://{f'[{host}]' if ':' in host else host}:{settings.server.port}"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _url_of(settings: "Settings") -> str:
+    """The address of the running server of embedded mode, else the address of the settings."""
+    if settings.database.embedded:
+        with contextlib.suppress(OSError, ValueError):
+            return (settings.data_dir / "address").read_text().strip()
+    return local_url(settings.server.host, settings.server.port)
 
 
 def _stored_key(settings: "Settings", url: str | None) -> tuple[str, str]:

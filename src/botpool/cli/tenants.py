@@ -39,16 +39,27 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The tenant's 
 WeightOption = Annotated[
     int | None,
     typer.Option(
-        min=1, max=_MAX_WEIGHT, metavar="N", help="Share of a pool when several tenants wait."
+        min=1,
+        max=_MAX_WEIGHT,
+        metavar="N",
+        help="Share of a pool's slots while several tenants wait: 2 gets twice as many as 1.",
     ),
 ]
 MaxLiveOption = Annotated[
     str | None,
-    typer.Option(parser=_limit, metavar="N|none", help="Bots in slots at the same time."),
+    typer.Option(
+        parser=_limit,
+        metavar="N|none",
+        help="Bots in slots at the same time, in all pools; further bots wait in the queue.",
+    ),
 ]
 MaxQueuedOption = Annotated[
     str | None,
-    typer.Option(parser=_limit, metavar="N|none", help="Bots in queues at the same time."),
+    typer.Option(
+        parser=_limit,
+        metavar="N|none",
+        help="Bots in queues at the same time; further requests get a 429.",
+    ),
 ]
 MaxBookedOption = Annotated[
     str | None,
@@ -60,7 +71,11 @@ MaxBookedOption = Annotated[
 ]
 PostsOption = Annotated[
     str | None,
-    typer.Option(parser=_limit, metavar="N|none", help="Requests for bots in a minute."),
+    typer.Option(
+        parser=_limit,
+        metavar="N|none",
+        help="Requests for bots in a minute; further requests get a 429.",
+    ),
 ]
 
 
@@ -99,9 +114,12 @@ def set_(
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Change the weight and the quotas of a tenant; 'none' removes a quota.
+    """Change the weight and the quotas of a tenant.
 
-    A lower quota ends no bot: it refuses new ones until the tenant is below it.
+    The value 'none' removes a quota.
+
+    A lower quota ends no bot. Above --max-live, new bots wait in the queue until bots of the tenant
+    end; above --max-queued or --posts-per-minute, new requests are refused.
 
     \b
     botpool tenant set sales --max-live 50

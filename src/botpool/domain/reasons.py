@@ -10,12 +10,14 @@ from botpool.domain.states import SlotPhase
 ACCEPTED = "accepted"
 IDLE_SLOT = "an idle slot was free"
 NO_FREE_SLOT = "no slot was free"
+TENANT_AT_QUOTA = "its tenant is at its quota of live bots"
+PACED = "the pace of the pool allows no further start now"
 SLOT_BECAME_FREE = "a slot became free"
 NEW_SLOT = "the pool grew by a slot"
 ASSIGNED = "assigned"
 POOL_GREW = "the pool grew"
 QUEUE_TIMEOUT = "queue timeout"
-QUEUE_TIMEOUT_FAILURE = "No slot became free before the queue timeout."
+QUEUE_TIMEOUT_FAILURE = "The bot got no slot before the queue timeout."
 
 # Scheduled joins.
 SCHEDULED = "scheduled"

@@ -68,6 +68,11 @@ class DataDir:
         return self.root / "key"
 
     @property
+    def address(self) -> Path:
+        """The address of the running server, which commands on this machine call."""
+        return self.root / "address"
+
+    @property
     def installation_file(self) -> Path:
         return self.root / "installation.json"
 

@@ -57,6 +57,8 @@ class SettledBot:
     assigned_at: datetime | None
     position: int | None
     exceeded_quota: int | None
+    queued_reason: str | None
+    """Why the bot waits; None if it has a slot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +162,12 @@ def enqueue_bots(
 
 
 @query
-def settle_new_bots(*, reason: str = reasons.NO_FREE_SLOT) -> list[SettledBot]:
+def settle_new_bots(
+    *,
+    reason: str = reasons.NO_FREE_SLOT,
+    quota_reason: str = reasons.TENANT_AT_QUOTA,
+    paced_reason: str = reasons.PACED,
+) -> list[SettledBot]:
     """Make the bots that enqueue_bots wrote in this transaction QUEUED unless they got a slot."""
 
 

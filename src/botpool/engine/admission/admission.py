@@ -346,7 +346,7 @@ class Admission:
             old=BotStatus.PENDING,
             new=BotStatus.QUEUED,
             correlation_id=bot.correlation_id,
-            reason=reasons.NO_FREE_SLOT,
+            reason=settled.queued_reason or reasons.NO_FREE_SLOT,
         )
         position = settled.position
         if position is None:

@@ -42,7 +42,7 @@ export const hasNotStarted = (status) => NOT_STARTED.has(status);
 export const hasBot = (status) => WITH_BOT.has(status);
 
 export const FAILURES = {
-  queue_timeout: "No slot became free before the bot's deadline.",
+  queue_timeout: "The bot got no slot before its deadline.",
   deploy_failed: "The container did not start.",
   heartbeat_lost: "The bot ran, then its heartbeats stopped.",
   container_exited: "The container exited before the bot reported its end.",

@@ -75,10 +75,26 @@ WITH new_bot AS MATERIALIZED (
     SET status = 'QUEUED', queued_at = (SELECT min(waiting.queued_at) FROM waiting)
     WHERE b.id = ANY (ARRAY(SELECT waiting.bot_id FROM waiting))
     RETURNING b.id, b.correlation_id
+), held_back AS MATERIALIZED (
+    -- Why each bot waits. A count that is unknown leaves no room.
+    SELECT
+        w.bot_id,
+        CASE
+            WHEN (
+                SELECT t.max_live <= coalesce(t.live, t.max_live) FROM tenants t WHERE t.id = w.tenant_id)
+            THEN %(quota_reason)s::text
+            WHEN (
+                SELECT CASE WHEN p.egress IS NOT NULL THEN botpool_assignable_bots(p.egress) <= 0 END
+                FROM pools p WHERE p.pool_name = w.pool_name)
+            THEN %(paced_reason)s::text
+            ELSE %(reason)s::text
+        END AS reason
+    FROM waiting w
 ), written AS (
     INSERT INTO history (kind, bot_id, from_state, to_state, reason, correlation_id)
-    SELECT 'bot.status', queued.id, 'PENDING', 'QUEUED', %(reason)s, queued.correlation_id
+    SELECT 'bot.status', queued.id, 'PENDING', 'QUEUED', held_back.reason, queued.correlation_id
     FROM queued
+    JOIN held_back ON held_back.bot_id = queued.id
     ORDER BY queued.id
 )
 SELECT
@@ -87,8 +103,9 @@ SELECT
     b.slot_name, b.container_id, b.attempts, b.created_at,
     coalesce(waiting.queued_at, b.queued_at) AS queued_at, b.assigned_at,
     CASE WHEN before.bots < 1000 THEN before.bots + waiting.nth END AS position,
-    refused.max_queued AS exceeded_quota
+    refused.max_queued AS exceeded_quota, held_back.reason AS queued_reason
 FROM bots b
+LEFT JOIN held_back ON held_back.bot_id = b.id
 LEFT JOIN refused ON refused.bot_id = b.id
 LEFT JOIN waiting ON waiting.bot_id = b.id
 LEFT JOIN before ON before.tenant_id = waiting.tenant_id AND before.priority = waiting.priority
