@@ -25,7 +25,7 @@ from tests.support.replicas import Stage, bot_request, pool
 
 pytestmark = pytest.mark.long
 
-IMAGE = "docker.io/library/botpool-test-patient:1"
+IMAGE = "docker.io/library/botpool-test-waiting:1"
 PROGRAM = b"import signal, sys\nsignal.signal(15, lambda *_: sys.exit(0))\nsignal.pause()\n"
 POOL = replace(
     pool(2), backend="kubernetes", image=IMAGE, cpus=0.01, memory_mb=64, stop_grace_s=1.0

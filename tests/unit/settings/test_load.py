@@ -47,6 +47,7 @@ def test_defaults_match_the_contract(tmp_path: Path) -> None:
         "grace_s": 180,
         "wait_timeout_s": 1_800,
         "attempts": 2,
+        "infrastructure_retries": 5,
         "image_known_s": 86_400,
     }
     assert recovery.model_dump() == {
