@@ -106,6 +106,8 @@ def _observed_slot(ended: EndedBot) -> ObservedSlot:
         container_id=ended.container_id,
         status=SlotStatus.RELEASING,
         assignment_id=ended.assignment_id,
+        run_id=ended.assignment_id,
+        phase=None,
         deployment_id=None,
         deployment_status=None,
         start_issued_at=None,

@@ -356,6 +356,7 @@ def _identity(installed: Installation, public_url: str) -> Identity:
         public_url=public_url,
         agent_keys=derive_keys(installed.secrets, Purpose.AGENTS),
         webhook_keys=derive_keys(installed.secrets, Purpose.WEBHOOKS),
+        standby_keys=derive_keys(installed.secrets, Purpose.STANDBYS),
     )
 
 

@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -21,6 +21,7 @@ from .instructions import Instructions, LeaveCallback
 from .join_time import JoinTime
 from .outbox import Outbox
 from .sigterm import wait_for_sigterm
+from .standby import POLL_RETRY_CAP_S, POLL_RETRY_S, POLL_S, wait_for_assignment
 from .status import FAILURES, FINAL, Status, end_of
 from .transport import Transport
 
@@ -58,8 +59,14 @@ class Agent:
         final_report_limit_s: float = 900.0,
         wait_for_stop_s: float = 0.0,
         wait_to_join: bool = True,
+        on_standby: bool = False,
         backoff: Backoff | None = None,
     ) -> None:
+        """Create the agent; with `on_standby`, `token` is the token of a standby."""
+        self._url = url
+        self._timeout_s = timeout_s
+        self._on_standby = on_standby
+        self._environ: MutableMapping[str, str] | None = None
         self.final_report_limit_s = final_report_limit_s
         """How long leaving the context waits for the delivery of reports."""
         self.wait_for_stop_s = wait_for_stop_s
@@ -83,8 +90,14 @@ class Agent:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ, **options: Any) -> Self:
-        """Create the agent of this container; `options` are those of `Agent`."""
-        return cls(**(read_environment(environ) | options))
+        """Create the agent of this container; `options` are those of `Agent`.
+
+        In a container that runs before it has a bot, entering the context waits for the bot, and
+        then sets the variables of the bot in `environ`.
+        """
+        agent = cls(**(read_environment(environ) | options))
+        agent._environ = environ if isinstance(environ, MutableMapping) else None
+        return agent
 
     @property
     def bot(self) -> Bot:
@@ -214,6 +227,8 @@ class Agent:
         return True
 
     async def __aenter__(self) -> Self:
+        if self._on_standby:
+            await self._wait_for_bot()
         path = f"/v1/agent/slot?containerId={quote(self._container_id, safe='')}"
         path += f"&bootId={self.boot_id}"
         identify = partial(self._transport.call, "GET", path)
@@ -298,6 +313,25 @@ class Agent:
                 self._instructions.close(),
                 return_exceptions=True,
             )
+
+    async def _wait_for_bot(self) -> None:
+        """Wait on standby until Botpool hands a bot over, and continue as this bot's agent."""
+        standby = Transport(
+            self._url, self._token, correlation_id=None, timeout_s=POLL_S + self._timeout_s
+        )
+        backoff = Backoff(first_s=POLL_RETRY_S, cap_s=POLL_RETRY_CAP_S)
+        assignment = await wait_for_assignment(standby, self.boot_id, POLL_S, backoff)
+        if assignment is None:
+            self._instructions.exit()
+            await self._wait_for_stop(None)
+            raise Released(None)
+        if self._environ is not None:
+            self._environ.update(assignment["environment"])
+        self._on_standby = False
+        self._token = str(assignment["token"])
+        self._transport = Transport(
+            self._url, self._token, correlation_id=None, timeout_s=self._timeout_s
+        )
 
     async def _wait_for_stop(self, error: BaseException | None) -> None:
         """Wait for SIGTERM unless it has arrived, as a cancellation or an exit of the bot shows."""

@@ -12,10 +12,13 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     container_id = environ.get("BOTPOOL_CONTAINER_ID") or environ.get("COOLIFY_RESOURCE_UUID")
     if not container_id:
         raise Misconfigured("BOTPOOL_CONTAINER_ID", "is not set, nor COOLIFY_RESOURCE_UUID.")
+    # A container on standby has no bot yet, and no token of an assignment.
+    standby_token = "" if environ.get("BOTPOOL_TOKEN") else environ.get("BOTPOOL_STANDBY_TOKEN", "")
     return {
         "url": _required(environ, "BOTPOOL_URL"),
         "container_id": container_id,
-        "token": _required(environ, "BOTPOOL_TOKEN"),
+        "token": standby_token.strip() or _required(environ, "BOTPOOL_TOKEN"),
+        "on_standby": bool(standby_token.strip()),
         "correlation_id": _correlation_id_in(environ.get("BOT_DATA", "")),
         "wait_for_stop_s": _seconds(environ, "BOTPOOL_WAIT_FOR_STOP_S"),
     }

@@ -55,7 +55,10 @@ class Limited(Unavailable):
 class Released(AgentError):
     """The container's assignment has ended: the bot must not join and reports nothing."""
 
-    bot_id: int
+    bot_id: int | None
+    """None if the container was on standby and gets no bot."""
 
     def __str__(self) -> str:
+        if self.bot_id is None:
+            return "This container was on standby and gets no bot any more."
         return f"The slot of bot {self.bot_id} was released; this container must not run the bot."

@@ -11,6 +11,7 @@ from botpool.domain import records
 from botpool.domain.bot_data import MAX_ARTIFACTS, ArtifactKind
 from botpool.domain.heartbeat import AgentPhase, HeartbeatReport
 from botpool.domain.states import EndReason
+from botpool.engine.agents.standby_polls import PollAnswer
 
 _MAX_EVENT_DATA = 8 * 1024
 _MAX_PROGRESS = 4 * 1024
@@ -188,3 +189,35 @@ class NewScreenshot(Model):
 
 class Recorded(Model):
     recorded: int
+
+
+class StandbyAssignment(Model):
+    id: Annotated[int, Field(description="The assignment.")]
+    token: Annotated[str, Field(description="The assignment's token, for all other calls.")]
+    container_id: str
+    environment: Annotated[
+        dict[str, str],
+        Field(description="The variables that a container of this bot would start with."),
+    ]
+
+
+class StandbyAnswer(Model):
+    assignment: Annotated[
+        StandbyAssignment | None, Field(description="The bot's assignment; null: poll again.")
+    ]
+    should_exit: Annotated[bool, Field(description="This container does not get a bot any more.")]
+
+    @classmethod
+    def of_poll(cls, answer: PollAnswer) -> Self:
+        found = answer.handover
+        return cls(
+            assignment=None
+            if found is None
+            else StandbyAssignment(
+                id=found.assignment_id,
+                token=answer.token,
+                container_id=found.container_id,
+                environment=dict(answer.environment),
+            ),
+            should_exit=answer.should_exit,
+        )

@@ -1,19 +1,22 @@
 """Routes for the agents inside containers."""
 
+import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from botpool.api import agent_schemas
-from botpool.api.auth import AgentAssignment, EventAssignment, Service
+from botpool.api.auth import AgentAssignment, EventAssignment, Service, WaitingStandby
 from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.parameters import BotPath
 from botpool.api.patterns import VISIBLE
 from botpool.api.problems import error_responses
 from botpool.domain.ids import ContainerId
 from botpool.domain.states import FINAL, BotStatus
+from botpool.engine.agents.standby_polls import PollAnswer
 
 _ERRORS = error_responses(401, 404, 422, 503)
+_STANDBY_ERRORS = error_responses(401, 422, 503)
 _BODY_ERRORS = error_responses(400, 401, 404, 413, 415, 422, 503)
 
 routes = APIRouter(prefix="/v1/agent", tags=["containers"], route_class=AuthenticatedRoute)
@@ -21,6 +24,7 @@ routes = APIRouter(prefix="/v1/agent", tags=["containers"], route_class=Authenti
 
 @routes.get("/slot", response_model_exclude_unset=True, responses=_ERRORS)
 async def identify(
+    request: Request,
     replica: Service,
     assignment: AgentAssignment,
     container_id: Annotated[str, Query(alias="containerId", min_length=1, max_length=255)],
@@ -38,9 +42,15 @@ async def identify(
 ) -> agent_schemas.AgentSlot:
     """Get the bot of this agent. Call it before joining; exit if `released` is true.
 
+    With a token that a waiting container got for its bot, the first call accepts the bot.
+
     After the release, the answer has neither `meetingUrl` nor `botData`.
     """
-    view, released = await replica.agents.identify(assignment, ContainerId(container_id), boot_id)
+    container, run_id = ContainerId(container_id), request.state.run_id
+    if run_id is not None:
+        view, released = await replica.agents.accept(assignment, run_id, container, boot_id)
+    else:
+        view, released = await replica.agents.identify(assignment, container, boot_id)
     interval_ms = replica.policy.heartbeat_interval_ms
     if released:
         bot = agent_schemas.AgentBot.without_link(view.bot)
@@ -53,6 +63,43 @@ async def identify(
         heartbeat_interval_ms=interval_ms,
         **waits,
     )
+
+
+@routes.get("/assignment", response_model=agent_schemas.StandbyAnswer, responses=_STANDBY_ERRORS)
+async def wait_for_assignment(
+    request: Request,
+    replica: Service,
+    standby: WaitingStandby,
+    wait: Annotated[
+        float, Query(ge=0, le=60, description="How many seconds to wait for a bot.")
+    ] = 30,
+    boot_id: Annotated[str | None, Query(alias="bootId", max_length=64, pattern=VISIBLE)] = None,
+) -> agent_schemas.StandbyAnswer:
+    """Wait for a bot, in a container that runs without one (`BOTPOOL_STANDBY_TOKEN`).
+
+    Without a bot, poll again at once: Botpool counts the container as ready while a poll is open.
+    With a bot, use the token of the answer, and accept the bot with `GET /v1/agent/slot` before
+    joining anything. The answer can be requested again until then, and is the same. If
+    `shouldExit` is true, wait for SIGTERM or exit.
+    """
+    slot_id, run_id = standby
+    poll = asyncio.create_task(
+        replica.standby_polls.wait(slot_id, run_id, boot_id=boot_id, wait_s=wait)
+    )
+    gone = asyncio.create_task(_disconnected(request))
+    try:
+        await asyncio.wait({poll, gone}, return_when=asyncio.FIRST_COMPLETED)
+        answer = await poll if poll.done() else PollAnswer()
+    finally:
+        for task in (poll, gone):
+            task.cancel()
+    return agent_schemas.StandbyAnswer.of_poll(answer)
+
+
+async def _disconnected(request: Request) -> None:
+    """Wait until the caller has gone: then its container may have, too."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 @routes.post("/bots/{id}/heartbeat", response_model=agent_schemas.Heartbeat, responses=_BODY_ERRORS)

@@ -19,9 +19,9 @@ from botpool.api.parameters import BotPath
 from botpool.domain.audit import Actor, current_actor
 from botpool.domain.callers import Caller
 from botpool.domain.errors import DatabaseUnavailable
-from botpool.domain.ids import AssignmentId, BotId
+from botpool.domain.ids import AssignmentId, BotId, SlotId
 from botpool.domain.records import ApiKey
-from botpool.domain.tokens import assignment_of
+from botpool.domain.tokens import assignment_of, run_of, standby_of
 from botpool.engine.replica import Replica
 
 COOKIE = "botpool_session"
@@ -203,6 +203,7 @@ class AgentToken(SecurityBase):
         assignment_id = None
         if (text := self._sent_token(request)) is not None:
             assignment_id = assignment_of(text, replica_of(request).identity.agent_keys)
+            request.state.run_id = run_of(text) if assignment_id is not None else None
         if assignment_id is None:
             kind = "missing" if text is None else "token"
             await replica_of(request).failed_authentication.record(
@@ -220,6 +221,35 @@ class AgentToken(SecurityBase):
 
     def _sent_token(self, request: Request) -> str | None:
         return _bearer(request)
+
+
+class StandbyToken(SecurityBase):
+    """A dependency that requires the token of a standby and returns its slot and run."""
+
+    model = HTTPBearer(description="The standby's token.")
+    scheme_name = "standbyToken"
+
+    async def __call__(self, request: Request) -> tuple[SlotId, AssignmentId]:
+        text, replica = _bearer(request), replica_of(request)
+        found = standby_of(text, replica.identity.standby_keys) if text is not None else None
+        if found is None:
+            await replica.failed_authentication.record(
+                "missing" if text is None else "token",
+                address=_address_of(request),
+                is_sign_in=False,
+            )
+            raise HTTPException(
+                401,
+                "Send the standby's token (BOTPOOL_STANDBY_TOKEN) as "
+                "'Authorization: Bearer <token>'.",
+                {"WWW-Authenticate": "Bearer"},
+            )
+        count_agent_request(request, found[1])
+        identify_connection(request, CallerKind.AGENT)
+        return found
+
+
+WaitingStandby = Annotated[tuple[SlotId, AssignmentId], Depends(StandbyToken())]
 
 
 class EventToken(AgentToken):

@@ -30,6 +30,7 @@ class Purpose(StrEnum):
 
     AGENTS = "agents"
     WEBHOOKS = "webhooks"
+    STANDBYS = "standbys"
 
 
 def new_secret() -> str:

@@ -18,7 +18,14 @@ from botpool.domain.ids import (
 )
 from botpool.domain.observation import DeploymentState, ExpectedRun
 from botpool.domain.pacing import EgressState, Pacing
-from botpool.domain.states import BotStatus, EndReason, FailureCode, SlotPhase, SlotStatus
+from botpool.domain.states import (
+    BotStatus,
+    EndReason,
+    FailureCode,
+    SlotPhase,
+    SlotStatus,
+    Standby,
+)
 from botpool.domain.warm import Warm
 
 
@@ -356,6 +363,10 @@ class AgentView:
     boot_id: str | None
     """The first boot of the agent; None if none was recorded."""
     slot_status: SlotStatus | None
+    handing_over: bool
+    """Whether a standby has the bot, and did not accept it yet."""
+    run_id: AssignmentId | None
+    """The run of the standby that got the bot; None if the container was started for it."""
     bot_data: Mapping[str, Any] = field(repr=False)
     leave_by: datetime | None
     bot: Bot
@@ -449,14 +460,22 @@ class BackendSlot(FencedSlot):
     status_unreliable_at: datetime | None
     """When the backend's statuses were last unreliable."""
     now: datetime
+    run_id: AssignmentId | None = None
+    """The current start of the container: the assignment, or a standby's run."""
+    standby: Standby | None = None
+
+    @property
+    def run(self) -> AssignmentId | None:
+        """The id under which the backend runs the container."""
+        return self.run_id if self.run_id is not None else self.assignment_id
 
     @property
     def expected_run(self) -> ExpectedRun | None:
-        """The run that the slot's container should have; None for a slot without an assignment."""
-        if self.assignment_id is None:
+        """The run that the slot's container should have; None for a slot without a run."""
+        if self.run is None:
             return None
         return ExpectedRun(
-            assignment_id=self.assignment_id,
+            assignment_id=self.run,
             deployment_id=self.deployment_id,
             in_call=self.bot_status is BotStatus.IN_CALL,
         )
@@ -514,6 +533,8 @@ class LeasedSlot(ReleasableSlot):
     """The newest assignment of any slot when the lease was taken."""
     abandoned_through: AssignmentId
     """The newest assignment whose slot an operator released by force; 0 if there is none."""
+    run_started_at: datetime | None
+    """When the agent of the standby first polled."""
 
     @property
     def limits(self) -> str:
@@ -532,6 +553,8 @@ class ObservedSlot(ReleasableSlot):
 
     container_id: ContainerId
     assignment_id: AssignmentId
+    run_id: AssignmentId
+    phase: SlotPhase | None
     bot_id: BotId
     bot_status: BotStatus
     correlation_id: str
@@ -558,10 +581,52 @@ class StuckSlot(BackendSlot):
     heartbeat_at: datetime | None
 
 
-def expected_runs(slots: Iterable[BackendSlot]) -> dict[ContainerId, ExpectedRun]:
+def expected_runs(
+    slots: Iterable["BackendSlot | ObservedStandby"],
+) -> dict[ContainerId, ExpectedRun]:
     """Return the runs that the containers of these slots should have."""
     return {
         slot.container_id: run
         for slot in slots
         if slot.container_id is not None and (run := slot.expected_run) is not None
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedStandby(FencedSlot):
+    """A standby whose container should run or have stopped."""
+
+    backend: str
+    container_id: ContainerId
+    run_id: AssignmentId
+    standby: Standby
+    deployment_id: DeploymentId | None
+    deployment_ended_at: datetime | None
+    start_issued_at: datetime | None
+    stop_issued_at: datetime | None
+    delete_issued_at: datetime | None
+    status_unreliable_at: datetime | None
+    now: datetime
+
+    @property
+    def expected_run(self) -> ExpectedRun:
+        """The run that the standby's container should have."""
+        return ExpectedRun(
+            assignment_id=self.run_id, deployment_id=self.deployment_id, in_call=False
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """A bot that a standby has to accept, with what its agent needs."""
+
+    slot_id: SlotId
+    run_id: AssignmentId
+    assignment_id: AssignmentId
+    container_id: ContainerId
+    pool_name: PoolName
+    bot_id: BotId
+    correlation_id: str
+    meeting_url: str = field(repr=False)
+    bot_display_name: str
+    bot_data: Mapping[str, Any] = field(repr=False)

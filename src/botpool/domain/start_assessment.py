@@ -155,7 +155,7 @@ def _container_failed(observed: Observation) -> StartAssessment:
 def _fail_after_timeout(
     observed: Observation, started_at: datetime, now: datetime, timeout_s: float
 ) -> StartAssessment:
-    if now - started_at < timedelta(seconds=timeout_s):
+    if (now - started_at).total_seconds() < timeout_s:
         return _WAIT
     reason = f"not running {timeout_s:g} s after its start ({observed.detail or observed.state})"
     return StartAssessment(verdict=StartVerdict.FAILED, reason=reason, is_stuck=True)

@@ -144,11 +144,12 @@ SLOT_TRANSITIONS: Mapping[SlotStatus, frozenset[SlotStatus]] = {
     _S.IDLE: frozenset({_S.DEPLOYING, _S.ERROR, _S.DELETING}),
     _S.DEPLOYING: frozenset({_S.BUSY, _S.RELEASING}),
     _S.BUSY: frozenset({_S.RELEASING}),
-    _S.RELEASING: frozenset({_S.IDLE, _S.ERROR}),
+    _S.RELEASING: frozenset({_S.IDLE, _S.ERROR, _S.DEPLOYING}),
     _S.ERROR: frozenset({_S.IDLE, _S.DELETING}),
     _S.DELETING: frozenset(),
 }
-"""`releasing → deploying` for the next bot is two transitions in one transaction, over `idle`."""
+"""`releasing → deploying` for the next bot is two transitions in one transaction, over `idle`. The
+direct transition keeps the bot: it starts cold after its standby did not accept it."""
 
 
 def can_transition(current: BotStatus, wanted: BotStatus) -> bool:

@@ -24,6 +24,8 @@ from botpool.engine.agents.agents import Agents
 from botpool.engine.agents.bot_commands import BotCommands
 from botpool.engine.agents.event_refusals import EventRefusals
 from botpool.engine.agents.heartbeats import Heartbeats
+from botpool.engine.agents.standby_polls import READ_S as STANDBY_READ_S
+from botpool.engine.agents.standby_polls import StandbyPolls
 from botpool.engine.api_keys import ApiKeys
 from botpool.engine.bot_data_queries import BotDataQueries
 from botpool.engine.dashboard_sessions import DashboardSessions
@@ -49,6 +51,8 @@ from botpool.engine.lifecycle.shutdown import Shutdown
 from botpool.engine.lifecycle.slot_deletion import SlotDeletion
 from botpool.engine.lifecycle.slot_handover import SlotHandover
 from botpool.engine.lifecycle.slot_steps import SlotSteps
+from botpool.engine.lifecycle.standby_keeper import INTERVAL_S as STANDBY_INTERVAL_S
+from botpool.engine.lifecycle.standby_keeper import StandbyKeeper
 from botpool.engine.lifecycle.stop_bot import BotStopper
 from botpool.engine.lifecycle.unconfirmed_stops import UnconfirmedStops
 from botpool.engine.maintenance.cleanup import Cleanup
@@ -103,6 +107,8 @@ class Identity:
     """Keys of agents' tokens: the first signs new tokens, and all are accepted."""
     webhook_keys: tuple[bytes, ...] = field(default=(), repr=False)
     """Keys that encrypt the secrets of webhooks: the first encrypts, and all decrypt."""
+    standby_keys: tuple[bytes, ...] = field(default=(b"",), repr=False)
+    """Keys of standbys' tokens, likewise."""
 
 
 class Replica:
@@ -186,11 +192,13 @@ class Replica:
             **shared, admission=self.admission, bot_endings=self.bot_endings
         )
         self._stop_grace = StopGrace()
+        self.standby_keeper = StandbyKeeper(**shared)
         self.shutdown = Shutdown(
             **shared,
             admission=self.admission,
             bot_endings=self.bot_endings,
             stop_grace=self._stop_grace,
+            standby_keeper=self.standby_keeper,
         )
         self.queue_poller = QueuePoller(
             **shared, matcher=self.matcher, quotas=self.quotas, image_gate=self.image_gate
@@ -204,8 +212,10 @@ class Replica:
         environment = ContainerEnvironment(
             public_url=identity.public_url,
             agent_key=identity.agent_keys[0],
+            standby_key=identity.standby_keys[0],
             templates=self._templates,
         )
+        self._environment = environment
         self.handover = SlotHandover(
             self.database,
             self.matcher,
@@ -302,6 +312,14 @@ class Replica:
             pacing=self.pacing,
             event_refusals=EventRefusals(),
         )
+        self.standby_polls = StandbyPolls(
+            **shared,
+            owner=self.identity.owner,
+            environment=self._environment,
+            bot_endings=self.bot_endings,
+            image_gate=self.image_gate,
+        )
+        self.wakeups.handover_push.on_own = self.standby_polls.pushed
         self.pools = PoolCommands(
             **shared, matcher=self.matcher, deletion=self.slot_deletion, pacing=self.pacing
         )
@@ -350,6 +368,8 @@ class Replica:
                 interval_s=policy.recovery_interval_s,
                 wake=self._wake_recovery,
             ),
+            Loop("standbys", self.standby_keeper.keep, interval_s=STANDBY_INTERVAL_S),
+            Loop("standby_polls", self.standby_polls.check, interval_s=STANDBY_READ_S),
             Loop("cleanup", self.cleanup.run, interval_s=policy.cleanup_interval_s),
             Loop(
                 "liveness",
@@ -401,6 +421,7 @@ class Replica:
             await loop.stop()
         await self.webhook_dispatcher.stop()
         with contextlib.suppress(BotpoolError):
+            await self.standby_polls.close()
             await self.reconciler.return_leases(within_s=within_s)
             await self.liveness.end()
         await self.wakeups.stop()

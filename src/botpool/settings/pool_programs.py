@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from botpool.settings.sections import PoolSettings
 
 _OWN = frozenset(
-    {"BOTPOOL_URL", "BOTPOOL_TOKEN", "BOTPOOL_CONTAINER_ID", "BOTPOOL_WAIT_FOR_STOP_S"}
+    {
+        "BOTPOOL_URL",
+        "BOTPOOL_TOKEN",
+        "BOTPOOL_STANDBY_TOKEN",
+        "BOTPOOL_CONTAINER_ID",
+        "BOTPOOL_WAIT_FOR_STOP_S",
+    }
 )
 _MAX_SECRET_BYTES = 64 * 1024
 

@@ -134,6 +134,17 @@ def check_warm(pool_name: str, pool: "PoolSettings") -> None:
             f'needs protocol = "botpool", but pools.{pool_name}.protocol is "{pool.protocol}": '
             "only the agent of Botpool or `botpool-agent run` can wait for a bot",
         )
+    if warm.highest_hot and pool.pacing.per_minute:
+        raise SettingError(
+            f"{section}.hot",
+            f"does not work with pools.{pool_name}.pacing, which paces the starts of containers",
+        )
+    if warm.highest_hot and any("{bot" in text for text in (*pool.command, *pool.entrypoint)):
+        raise SettingError(
+            f"{section}.hot",
+            f"does not work with a placeholder of the bot in pools.{pool_name}.command or "
+            "entrypoint: the container starts before it has a bot",
+        )
     for name, slots in (("hot", warm.highest_hot), ("idle", warm.highest_idle)):
         if slots > pool.max_size:
             problem = f"is {slots}, above pools.{pool_name}.max_size ({pool.max_size})"

@@ -13,6 +13,7 @@ import psycopg
 import psycopg_pool
 import stamina
 from psycopg.rows import DictRow, dict_row
+from psycopg.sql import SQL, Identifier
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.store.deadlines import CONNECT_TIMEOUT_S, SOCKET_OPTIONS, Deadline
@@ -139,14 +140,20 @@ class Database:
 
         await self._run(work)
 
-    async def listener(self) -> Connection:
-        """Open a separate connection that receives notifications. The caller closes it."""
+    async def listener(self, channel: str | None = None) -> Connection:
+        """Open a separate connection that receives notifications. The caller closes it.
+
+        `channel` is a channel of this replica's own, beside the wake-ups of all.
+        """
         with translated_failures():
             connection = await psycopg.AsyncConnection[DictRow].connect(
                 self.url, autocommit=True, row_factory=dict_row, **SOCKET_OPTIONS
             )
         try:
             await self.listen(connection)
+            if channel is not None:
+                with translated_failures(), Deadline(connection, CONNECT_TIMEOUT_S):
+                    await connection.execute(SQL("LISTEN {}").format(Identifier(channel)))
         except BaseException:
             await connection.close()
             raise

@@ -17,8 +17,9 @@ class SlotPastImageGate:
     image: str
     image_host: str
     leads: bool
-    bot_id: BotId
-    correlation_id: str
+    bot_id: BotId | None
+    """None for a standby."""
+    correlation_id: str | None
     waited_s: float
 
 

@@ -73,3 +73,8 @@ def insert_write_probe() -> None:
 @query
 def read_server_role() -> ServerRole:
     """Read whether the server accepts writes."""
+
+
+@query
+def find_replica_without_standbys(*, alive_s: float) -> str | None:
+    """Find a live replica whose version does not know standbys."""

@@ -20,6 +20,10 @@ class ClaimedSlot(SlotChange):
     n: int
     bot_id: BotId
     assignment_id: AssignmentId
+    standby_run_id: AssignmentId | None
+    """The run of the standby that gets the bot; None if a container starts for the bot."""
+    poll_owner: str | None
+    """The replica that holds the standby's poll."""
     status: BotStatus
     attempts: int
     created_at: datetime
@@ -66,6 +70,10 @@ class MatchedSlot(SlotChange):
     """An idle slot that a queued bot got."""
 
     pool_name: PoolName
+    standby_run_id: AssignmentId | None
+    """The run of the standby that gets the bot; None if a container starts for the bot."""
+    poll_owner: str | None
+    """The replica that holds the standby's poll."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

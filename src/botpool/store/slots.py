@@ -84,7 +84,9 @@ def mark_slot_deleting(
 
 
 @query
-def mark_slot_error(*, slot_id: SlotId, version: int, reason: str) -> SlotChange | None:
+def mark_slot_error(
+    *, slot_id: SlotId, version: int, reason: str, holds_lease: bool = False
+) -> SlotChange | None:
     """Take an idle slot to `error`, so that the reconciler resets it."""
 
 

@@ -189,10 +189,14 @@ class Admission:
         )
         if claimed:
             # In a burst, one lease for several batches: admissions need the database meanwhile.
-            if len(requests) > 1:
+            starts = [slot for slot in claimed if slot.poll_owner is None]
+            if starts and len(requests) > 1:
                 self._wakeups.slots_due_soon()
-            else:
+            elif starts:
                 self._wakeups.slots_due()
+            self._wakeups.handover_push.push(
+                (slot.slot_id, slot.poll_owner) for slot in claimed if slot.poll_owner is not None
+            )
             warm = sum(slot.container_id is not None for slot in claimed)
             pool_name = requests[0].bot.pool_name
             self._metrics.claimed(pool_name, warm=warm, cold=len(claimed) - warm)

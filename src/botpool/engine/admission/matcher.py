@@ -143,6 +143,9 @@ class Matcher:
         event_log.bots_assigned(assigned, reason=reasons.ASSIGNED)
         for slot in assigned:
             self._metrics.assigned(slot.pool_name, warm=slot.container_id is not None)
-        if match.surplus.result or assigned:
+        self._wakeups.handover_push.push(
+            (slot.slot_id, slot.poll_owner) for slot in assigned if slot.poll_owner is not None
+        )
+        if match.surplus.result or any(slot.poll_owner is None for slot in assigned):
             self._wakeups.slots_due()
         return {slot.slot_id for slot in assigned}

@@ -32,6 +32,7 @@ from botpool.engine.service import Service
 from botpool.store.assignments import begin_finishing, get_agent_assignment, record_boot
 from botpool.store.bots import report_status
 from botpool.store.history import find_agent_event, record_agent_events
+from botpool.store.standbys import accept_assignment
 
 _ASSIGNED = frozenset({SlotStatus.DEPLOYING, SlotStatus.BUSY})
 _ADMITTED = frozenset({BotStatus.IN_WAITING_ROOM, BotStatus.IN_CALL, BotStatus.CALL_ENDED})
@@ -61,6 +62,42 @@ class Agents(Service):
     pacing: PacingControl
     event_refusals: EventRefusals
     commands: BotCommands
+
+    async def accept(
+        self,
+        assignment_id: AssignmentId,
+        run_id: AssignmentId,
+        container_id: ContainerId,
+        boot_id: str | None,
+    ) -> tuple[AgentView, bool]:
+        """Accept the bot that a standby got, and return it, and whether to exit.
+
+        The first boot accepts. The same boot may repeat the call; another boot is told to exit, and
+        so is an agent whose bot started cold meanwhile.
+        """
+        accepted = await accept_assignment(
+            self.database,
+            assignment_id=assignment_id,
+            run_id=run_id,
+            container_id=container_id,
+            boot_id=boot_id,
+            max_duration_s=self.policy.max_duration_s,
+        )
+        view = await self.find(assignment_id)
+        if view.agent_container_id != container_id:
+            raise NotFound("container", container_id)
+        if accepted is not None:
+            event_log.slot_transition(
+                accepted,
+                old=SlotStatus.DEPLOYING,
+                new=SlotStatus.BUSY,
+                reason=reasons.ACCEPTED_BY_STANDBY,
+            )
+            self.metrics.hot_handover(
+                accepted.pool_name, accepted=True, after_s=accepted.deploying_s
+            )
+        is_own = view.slot_status is SlotStatus.BUSY and view.boot_id == boot_id
+        return view, not is_own
 
     async def identify(
         self, assignment_id: AssignmentId, container_id: ContainerId, boot_id: str | None = None
@@ -134,6 +171,8 @@ class Agents(Service):
         """Apply a status report; False if the report is late or backward."""
         view = await self.find_own(assignment_id, bot_id)
         if view is None:
+            return False
+        if view.handing_over:
             return False
         if view.slot_status is SlotStatus.DEPLOYING:
             await self._mark_running(assignment_id)

@@ -7,6 +7,8 @@ others, and may replace the command of the image.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
+from typing import Protocol as TypedProtocol
 
 from botpool.domain.communication import Protocol
 from botpool.domain.container_template import (
@@ -14,13 +16,30 @@ from botpool.domain.container_template import (
     ContainerTemplate,
     PlaceholderValues,
 )
-from botpool.domain.ids import ContainerId, PoolName
+from botpool.domain.ids import BotId, ContainerId, PoolName
 from botpool.domain.protocol_environment import ProtocolValues, with_protocol
-from botpool.domain.records import LeasedSlot
-from botpool.domain.tokens import agent_token
+from botpool.domain.records import Handover, LeasedSlot
+from botpool.domain.tokens import agent_token, standby_token
 
 _BOT_DATA_LIMIT = 100 * 1024
 _PLAIN = ContainerTemplate()
+
+
+class _BotOfSlot(TypedProtocol):
+    """The bot in a slot, as far as its container needs to know it."""
+
+    @property
+    def pool_name(self) -> PoolName: ...
+    @property
+    def bot_id(self) -> BotId | None: ...
+    @property
+    def correlation_id(self) -> str | None: ...
+    @property
+    def meeting_url(self) -> str | None: ...
+    @property
+    def bot_display_name(self) -> str | None: ...
+    @property
+    def bot_data(self) -> Mapping[str, Any] | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,16 +48,46 @@ class ContainerEnvironment:
 
     public_url: str
     agent_key: bytes = field(repr=False)
+    standby_key: bytes = field(default=b"", repr=False)
     templates: Mapping[str, ContainerTemplate] = field(default_factory=dict)
     """By pool name, from this replica's settings."""
 
     def of(self, slot: LeasedSlot, container_id: ContainerId) -> ContainerProgram:
-        """Return the program of the slot's assignment.
+        """Return the program of the slot's run: of its assignment, or of a standby."""
+        if slot.standby is not None:
+            return self._of_standby(slot, container_id)
+        assert slot.assignment_id is not None
+        return self._of_bot(slot, container_id, agent_token(slot.assignment_id, self.agent_key))
+
+    def of_handover(self, handover: Handover) -> Mapping[str, str]:
+        """Return the environment of a bot that a standby gets."""
+        program = self._of_bot(handover, handover.container_id, self.token_of(handover))
+        return program.environment
+
+    def token_of(self, handover: Handover) -> str:
+        return agent_token(handover.assignment_id, self.agent_key, run_id=handover.run_id)
+
+    def _of_standby(self, slot: LeasedSlot, container_id: ContainerId) -> ContainerProgram:
+        """Return the program of a standby, which knows no bot: placeholders of it are empty."""
+        assert slot.run_id is not None
+        own = {
+            "BOTPOOL_URL": self.public_url,
+            "BOTPOOL_CONTAINER_ID": container_id,
+            "BOTPOOL_STANDBY_TOKEN": standby_token(slot.slot_id, slot.run_id, self.standby_key),
+        }
+        values = dict.fromkeys(
+            ("bot.id", "bot.meetingUrl", "bot.displayName", "bot.joinAt", "token"), ""
+        )
+        values |= {"url": self.public_url, "containerId": container_id}
+        return self._template(slot.pool_name).fill(
+            own, PlaceholderValues(values=values, bot_data={})
+        )
+
+    def _of_bot(self, slot: _BotOfSlot, container_id: ContainerId, token: str) -> ContainerProgram:
+        """Return the program of a bot.
 
         The agent fetches bot data that is too large for the environment.
         """
-        assert slot.assignment_id is not None
-        token = agent_token(slot.assignment_id, self.agent_key)
         own = {
             "BOTPOOL_URL": self.public_url,
             "BOTPOOL_CONTAINER_ID": container_id,

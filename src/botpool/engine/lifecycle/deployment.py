@@ -46,6 +46,10 @@ from botpool.store.deployments import (
 _WAITING = frozenset({SlotPhase.WAITING_FOR_IMAGE, SlotPhase.WAITING_FOR_START})
 
 
+_STARTABLE = frozenset({SlotPhase.STARTING, SlotPhase.HANDING_OVER})
+"""Phases in which the start is allowed; a bot may get a standby before its start is issued."""
+
+
 class _SlotChanged(Exception):
     """A fenced write found another version: this step no longer owns the slot."""
 
@@ -65,7 +69,9 @@ class Deployer(Service):
 
     async def step(self, slot: LeasedSlot, lease: Lease) -> None:
         """Take the slot's next step."""
-        if slot.start_issued_at is not None:
+        if slot.standby is not None and slot.start_issued_at is not None:
+            await self._give_up(slot, self._standby_problem(slot))
+        elif slot.start_issued_at is not None:
             await self._check_deadline(slot)
         elif slot.phase in _WAITING:
             await self._end_waiting(slot)
@@ -87,14 +93,14 @@ class Deployer(Service):
         is_first = slot.start_allowed_at is None
         while True:
             try:
-                if slot.phase is not SlotPhase.STARTING or gone:
+                if slot.phase not in _STARTABLE or gone:
                     slot = await self._prepare(slot, lease, gone=gone)
-                if slot.phase is SlotPhase.STARTING:
+                if slot.phase in _STARTABLE:
                     await self._issue_start(slot, lease)
                 else:
                     await self.steps.return_lease(slot)
             except ContainerGone as error:
-                if gone is None:
+                if gone is None and slot.phase is not SlotPhase.HANDING_OVER:
                     gone = error
                     continue
                 await self._give_up(slot, str(error))
@@ -179,11 +185,11 @@ class Deployer(Service):
 
     async def _issue_start(self, slot: LeasedSlot, lease: Lease) -> None:
         assert slot.container_id is not None
-        assert slot.assignment_id is not None
+        assert slot.run is not None
         program = self.environment.of(slot, slot.container_id)
         request = StartRequest(
             container_id=slot.container_id,
-            assignment_id=slot.assignment_id,
+            assignment_id=slot.run,
             correlation_id=slot.correlation_id or "",
             environment=program.environment,
             command=program.command,
@@ -237,6 +243,12 @@ class Deployer(Service):
             lease_until=prepared.lease_until,
         )
 
+    def _standby_problem(self, slot: LeasedSlot) -> str:
+        """Say why a standby is given up: the time of its hand-over or of its poll is over."""
+        if slot.phase is SlotPhase.HANDING_OVER and slot.run_started_at is not None:
+            return reasons.NOT_ACCEPTED
+        return reasons.STANDBY_SILENT
+
     async def _check_deadline(self, slot: LeasedSlot) -> None:
         """Let a last observation decide about a start whose timeout has passed."""
         await self.observer.observe(slot.backend, container_id=slot.container_id)
@@ -270,7 +282,13 @@ class Deployer(Service):
         nothing_started: bool = False,
     ) -> None:
         reason = self.environment.mask(slot.pool_name, reason)
-        if not await self.outcome.fail(
-            slot, reason=reason, failure_code=failure_code, nothing_started=nothing_started
-        ):
+        if slot.phase is SlotPhase.HANDING_OVER:
+            is_done = await self.outcome.give_up_handover(slot, reason=reason, holds_lease=True)
+        elif slot.standby is not None:
+            is_done = await self.outcome.fail_standby(slot, reason=reason, holds_lease=True)
+        else:
+            is_done = await self.outcome.fail(
+                slot, reason=reason, failure_code=failure_code, nothing_started=nothing_started
+            )
+        if not is_done:
             await self.steps.abandon(slot, action="fail the deployment")

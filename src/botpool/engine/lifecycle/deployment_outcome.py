@@ -21,6 +21,8 @@ from botpool.store.deployments import (
     mark_running,
     record_deployment_status,
 )
+from botpool.store.slots import mark_slot_error
+from botpool.store.standbys import give_up_handover
 
 _FRESH_SHARE = 1 / 24
 """The share of `image_known_s` after which a start renews the time of an image's last start."""
@@ -100,6 +102,42 @@ class DeploymentOutcome(Service):
             return slot
         await self.image_gate.open(slot.backend)
         return replace(slot, deployment_ended_at=slot.now)
+
+    async def give_up_handover(
+        self, slot: FencedSlot, *, reason: str, holds_lease: bool = False
+    ) -> bool:
+        """Stop a standby that did not accept its bot, which then starts cold in the slot.
+
+        Returns False if the slot has changed: an accept that came first wins.
+        """
+        given_up = await give_up_handover(
+            self.database, **slot.fence, reason=reason, holds_lease=holds_lease
+        )
+        if given_up is None:
+            return False
+        event_log.slot_transition(
+            given_up, old=SlotStatus.DEPLOYING, new=SlotStatus.RELEASING, reason=reason
+        )
+        self.metrics.hot_handover(slot.pool_name, accepted=False)
+        self.wakeups.slots_due()
+        return True
+
+    async def fail_standby(
+        self, slot: FencedSlot, *, reason: str, holds_lease: bool = False
+    ) -> bool:
+        """Take the slot of a standby that failed to `error`, so that it is reset."""
+        failed = await mark_slot_error(
+            self.database,
+            slot_id=slot.slot_id,
+            version=slot.version,
+            reason=reason,
+            holds_lease=holds_lease,
+        )
+        if failed is None:
+            return False
+        event_log.slot_transition(failed, old=SlotStatus.IDLE, new=SlotStatus.ERROR, reason=reason)
+        self.wakeups.slots_due()
+        return True
 
     async def fail(
         self,

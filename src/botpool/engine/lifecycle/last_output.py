@@ -33,14 +33,14 @@ class LastOutput(Service):
     async def read(self, slot: BackendSlot, observation: Observation) -> str:
         """Return the last lines of a failed container; empty where they decide nothing."""
         is_failure = slot.outcome is Outcome.EXIT_CODE and observation.exit_code != 0
-        container_id, assignment_id = slot.container_id, slot.assignment_id
-        if not is_failure or container_id is None or assignment_id is None:
+        container_id, run = slot.container_id, slot.run
+        if not is_failure or container_id is None or run is None:
             return ""
         output = bytearray()
         try:
             async with asyncio.timeout(_TIMEOUT_S), self.reads:
                 async for chunk in self.backends[slot.backend].logs(
-                    container_id, assignment_id, tail=_LINES, follow=False
+                    container_id, run, tail=_LINES, follow=False
                 ):
                     output += chunk
         except (BackendError, TimeoutError) as error:

@@ -7,6 +7,7 @@ late observation changes nothing.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 
@@ -24,14 +25,14 @@ from botpool.domain.observation import (
     DeploymentState,
     Observation,
 )
-from botpool.domain.records import ObservedSlot, expected_runs
+from botpool.domain.records import ObservedSlot, ObservedStandby, expected_runs
 from botpool.domain.start_assessment import (
     StartVerdict,
     assess_start,
     has_exited,
     is_of_later_assignment,
 )
-from botpool.domain.states import SlotStatus
+from botpool.domain.states import SlotPhase, SlotStatus, Standby
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome, SlotChanged
 from botpool.engine.lifecycle.exited_runs import ExitedRuns
 from botpool.engine.lifecycle.last_output import LastOutput
@@ -46,6 +47,7 @@ from botpool.store.observations import (
     mark_status_unreliable,
     record_observed_running,
 )
+from botpool.store.standbys import list_observed_standbys
 
 _LEASE_SHARE = 0.8
 """The share of the interval that a lease lasts, so that the same replica takes the next one."""
@@ -92,10 +94,14 @@ class Observer(Service):
         Returns False if the backend did not answer, or if a slot changed during the observation.
         """
         slots = await list_observed_slots(self.database, backend=backend, container_id=container_id)
-        if not slots:
+        standbys = await list_observed_standbys(
+            self.database, backend=backend, container_id=container_id
+        )
+        if not slots and not standbys:
             return True
         wanted = [slot.container_id for slot in slots]
-        expected = expected_runs(slots)
+        wanted += [standby.container_id for standby in standbys]
+        expected = expected_runs([*slots, *standbys])
         try:
             observations = await timed(
                 lambda timeout_s: self.backends[backend].observe(
@@ -121,6 +127,9 @@ class Observer(Service):
             else:
                 applied.append(await application)
         applied += await asyncio.gather(*ended)
+        for standby in standbys:
+            if standby.container_id in observations:
+                await self._apply_to_standby(standby, observations[standby.container_id])
         self.changed.difference_update(wanted)
         return all(applied)
 
@@ -162,6 +171,28 @@ class Observer(Service):
         except BackendError as error:
             event_log.backend_unavailable("observation.unavailable", error, slot=slot.slot_id)
 
+    async def _apply_to_standby(self, standby: ObservedStandby, observation: Observation) -> None:
+        """Reset the slot of a standby that ended; only its agent's poll makes it ready."""
+        if standby.standby is Standby.STOPPING:
+            await self.releaser.apply_to_standby(standby, observation)
+            return
+        assert standby.start_issued_at is not None, "only started standbys are observed"
+        names_run = observation.assignment_id == standby.run_id
+        if standby.standby is Standby.READY and not names_run:
+            return  # The open poll is better evidence than a status that may be old.
+        assessment = assess_start(
+            observation,
+            assignment_id=standby.run_id,
+            started_at=standby.start_issued_at,
+            awaits_deployment=standby.deployment_id is not None,
+            deployment_ended_at=standby.deployment_ended_at,
+            now=standby.now,
+            grace_s=self.policy.deploy_grace_s,
+            timeout_s=math.inf,
+        )
+        if assessment.verdict is StartVerdict.FAILED:
+            await self.outcome.fail_standby(standby, reason=assessment.reason)
+
     async def _apply_to_busy(self, slot: ObservedSlot, observation: Observation) -> bool:
         lag_s = self.backends[slot.backend].status_lag_s
         is_running = observation.state is ContainerState.RUNNING
@@ -169,7 +200,7 @@ class Observer(Service):
             await record_observed_running(self.database, assignment_id=slot.assignment_id)
         if not has_exited(
             observation,
-            assignment_id=slot.assignment_id,
+            assignment_id=slot.run_id,
             running_at=slot.running_at,
             status_unreliable_at=slot.status_unreliable_at,
             last_heartbeat_at=slot.last_heartbeat_at,
@@ -193,12 +224,14 @@ class Observer(Service):
         except BackendError as error:
             event_log.backend_unavailable("observation.unavailable", error, slot=slot.slot_id)
             return False
-        if _has_run(slot, observation):
+        if slot.phase is not SlotPhase.HANDING_OVER and _has_run(slot, observation):
             await self.outcome.mark_running(
                 slot.assignment_id, version=slot.version, reason=reasons.OBSERVED_EXITED
             )
             # Now the exit of a busy slot, which the next observation applies.
             return await self.observe(slot.backend, container_id=slot.container_id)
+        if slot.phase is SlotPhase.HANDING_OVER:
+            return await self._apply_to_handover(slot, observation)
         assessment = assess_start(
             observation,
             assignment_id=slot.assignment_id,
@@ -228,6 +261,23 @@ class Observer(Service):
             )
         return True
 
+    async def _apply_to_handover(self, slot: ObservedSlot, observation: Observation) -> bool:
+        """Give up the hand-over to a standby that ended; a running one proves nothing."""
+        assert slot.start_issued_at is not None
+        assessment = assess_start(
+            observation,
+            assignment_id=slot.run_id,
+            started_at=slot.start_issued_at,
+            awaits_deployment=slot.deployment_id is not None,
+            deployment_ended_at=slot.deployment_ended_at,
+            now=slot.now,
+            grace_s=self.policy.deploy_grace_s,
+            timeout_s=math.inf,
+        )
+        if assessment.verdict is not StartVerdict.FAILED:
+            return True
+        return await self.outcome.give_up_handover(slot, reason=assessment.reason)
+
     async def _follow_deployment(
         self, slot: ObservedSlot, observation: Observation
     ) -> tuple[ObservedSlot, Observation]:
@@ -252,7 +302,7 @@ def _has_run(slot: ObservedSlot, observation: Observation) -> bool:
     """Whether the exit code decides about a bot whose program has ended before it was observed."""
     return (
         slot.outcome is Outcome.EXIT_CODE
-        and observation.assignment_id == slot.assignment_id
+        and observation.assignment_id == slot.run_id
         and observation.state in ENDED_STATES
         and observation.exit_code is not None
         and not observation.infrastructure_fault

@@ -37,13 +37,14 @@ class OutputKeeper(Service):
     async def keep(self, slot: LeasedSlot | ObservedSlot) -> None:
         """Store the end of the output of the slot's run, if there is any."""
         bot_id, assignment_id, container_id = slot.bot_id, slot.assignment_id, slot.container_id
-        if bot_id is None or assignment_id is None or container_id is None:
+        run = slot.run
+        if bot_id is None or assignment_id is None or container_id is None or run is None:
             return
         backend = self.backends[slot.backend]
         try:
             async with asyncio.timeout(_READ_TIMEOUT_S):
                 output, is_whole = await _read_end(
-                    backend.logs(container_id, assignment_id, tail=_LINES, follow=False)
+                    backend.logs(container_id, run, tail=_LINES, follow=False)
                 )
                 output = self.mask(slot.pool_name, output)[-MAX_OUTPUT_BYTES:]
                 if output:

@@ -14,7 +14,7 @@ import structlog
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import SlotId
 from botpool.domain.records import LeasedSlot
-from botpool.domain.states import SlotStatus
+from botpool.domain.states import SlotStatus, Standby
 from botpool.engine.lifecycle.deployment import Deployer
 from botpool.engine.lifecycle.release import Releaser
 from botpool.engine.lifecycle.reset import Resetter
@@ -108,7 +108,7 @@ class Reconciler(Service):
                 self._keep_lease(slot, error)
             except Exception as error:
                 _log.exception("step.failed", slot=slot.slot_id, status=str(slot.status))
-                if slot.status is SlotStatus.DEPLOYING:
+                if slot.status is SlotStatus.DEPLOYING or slot.standby is Standby.STARTING:
                     retry = self.deployer.handle_unexpected_error(slot, error)
                 else:
                     retry = self.steps.postpone(slot)
@@ -137,6 +137,10 @@ class Reconciler(Service):
                 await self.resetter.reset(slot, lease)
             case SlotStatus.DELETING:
                 await self.resetter.delete(slot, lease)
+            case SlotStatus.IDLE if slot.standby is Standby.STARTING:
+                await self.deployer.step(slot, lease)
+            case SlotStatus.IDLE if slot.standby is Standby.STOPPING:
+                await self.releaser.step(slot, lease)
             case SlotStatus.IDLE:
                 await self.steps.postpone(slot)
 

@@ -25,7 +25,13 @@ from botpool.domain.observation import (
     DeploymentState,
     Observation,
 )
-from botpool.domain.records import LeasedSlot, ObservedSlot, expected_runs
+from botpool.domain.records import (
+    LeasedSlot,
+    ObservedSlot,
+    ObservedStandby,
+    expected_runs,
+)
+from botpool.domain.states import FINAL, SlotStatus, Standby
 from botpool.domain.stop_confirmation import (
     is_unconfirmable,
     stop_is_confirmed,
@@ -159,15 +165,15 @@ class Releaser(Service):
         limit_s = backend.status_lag_s + self.policy.stop_timeout_s + self._grace_s(slot)
         stopped_at = _reliable_stop(slot)
         overdue = stop_is_overdue(stop_issued_at=stopped_at, now=slot.now, limit_s=limit_s)
-        assignment_id = slot.assignment_id
-        assert assignment_id is not None, "a releasing slot has a bot"
+        through = slot.assignment_id or slot.run
+        assert through is not None, "a releasing slot has a bot or a standby"
         try:
             mode = self._stop_mode(slot)
             # A backend that keeps runs stops them by their deletion: it is repeated.
             if mode is not None and (not overdue or run_keeper(backend) is not None):
                 await lease.call(
                     lambda timeout_s: backend.stop(
-                        container_id, assignment_id, mode=mode, timeout_s=timeout_s
+                        container_id, through, mode=mode, timeout_s=timeout_s
                     )
                 )
         except StillRunning:
@@ -214,11 +220,11 @@ class Releaser(Service):
         self, backend: Backend, slot: LeasedSlot, container_id: ContainerId, lease: Lease
     ) -> ContainerState | None:
         """Delete the container; returns GONE once the backend reports it, else None."""
-        assignment_id = slot.assignment_id
-        assert assignment_id is not None, "a releasing slot has a bot"
+        through = slot.assignment_id or slot.run
+        assert through is not None, "a releasing slot has a bot or a standby"
         await lease.call(
             lambda timeout_s: backend.delete(
-                container_id, stop_through=assignment_id, timeout_s=timeout_s
+                container_id, stop_through=through, timeout_s=timeout_s
             )
         )
         observation = await self._observe(backend, slot, container_id, lease)
@@ -244,6 +250,9 @@ class Releaser(Service):
         if has_run and not self.backends[slot.backend].status_lag_s:
             # The run has ended, and the next bot's has not begun: the output is complete.
             await self.output_keeper.keep(slot)
+        if slot.standby is Standby.STOPPING and slot.bot_status not in FINAL:
+            await self._end_standby(slot, container_gone=container_gone)
+            return
         freed = await self.handover.free(slot, container_gone=container_gone)
         if freed is None:
             if isinstance(slot, LeasedSlot):
@@ -268,6 +277,34 @@ class Releaser(Service):
             return
         if run.deployment_id is not None:
             keeper.discard(slot.container_id, run.assignment_id, run.deployment_id)
+
+    async def apply_to_standby(self, standby: ObservedStandby, observation: Observation) -> None:
+        """End a standby if an observation confirms its stop."""
+        assert standby.stop_issued_at is not None, "only standbys with an issued stop are observed"
+        is_gone = observation.state is ContainerState.GONE
+        if standby.delete_issued_at is not None and not is_gone:
+            return
+        if stop_is_confirmed(
+            observation,
+            observed_running=False,
+            stop_issued_at=standby.stop_issued_at,
+            status_unreliable_at=standby.status_unreliable_at,
+            now=standby.now,
+            status_lag_s=self.backends[standby.backend].status_lag_s,
+        ):
+            await self.handover.end_standby(standby, container_gone=is_gone)
+
+    async def _end_standby(self, slot: LeasedSlot | ObservedSlot, *, container_gone: bool) -> None:
+        """After the stop of a standby: start its bot cold, or free the slot."""
+        if slot.status is SlotStatus.IDLE:
+            done = await self.handover.end_standby(slot, container_gone=container_gone)
+        else:
+            done = await self.handover.restart_cold(slot, container_gone=container_gone)
+        if done:
+            self._discard_run(slot)
+        elif isinstance(slot, LeasedSlot):
+            # The slot has changed, or its bot was cancelled: the next step frees the slot.
+            await self.steps.abandon(slot, action="end standby")
 
     async def _last_status(self, slot: LeasedSlot | ObservedSlot) -> DeploymentState | None:
         """Return the status of a deployment that ended during the release; None if it is known.

@@ -9,6 +9,7 @@ from botpool.domain.states import BotStatus
 from botpool.engine.admission.admission import Admission
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.release import StopGrace
+from botpool.engine.lifecycle.standby_keeper import StandbyKeeper
 from botpool.engine.service import Service
 from botpool.store.bot_stops import list_live_bots
 from botpool.store.releases import retry_releases_now
@@ -24,6 +25,7 @@ class Shutdown(Service):
     admission: Admission
     bot_endings: BotEndings
     stop_grace: StopGrace
+    standby_keeper: StandbyKeeper
 
     async def end_all(
         self,
@@ -44,7 +46,7 @@ class Shutdown(Service):
         self.wakeups.slots_due()
         try:
             async with asyncio.timeout(within_s):
-                while left := await self._end_twice(reason):
+                while left := await self._end_twice(reason) + await self.standby_keeper.stop_all():
                     on_left(left)
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:

@@ -16,7 +16,7 @@ from typing import Any
 
 from botpool.domain import reasons
 from botpool.domain.ids import BotId, PoolName, SlotId
-from botpool.domain.records import ReleasableSlot
+from botpool.domain.records import FencedSlot, ReleasableSlot
 from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus
 from botpool.engine.admission.matcher import Matcher
 from botpool.engine.observability import event_log
@@ -33,6 +33,7 @@ from botpool.store.releases import (
     free_slots,
     requeue_bots,
 )
+from botpool.store.standbys import end_standby, restart_cold
 
 _MAX_BATCH = 64
 """A larger batch slows each of its items: the statement's joins are planned for a few rows."""
@@ -96,6 +97,31 @@ class SlotHandover:
                 distinct_by=lambda release: release.slot.slot_id,
             )
         return await batcher.submit(_release_of(slot, container_gone, forced))
+
+    async def end_standby(self, slot: FencedSlot, *, container_gone: bool) -> bool:
+        """Make the slot of a stopped standby assignable again; False if the slot has changed."""
+        end = end_standby.statement(
+            slot_id=slot.slot_id, version=slot.version, container_gone=container_gone
+        )
+        match = Match(slot.pool_name)
+        lock = lock_pool.statement(pool_name=slot.pool_name)
+        await self._database.commit([lock, end, *match.statements])
+        self._matcher.report(match)
+        return end.result is not None
+
+    async def restart_cold(self, slot: FencedSlot, *, container_gone: bool) -> bool:
+        """Start the bot cold in its slot, after the stop of the standby that did not accept it."""
+        restarted = await restart_cold(self._database, **slot.fence, container_gone=container_gone)
+        if restarted is None:
+            return False
+        event_log.slot_transition(
+            restarted,
+            old=SlotStatus.RELEASING,
+            new=SlotStatus.DEPLOYING,
+            reason=reasons.COLD_AFTER_HANDOVER,
+        )
+        self._wakeups.slots_due()
+        return True
 
     async def _free_batch(
         self, releases: Sequence[SlotRelease]

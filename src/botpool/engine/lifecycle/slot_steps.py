@@ -33,11 +33,11 @@ def container_spec(slot: LeasedSlot) -> ContainerSpec:
 def ended_assignments(slot: LeasedSlot) -> AssignmentId:
     """Return the newest assignment whose run a step may end to prepare the slot's container.
 
-    Runs before the slot's own assignment may end. A slot without an assignment gets none before
+    Runs before the slot's own run may end. A slot without a run gets none before
     this step's lease ends or the slot changes, and later assignments have larger ids.
     """
-    if slot.assignment_id is not None:
-        return AssignmentId(slot.assignment_id - 1)
+    if slot.run is not None:
+        return AssignmentId(slot.run - 1)
     return slot.newest_assignment_id
 
 

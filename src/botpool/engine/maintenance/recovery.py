@@ -178,9 +178,9 @@ class Recovery(Service):
         )
 
     def _has_exited(self, slot: StuckSlot, observation: Observation) -> bool:
-        return slot.assignment_id is not None and has_exited(
+        return slot.run is not None and has_exited(
             observation,
-            assignment_id=slot.assignment_id,
+            assignment_id=slot.run,
             running_at=slot.running_at,
             status_unreliable_at=slot.status_unreliable_at,
             last_heartbeat_at=slot.heartbeat_at,

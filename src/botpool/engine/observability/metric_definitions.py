@@ -189,6 +189,19 @@ class MetricDefinitions:
             _RELEASE_S,
             "pool",
         )
+        self.hot_handovers = self._counter(
+            "hot_handovers_total",
+            "Bots that got a standby, by outcome: `accepted`, or `cold` if the standby did not "
+            "accept the bot in time, so that the bot started in a new container.",
+            "pool",
+            "outcome",
+        )
+        self.hot_handover_time = histogram(
+            "hot_handover_seconds",
+            "Time from the assignment of a bot until its standby accepted it.",
+            _CALL_S,
+            "pool",
+        )
         self.recoveries = self._counter(
             "recoveries_total", "Actions of recovery on slots, by action.", "reason"
         )

@@ -118,6 +118,13 @@ class Metrics:
         for seconds in after_s:
             hand_over.observe(seconds)
 
+    def hot_handover(self, pool: str, *, accepted: bool, after_s: float | None = None) -> None:
+        """Count a bot that a standby accepted, or that starts cold because it did not."""
+        outcome = "accepted" if accepted else "cold"
+        self.instruments.hot_handovers.labels(pool, outcome).inc()
+        if after_s is not None:
+            self.instruments.hot_handover_time.labels(pool).observe(after_s)
+
     def heartbeat(self, *, should_leave: bool, should_exit: bool) -> None:
         instruction = "exit" if should_exit else "leave" if should_leave else "go_on"
         self.instruments.heartbeats.labels(instruction).inc()

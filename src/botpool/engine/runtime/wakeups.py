@@ -11,6 +11,7 @@ import contextlib
 import structlog
 
 from botpool.domain.errors import DatabaseUnavailable
+from botpool.engine.runtime.handover_push import HandoverPush, channel_of
 from botpool.engine.runtime.loop import Loop
 from botpool.store.database import Database
 from botpool.store.sessions import notify_replicas
@@ -27,7 +28,11 @@ _PROBE_S = 20.0
 class Wakeups:
     """Sends and receives wake-ups."""
 
-    def __init__(self, database: Database, *, owner: str) -> None:
+    def __init__(
+        self, database: Database, *, owner: str, handover_push: HandoverPush | None = None
+    ) -> None:
+        self.handover_push = handover_push or HandoverPush(database, owner=owner)
+        """Receives notifications on the channel of this replica."""
         self.slots = asyncio.Event()
         """Set when the next step of a slot is due."""
         self.listening = False
@@ -82,7 +87,8 @@ class Wakeups:
 
     async def _receive(self) -> None:
         """Set the event at each notification of another replica, until the connection fails."""
-        connection = await self._database.listener()
+        channel = channel_of(self._owner)
+        connection = await self._database.listener(channel)
         try:
             self.listening = True
             self.slots.set()  # A notification may have been missed before.
@@ -90,7 +96,9 @@ class Wakeups:
                 if not await _readable(connection.fileno(), within_s=_PROBE_S):
                     await self._database.listen(connection)
                 async for notification in connection.notifies(timeout=0):
-                    if notification.payload != self._owner:
+                    if notification.channel == channel:
+                        self.handover_push.receive(notification.payload)
+                    elif notification.payload != self._owner:
                         self.slots.set()
         except Exception as error:  # any failure of the connection: log it and reconnect
             _log.warning("listen.lost", problem=str(error).strip())

@@ -5,4 +5,5 @@
 -- Kind: always
 SELECT s.slot_name AS slot, s.status
 FROM bot_pool_slots s
-WHERE s.next_step_at IS NULL AND s.status IN ('deploying', 'releasing', 'error', 'deleting')
+WHERE s.next_step_at IS NULL
+  AND (s.status IN ('deploying', 'releasing', 'error', 'deleting') OR s.standby IN ('starting', 'stopping'))

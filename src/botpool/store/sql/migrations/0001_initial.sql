@@ -785,6 +785,7 @@ CREATE TABLE assignments (
     pool_name           text NOT NULL,
     attempt             integer NOT NULL,
     warm                boolean NOT NULL,
+    run_id              bigint,
     container_id        text,
     assigned_at         timestamptz NOT NULL,
     running_at          timestamptz,
@@ -809,6 +810,8 @@ COMMENT ON COLUMN assignments.id IS
 COMMENT ON TABLE assignments IS
     'One bot in one slot, once. Slots may be deleted; the record of what ran in them remains.';
 COMMENT ON COLUMN assignments.warm IS 'Whether the slot already had a container.';
+COMMENT ON COLUMN assignments.run_id IS
+    'The run of the standby that got the bot; null if the container was started for this assignment.';
 COMMENT ON COLUMN assignments.attempt IS 'The number of the bot''s assignment, from 1.';
 COMMENT ON COLUMN assignments.infrastructure_fault IS
     'The infrastructure ended the run, for example with an eviction: the bot is retried without an attempt.';
@@ -1115,7 +1118,8 @@ CREATE TABLE liveness (
     stopped_at    timestamptz,
     unanswered_at timestamptz,
     file_limit    integer,
-    files_needed  integer
+    files_needed  integer,
+    standbys      boolean NOT NULL DEFAULT false
 );
 COMMENT ON TABLE liveness IS
     'When each replica was last alive: outages of Botpool do not count as silence of bots.';
@@ -1126,6 +1130,8 @@ COMMENT ON COLUMN liveness.gap_ended_at IS
 COMMENT ON COLUMN liveness.stopped_at IS 'When the replica stopped in order.';
 COMMENT ON COLUMN liveness.unanswered_at IS
     'When the replica''s HTTP server last accepted no connection or gave no answer, by the replica''s own check.';
+COMMENT ON COLUMN liveness.standbys IS
+    'Whether the replica''s version knows standbys: none starts while a replica is live that does not.';
 COMMENT ON COLUMN liveness.file_limit IS 'The limit of open files of the replica.';
 COMMENT ON COLUMN liveness.files_needed IS 'The limit of open files that limits.connections needs.';
 
@@ -1539,7 +1545,7 @@ CREATE FUNCTION botpool_slot_transition_allowed(old text, new text) RETURNS bool
         WHEN 'idle' THEN new IN ('deploying', 'error', 'deleting')
         WHEN 'deploying' THEN new IN ('busy', 'releasing')
         WHEN 'busy' THEN new = 'releasing'
-        WHEN 'releasing' THEN new IN ('idle', 'error')
+        WHEN 'releasing' THEN new IN ('idle', 'error', 'deploying')
         WHEN 'error' THEN new IN ('idle', 'deleting')
         ELSE false
     END;

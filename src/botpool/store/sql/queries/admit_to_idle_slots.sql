@@ -38,10 +38,14 @@ WITH request AS MATERIALIZED (
       END
 ), ids AS MATERIALIZED (
     SELECT
-        f.slot_id, f.slot_name, f.container_id, row_number() OVER () AS nth,
+        f.slot_id, f.slot_name, f.container_id, f.is_hot, f.run_id, f.poll_owner, f.handover_timeout_s,
+        row_number() OVER () AS nth,
         nextval('bots_id_seq') AS bot_id, nextval('assignments_id_seq') AS assignment_id
     FROM (
-        SELECT s.id AS slot_id, s.slot_name, s.container_id
+        SELECT
+            s.id AS slot_id, s.slot_name, s.container_id, s.run_id, s.poll_owner, p.handover_timeout_s,
+            -- The container of the standby runs, or its start may have been sent.
+            s.standby IS NOT NULL AND s.start_allowed_at IS NOT NULL AS is_hot
         FROM bot_pool_slots s
         JOIN pools p ON p.pool_name = s.pool_name
         WHERE s.pool_name = %(pool_name)s
@@ -68,7 +72,8 @@ WITH request AS MATERIALIZED (
     SELECT
         w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
         w.correlation_id, w.tenant_id, w.api_key_id, ids.slot_id, ids.slot_name, ids.container_id,
-        ids.bot_id, ids.assignment_id
+        ids.bot_id, ids.assignment_id,
+        ids.is_hot, ids.run_id, ids.poll_owner, ids.handover_timeout_s
     FROM request w
     JOIN ids ON ids.nth = w.nth
     WHERE w.idempotency_key IS NULL
@@ -85,25 +90,32 @@ WITH request AS MATERIALIZED (
     FROM admitted a
 ), assignment AS (
     INSERT INTO assignments (
-        id, bot_id, slot_id, slot_name, pool_name, attempt, warm, container_id, assigned_at)
+        id, bot_id, slot_id, slot_name, pool_name, attempt, warm, run_id, container_id, assigned_at)
     SELECT
         a.assignment_id, a.bot_id, a.slot_id, a.slot_name, %(pool_name)s, 1,
-        a.container_id IS NOT NULL, a.container_id, botpool_now()
+        a.container_id IS NOT NULL, CASE WHEN a.is_hot THEN a.run_id END, a.container_id, botpool_now()
     FROM admitted a
 ), taken AS (
     UPDATE bot_pool_slots s
     SET status = 'deploying',
-        phase = 'creating',
+        phase = CASE WHEN a.is_hot THEN 'handing_over' ELSE 'creating' END,
         phase_at = botpool_now(),
         assigned_bot_id = a.bot_id,
         assignment_id = a.assignment_id,
-        run_id = a.assignment_id,
+        run_id = CASE WHEN a.is_hot THEN s.run_id ELSE a.assignment_id END,
+        standby = CASE WHEN a.is_hot THEN s.standby END,
+        leads_image = CASE WHEN a.is_hot THEN s.leads_image END,
         tenant_id = a.tenant_id,
         last_assigned_at = botpool_now(),
         last_used_at = botpool_now(),
         error_message = NULL,
         error_at = NULL,
-        next_step_at = botpool_now(),
+        -- The hand-over has its time from here, or from the standby's first poll.
+        next_step_at = CASE
+            WHEN a.is_hot AND s.run_started_at IS NOT NULL
+                THEN botpool_now() + make_interval(secs => a.handover_timeout_s)
+            WHEN a.is_hot AND s.start_issued_at IS NOT NULL THEN s.next_step_at
+            ELSE botpool_now() END,
         step_attempts = 0,
         version = s.version + 1
     FROM admitted a
@@ -130,6 +142,7 @@ WITH request AS MATERIALIZED (
 SELECT
     a.n::integer AS n, a.bot_id, a.correlation_id, 'DEPLOYING' AS status, a.assignment_id, a.slot_id,
     a.slot_name,
-    a.container_id, 1 AS attempts, botpool_now() AS created_at, NULL::timestamptz AS queued_at,
+    a.container_id, CASE WHEN a.is_hot THEN a.run_id END AS standby_run_id,
+    CASE WHEN a.is_hot THEN a.poll_owner END AS poll_owner, 1 AS attempts, botpool_now() AS created_at, NULL::timestamptz AS queued_at,
     botpool_now() AS assigned_at
 FROM admitted a

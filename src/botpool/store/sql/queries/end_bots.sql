@@ -59,6 +59,8 @@ WITH held AS MATERIALIZED (
     SET status = 'releasing',
         phase = NULL,
         phase_at = botpool_now(),
+        standby = NULL,
+        poll_owner = NULL,
         next_step_at = botpool_now(),
         step_attempts = 0,
         error_message = former.slot_error,

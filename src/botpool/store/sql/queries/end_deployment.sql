@@ -7,9 +7,9 @@ WITH slot AS (
         leads_image = NULL,
         version = version + 1
     WHERE id = %(slot_id)s
-      AND assignment_id = %(assignment_id)s
+      AND assignment_id IS NOT DISTINCT FROM %(assignment_id)s
       AND version = %(version)s
-      AND status = 'deploying'
+      AND (status = 'deploying' OR standby = 'starting')
       AND deployment_ended_at IS NULL
     RETURNING id, backend, image_host, image, version
 ), known AS (

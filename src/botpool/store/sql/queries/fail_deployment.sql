@@ -5,6 +5,8 @@ WITH slot AS (
     SET status = 'releasing',
         phase = NULL,
         phase_at = botpool_now(),
+        standby = NULL,
+        poll_owner = NULL,
         next_step_at = botpool_now(),
         step_attempts = 0,
         -- Another slot may lead the pull now, even if this start still pulls.

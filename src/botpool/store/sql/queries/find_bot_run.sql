@@ -1,5 +1,5 @@
 -- The last run of a bot, whose output its logs are.
-SELECT a.id AS assignment_id, a.container_id, p.backend
+SELECT coalesce(a.run_id, a.id) AS assignment_id, a.container_id, p.backend
 FROM bots b
 JOIN pools p ON p.pool_name = b.pool_name
 LEFT JOIN assignments a ON a.id = b.assignment_id

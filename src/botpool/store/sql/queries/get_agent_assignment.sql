@@ -1,7 +1,7 @@
 -- The bot of an agent, by the assignment in its token. `slot_status` is null after the assignment.
 SELECT
     a.id AS assignment_id, a.container_id AS agent_container_id, a.boot_id,
-    s.status AS slot_status,
+    s.status AS slot_status, coalesce(s.phase = 'handing_over', false) AS handing_over, a.run_id,
     b.bot_data, b.leave_by,
     -- The time until a scheduled bot joins, negative once it is late; null if it has joined.
     CASE WHEN b.status = 'DEPLOYING'

@@ -27,7 +27,8 @@ WITH due AS (
     RETURNING
         s.id AS slot_id, s.pool_name, s.slot_name, s.backend, s.image AS created_image,
         s.limits AS created_limits, s.container_id, s.gone_container_id, s.status, s.phase,
-        s.phase_at, s.assigned_bot_id, s.assignment_id, s.deployment_id, s.deployment_status,
+        s.phase_at, s.assigned_bot_id, s.assignment_id, s.run_id, s.standby, s.run_started_at,
+        s.deployment_id, s.deployment_status,
         s.start_allowed_at, s.start_issued_at, s.stop_issued_at, s.delete_issued_at, s.resets,
         s.recreate_container, s.error_message, s.version, s.step_attempts, s.lease_until,
         s.unconfirmed_reason, s.unconfirmed_node,

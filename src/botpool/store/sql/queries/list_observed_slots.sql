@@ -2,7 +2,8 @@
 -- backend is asked: an observation counts only while the version read here is current. A releasing
 -- slot under lease is left out: its stop is being sent, and must not reach the next bot.
 SELECT
-    s.id AS slot_id, s.slot_name, s.pool_name, s.backend, s.container_id, s.status, s.assignment_id,
+    s.id AS slot_id, s.slot_name, s.pool_name, s.backend, s.container_id, s.status, s.phase, s.assignment_id,
+    coalesce(s.run_id, s.assignment_id) AS run_id, s.standby,
     s.deployment_id, s.deployment_status, s.start_issued_at, s.deployment_ended_at,
     s.stop_issued_at, s.delete_issued_at, s.unconfirmed_reason, s.unconfirmed_node, s.version,
     b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.leave_by, b.finishing_at,

@@ -3,7 +3,8 @@
 SELECT
     s.id AS slot_id, s.slot_name, s.pool_name, s.backend, s.container_id, s.status, s.phase,
     s.phase_at, s.last_used_at, s.start_issued_at, s.deployment_id, s.deployment_status,
-    s.skipped_recoveries, s.resets, s.error_message, s.assignment_id, s.version,
+    s.skipped_recoveries, s.resets, s.error_message, s.assignment_id,
+    coalesce(s.run_id, s.assignment_id) AS run_id, s.version,
     b.id AS bot_id, b.status AS bot_status, b.attempts, b.leave_by, b.finishing_at,
     b.correlation_id, p.outcome, p.stop_grace_s,
     a.running_at, p.heartbeats = 'required' AS needs_heartbeats,
@@ -27,5 +28,5 @@ WHERE s.backend = ANY(%(backends)s)
           AND p.heartbeats = 'required'
           AND greatest(h.last_at, a.running_at)
               < botpool_now() - make_interval(secs => %(heartbeat_freshness_s)s))
-      OR (s.status = 'idle' AND s.container_id IS NOT NULL))
+      OR (s.status = 'idle' AND s.container_id IS NOT NULL AND s.standby IS NULL))
 ORDER BY s.id

@@ -22,6 +22,8 @@ WITH slot AS (
       AND s.id = a.slot_id
       AND s.assignment_id = a.id
       AND s.status = 'deploying'
+      -- Only its accept makes the slot of a standby busy: the container ran before.
+      AND s.phase <> 'handing_over'
       AND (%(version)s::bigint IS NULL OR s.version = %(version)s)
     RETURNING
         s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, s.container_id, s.backend,

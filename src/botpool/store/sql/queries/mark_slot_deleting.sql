@@ -10,6 +10,17 @@ WITH held AS MATERIALIZED (
 ), slot AS (
     UPDATE bot_pool_slots s
     SET status = 'deleting',
+        phase = NULL,
+        standby = NULL,
+        run_id = NULL,
+        run_started_at = NULL,
+        poll_owner = NULL,
+        leads_image = NULL,
+        start_allowed_at = NULL,
+        start_issued_at = NULL,
+        deployment_id = NULL,
+        deployment_status = NULL,
+        deployment_ended_at = NULL,
         phase_at = botpool_now(),
         next_step_at = botpool_now(),
         step_attempts = 0,

@@ -66,10 +66,12 @@ WITH wanted AS MATERIALIZED (
     WHERE n.in_turn AND NOT %(reserved)s
 ), free AS MATERIALIZED (
     SELECT
-        f.id, f.slot_name, f.container_id, f.last_used_at,
+        f.id, f.slot_name, f.container_id, f.last_used_at, f.run_id, f.poll_owner, f.is_hot,
         row_number() OVER (ORDER BY f.claim_rank, f.last_used_at NULLS FIRST, f.number) AS n
     FROM (
-        SELECT s.id, s.slot_name, s.container_id, s.claim_rank, s.last_used_at, s.number
+        SELECT
+            s.id, s.slot_name, s.container_id, s.claim_rank, s.last_used_at, s.number, s.run_id,
+            s.poll_owner, s.standby IS NOT NULL AND s.start_allowed_at IS NOT NULL AS is_hot
         FROM bot_pool_slots s
         WHERE s.pool_name = %(pool_name)s AND s.claim_rank IS NOT NULL
         ORDER BY s.claim_rank, s.last_used_at NULLS FIRST, s.number
@@ -79,7 +81,7 @@ WITH wanted AS MATERIALIZED (
 ), pair AS MATERIALIZED (
     SELECT
         heads.n, heads.bot_id, b.tenant_id, b.status AS bot_status, b.correlation_id, b.attempts + 1 AS attempt,
-        free.id AS slot_id, free.slot_name, free.container_id,
+        free.id AS slot_id, free.slot_name, free.container_id, free.run_id, free.poll_owner, free.is_hot,
         CASE WHEN free.last_used_at IS NULL THEN %(new_slot_reason)s::text ELSE %(freed_slot_reason)s::text END
             AS reason,
         nextval('assignments_id_seq') AS assignment_id
@@ -94,17 +96,23 @@ WITH wanted AS MATERIALIZED (
 ), taken AS (
     UPDATE bot_pool_slots s
     SET status = 'deploying',
-        phase = 'creating',
+        phase = CASE WHEN pair.is_hot THEN 'handing_over' ELSE 'creating' END,
         phase_at = botpool_now(),
         assigned_bot_id = pair.bot_id,
         assignment_id = pair.assignment_id,
-        run_id = pair.assignment_id,
+        run_id = CASE WHEN pair.is_hot THEN s.run_id ELSE pair.assignment_id END,
+        standby = CASE WHEN pair.is_hot THEN s.standby END,
+        leads_image = CASE WHEN pair.is_hot THEN s.leads_image END,
         tenant_id = pair.tenant_id,
         last_assigned_at = botpool_now(),
         last_used_at = botpool_now(),
         error_message = NULL,
         error_at = NULL,
-        next_step_at = botpool_now(),
+        next_step_at = CASE
+            WHEN pair.is_hot AND s.run_started_at IS NOT NULL THEN botpool_now() + make_interval(secs => (
+                SELECT p.handover_timeout_s FROM pools p WHERE p.pool_name = %(pool_name)s))
+            WHEN pair.is_hot AND s.start_issued_at IS NOT NULL THEN s.next_step_at
+            ELSE botpool_now() END,
         step_attempts = 0,
         version = s.version + 1
     FROM pair
@@ -121,10 +129,11 @@ WITH wanted AS MATERIALIZED (
     WHERE b.id = pair.bot_id AND b.id = ANY (ARRAY(SELECT p.bot_id FROM pair p))
 ), assigned AS (
     INSERT INTO assignments (
-        id, bot_id, slot_id, slot_name, pool_name, attempt, warm, container_id, assigned_at)
+        id, bot_id, slot_id, slot_name, pool_name, attempt, warm, run_id, container_id, assigned_at)
     SELECT
         pair.assignment_id, pair.bot_id, pair.slot_id, pair.slot_name, %(pool_name)s, pair.attempt,
-        pair.container_id IS NOT NULL, pair.container_id, botpool_now()
+        pair.container_id IS NOT NULL, CASE WHEN pair.is_hot THEN pair.run_id END, pair.container_id,
+        botpool_now()
     FROM pair
 ), written AS (
     INSERT INTO history (
@@ -143,6 +152,8 @@ WITH wanted AS MATERIALIZED (
 )
 SELECT
     pair.bot_id, pair.correlation_id, pair.slot_id, pair.slot_name, pair.container_id,
+    CASE WHEN pair.is_hot THEN pair.run_id END AS standby_run_id,
+    CASE WHEN pair.is_hot THEN pair.poll_owner END AS poll_owner,
     %(pool_name)s::text AS pool_name
 FROM pair
 -- Once for all of them.

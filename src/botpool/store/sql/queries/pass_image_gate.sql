@@ -23,7 +23,8 @@ WITH waiting AS MATERIALIZED (
         SELECT
             w.id, w.image_host, w.image,
             row_number() OVER (
-                PARTITION BY w.image_host, w.image ORDER BY w.last_assigned_at, w.id) AS nth
+                PARTITION BY w.image_host, w.image
+                ORDER BY w.assigned_bot_id IS NULL, w.last_assigned_at, w.id) AS nth
         FROM waiting w
         WHERE NOT w.known
     ) AS cold
@@ -69,7 +70,7 @@ WITH waiting AS MATERIALIZED (
         b.correlation_id,
         json_build_object('image', l.image, 'imageHost', l.image_host, 'leads', l.leads)
     FROM passing l
-    JOIN bots b ON b.id = l.assigned_bot_id
+    LEFT JOIN bots b ON b.id = l.assigned_bot_id
     ORDER BY l.last_assigned_at, l.id
 )
 SELECT
@@ -77,4 +78,4 @@ SELECT
     l.assigned_bot_id AS bot_id, b.correlation_id,
     extract(epoch FROM botpool_now() - l.phase_at)::float8 AS waited_s
 FROM passing l
-JOIN bots b ON b.id = l.assigned_bot_id
+LEFT JOIN bots b ON b.id = l.assigned_bot_id

@@ -4,7 +4,7 @@
 -- the egresses are locked because pools of other backends may share them.
 WITH waiting AS MATERIALIZED (
     SELECT
-        s.id, s.last_assigned_at, p.egress,
+        s.id, s.assigned_bot_id IS NULL AS is_standby, s.last_assigned_at, p.egress,
         row_number() OVER (PARTITION BY p.egress ORDER BY s.last_assigned_at, s.id) AS nth
     FROM bot_pool_slots s
     JOIN pools p ON p.pool_name = s.pool_name
@@ -23,7 +23,8 @@ WITH waiting AS MATERIALIZED (
     FROM waiting w
     LEFT JOIN egress ON egress.egress = w.egress
     WHERE w.egress IS NULL OR w.nth <= egress.starts
-    ORDER BY w.last_assigned_at, w.id
+    -- Bots go first: a standby must not take their start.
+    ORDER BY w.is_standby, w.last_assigned_at, w.id
     LIMIT CASE WHEN %(limit)s::integer IS NOT NULL THEN greatest(
         %(limit)s - (
             SELECT count(*)
@@ -87,7 +88,7 @@ WITH waiting AS MATERIALIZED (
         'slot.phase', l.assigned_bot_id, l.id, l.assignment_id, l.slot_name,
         'waiting_for_start', 'starting', %(reason)s, b.correlation_id
     FROM passing l
-    JOIN bots b ON b.id = l.assigned_bot_id
+    LEFT JOIN bots b ON b.id = l.assigned_bot_id
     ORDER BY l.last_assigned_at, l.id
 )
 SELECT

@@ -7,4 +7,5 @@ WHERE a.id = %(assignment_id)s
   AND s.id = a.slot_id
   AND s.assignment_id = a.id
   AND s.status IN ('deploying', 'busy')
+  AND s.phase IS DISTINCT FROM 'handing_over'
 RETURNING a.boot_id

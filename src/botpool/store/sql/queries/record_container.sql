@@ -24,9 +24,9 @@ WITH next AS MATERIALIZED (
         END AS phase
     FROM bot_pool_slots s
     WHERE s.id = %(slot_id)s
-      AND s.assignment_id = %(assignment_id)s
+      AND s.assignment_id IS NOT DISTINCT FROM %(assignment_id)s
       AND s.version = %(version)s
-      AND s.status = 'deploying'
+      AND (s.status = 'deploying' OR s.standby = 'starting')
     FOR UPDATE
 ), slot AS (
     UPDATE bot_pool_slots s

@@ -3,7 +3,7 @@ UPDATE bot_pool_slots
 SET deployment_status = %(deployment_status)s,
     version = version + 1
 WHERE id = %(slot_id)s
-  AND assignment_id = %(assignment_id)s
+  AND assignment_id IS NOT DISTINCT FROM %(assignment_id)s
   AND version = %(version)s
-  AND status = 'deploying'
+  AND (status = 'deploying' OR standby = 'starting')
 RETURNING version

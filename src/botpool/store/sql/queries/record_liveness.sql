@@ -11,9 +11,10 @@ WITH clock AS MATERIALIZED (
     WHERE l.replica <> %(replica)s
 ), own AS (
     INSERT INTO liveness AS l
-        (replica, public_url, alive_at, heartbeats_at, file_limit, files_needed, gap_ended_at)
+        (replica, public_url, alive_at, heartbeats_at, file_limit, files_needed, standbys, gap_ended_at)
     SELECT
         %(replica)s, %(public_url)s, clock.now, clock.now, %(file_limit)s::integer, %(files_needed)s::integer,
+        true,
         CASE WHEN EXISTS (SELECT FROM others o WHERE clock.now - o.heartbeats_at <= clock.longest)
              THEN NULL ELSE clock.now END
     FROM clock

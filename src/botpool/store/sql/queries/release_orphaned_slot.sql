@@ -14,6 +14,8 @@ WITH held AS MATERIALIZED (
     SET status = 'releasing',
         phase = NULL,
         phase_at = botpool_now(),
+        standby = NULL,
+        poll_owner = NULL,
         next_step_at = botpool_now(),
         step_attempts = 0,
         version = s.version + 1
