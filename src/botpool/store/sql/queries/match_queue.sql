@@ -67,6 +67,7 @@ WITH wanted AS MATERIALIZED (
 ), free AS MATERIALIZED (
     SELECT
         f.id, f.slot_name, f.container_id, f.last_used_at, f.run_id, f.poll_owner, f.is_hot,
+        (SELECT p.handover_timeout_s FROM pools p WHERE p.pool_name = %(pool_name)s) AS handover_timeout_s,
         row_number() OVER (ORDER BY f.claim_rank, f.last_used_at NULLS FIRST, f.number) AS n
     FROM (
         SELECT
@@ -82,6 +83,7 @@ WITH wanted AS MATERIALIZED (
     SELECT
         heads.n, heads.bot_id, b.tenant_id, b.status AS bot_status, b.correlation_id, b.attempts + 1 AS attempt,
         free.id AS slot_id, free.slot_name, free.container_id, free.run_id, free.poll_owner, free.is_hot,
+        free.handover_timeout_s,
         CASE WHEN free.last_used_at IS NULL THEN %(new_slot_reason)s::text ELSE %(freed_slot_reason)s::text END
             AS reason,
         nextval('assignments_id_seq') AS assignment_id
@@ -109,8 +111,8 @@ WITH wanted AS MATERIALIZED (
         error_message = NULL,
         error_at = NULL,
         next_step_at = CASE
-            WHEN pair.is_hot AND s.run_started_at IS NOT NULL THEN botpool_now() + make_interval(secs => (
-                SELECT p.handover_timeout_s FROM pools p WHERE p.pool_name = %(pool_name)s))
+            WHEN pair.is_hot AND s.run_started_at IS NOT NULL
+                THEN botpool_now() + make_interval(secs => pair.handover_timeout_s)
             WHEN pair.is_hot AND s.start_issued_at IS NOT NULL THEN s.next_step_at
             ELSE botpool_now() END,
         step_attempts = 0,
