@@ -103,7 +103,7 @@ class SlotHandover:
         end = end_standby.statement(
             slot_id=slot.slot_id, version=slot.version, container_gone=container_gone
         )
-        match = Match(slot.pool_name)
+        match = self._matcher.new_match(slot.pool_name)
         lock = lock_pool.statement(pool_name=slot.pool_name)
         await self._database.commit([lock, end, *match.statements])
         self._matcher.report(match)

@@ -4,7 +4,7 @@ SELECT
     s.id AS slot_id, s.slot_name, s.pool_name, s.backend, s.container_id, s.status, s.phase,
     s.phase_at, s.last_used_at, s.start_issued_at, s.deployment_id, s.deployment_status,
     s.skipped_recoveries, s.resets, s.error_message, s.assignment_id,
-    coalesce(s.run_id, s.assignment_id) AS run_id, s.version,
+    coalesce(s.run_id, s.assignment_id) AS run_id, s.standby, s.version,
     b.id AS bot_id, b.status AS bot_status, b.attempts, b.leave_by, b.finishing_at,
     b.correlation_id, p.outcome, p.stop_grace_s,
     a.running_at, p.heartbeats = 'required' AS needs_heartbeats,
