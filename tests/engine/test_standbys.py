@@ -60,7 +60,7 @@ async def test_token_of_a_standby_names_its_slot_and_run_only(stage: Stage) -> N
     assert standby_of(token.replace("bps", "bpa"), replica.identity.standby_keys) is None
 
 
-async def test_poll_of_another_run_is_told_to_exit(stage: Stage) -> None:
+async def test_poll_of_another_run_must_exit(stage: Stage) -> None:
     replica = await stage.replica(hot_pool(1))
     agent = await ready_standby(stage, replica)
     answer = await replica.standby_polls.wait(

@@ -2,7 +2,7 @@
 
 The agent keeps one long poll open, which tells Botpool that the container is ready. A poll without
 a bot is followed by the next one at once. After an outage the agent polls again, with a short
-backoff: a container without a poll gets no bot. A lost answer comes again with the next poll.
+backoff: a container without a poll gets no bot. The next poll repeats a lost answer.
 """
 
 from functools import partial
