@@ -73,7 +73,7 @@ class Agents(Service):
         """Accept the bot that a standby got, and return it, and whether to exit.
 
         The first boot accepts. The same boot may repeat the call; another boot must exit, and
-        so is an agent whose bot started cold meanwhile.
+        so must an agent whose bot started cold meanwhile.
         """
         accepted = await accept_assignment(
             self.database,
