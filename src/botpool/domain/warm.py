@@ -1,6 +1,6 @@
 """How many slots a pool keeps ready for bots that have not arrived yet."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
@@ -63,6 +63,14 @@ class Warm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BookedStart:
+    """A scheduled bot, for which a slot should be hot from a time until the bot takes it."""
+
+    ready_from: datetime
+    starts_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WarmPool:
     """The figures of a pool from which a replica decides about its standbys."""
 
@@ -88,6 +96,8 @@ class WarmPool:
     """Slots whose last start failed, and which wait before the next one."""
     free: int
     """Assignable slots without a standby."""
+    booked: Sequence[BookedStart] = ()
+    """The scheduled bots of the next hour, if they raise the floor."""
     now: datetime
 
     @property
@@ -102,11 +112,6 @@ class StandbyChanges:
 
     starts: int
     surplus: int
-
-
-def hot_target(pool: WarmPool) -> int:
-    """Return how many standbys the pool should have now."""
-    return 0 if pool.drained else min(pool.warm.hot, pool.max_size)
 
 
 def standby_changes(pool: WarmPool, target: int) -> StandbyChanges:

@@ -5,18 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from botpool.domain.warm import Warm, WarmWindow
+from botpool.domain.warm import BookedStart, Warm, WarmPool, WarmWindow
 
 _DAY = timedelta(days=1)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BookedStart:
-    """A scheduled bot, for which a slot should be hot from a time until the bot takes it."""
-
-    ready_from: datetime
-    starts_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +40,13 @@ def warm_target(warm: Warm, now: datetime, booked: Sequence[BookedStart] = ()) -
         idle=max(hot, idle) + scheduled,
         reason=", ".join(reasons) or "no floor",
     )
+
+
+def hot_target(pool: WarmPool) -> int:
+    """Return how many standbys a pool should have now."""
+    if pool.drained:
+        return 0
+    return min(warm_target(pool.warm, pool.now, pool.booked).hot, pool.max_size)
 
 
 def is_open(window: WarmWindow, now: datetime) -> bool:

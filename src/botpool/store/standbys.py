@@ -30,6 +30,8 @@ class WarmPoolRow:
     forced: int
     failing: int
     free: int
+    ready_from: Sequence[datetime]
+    starts_at: Sequence[datetime]
     now: datetime
 
 

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from botpool.domain.warm import Warm, WarmWindow
-from botpool.domain.warm_target import BookedStart, periods, warm_target
+from botpool.domain.warm import BookedStart, Warm, WarmWindow
+from botpool.domain.warm_target import periods, warm_target
 
 BERLIN = ZoneInfo("Europe/Berlin")
 WEEKDAYS = (0, 1, 2, 3, 4)

@@ -11,7 +11,8 @@ No standby starts while a replica is live whose version does not know standbys: 
 from dataclasses import dataclass, fields
 
 from botpool.domain.ids import PoolName
-from botpool.domain.warm import StandbyChanges, Warm, WarmPool, hot_target, standby_changes
+from botpool.domain.warm import BookedStart, StandbyChanges, Warm, WarmPool, standby_changes
+from botpool.domain.warm_target import hot_target
 from botpool.engine.service import Service
 from botpool.store.database import Transaction
 from botpool.store.liveness import find_replica_without_standbys
@@ -94,4 +95,10 @@ def changes_of(pool: WarmPool) -> StandbyChanges:
 
 def warm_pool_of(row: WarmPoolRow) -> WarmPool:
     values = {field.name: getattr(row, field.name) for field in fields(row)}
-    return WarmPool(**{**values, "warm": Warm.from_json(row.warm)})
+    booked = [
+        BookedStart(ready_from=ready_from, starts_at=starts_at)
+        for ready_from, starts_at in zip(
+            values.pop("ready_from"), values.pop("starts_at"), strict=True
+        )
+    ]
+    return WarmPool(**{**values, "warm": Warm.from_json(row.warm), "booked": booked})

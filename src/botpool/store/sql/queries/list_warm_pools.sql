@@ -1,6 +1,7 @@
 -- Read the pools that keep slots ready, or still have standbys, with the figures from which a replica decides how
 -- many standbys to start and to stop. A standby is outdated before it reaches the maximum age, at a time that its
--- run id spreads, and after a change of the pool's settings.
+-- run id spreads, and after a change of the pool's settings. A scheduled bot asks for a hot slot as long before its
+-- start as its start lies before its join.
 SELECT
     p.pool_name, p.backend, p.warm, p.max_size,
     p.drained_at IS NOT NULL AS drained,
@@ -9,7 +10,8 @@ SELECT
         ORDER BY q.priority, q.bot_id LIMIT 1) IS NOT NULL AS bots_wait,
     coalesce(n.size, 0) AS size, coalesce(n.fresh, 0) AS fresh, coalesce(n.fresh_ready, 0) AS fresh_ready,
     coalesce(n.outdated, 0) AS outdated, coalesce(n.stopping, 0) AS stopping, coalesce(n.forced, 0) AS forced,
-    coalesce(n.failing, 0) AS failing, coalesce(n.free, 0) AS free, botpool_now() AS now
+    coalesce(n.failing, 0) AS failing, coalesce(n.free, 0) AS free, booked.ready_from, booked.starts_at,
+    botpool_now() AS now
 FROM pools p
 CROSS JOIN LATERAL (
     SELECT
@@ -43,6 +45,18 @@ CROSS JOIN LATERAL (
         WHERE i.pool_name = p.pool_name
     ) AS c
 ) AS n
+CROSS JOIN LATERAL (
+    SELECT
+        coalesce(array_agg(k.starts_at - (b.join_at - k.starts_at) ORDER BY k.starts_at), '{}') AS ready_from,
+        coalesce(array_agg(k.starts_at ORDER BY k.starts_at), '{}') AS starts_at
+    FROM bookings k
+    JOIN bots b ON b.id = k.bot_id
+    WHERE (p.warm ->> 'ahead_of_schedule')::boolean
+      AND k.pool_name = p.pool_name
+      AND k.ended_at IS NULL
+      AND k.due_at IS NULL
+      AND k.starts_at < botpool_now() + interval '1 hour'
+) AS booked
 WHERE (p.warm ->> 'hot')::integer > 0
    OR p.warm -> 'windows' <> '[]'
    OR (p.warm ->> 'ahead_of_schedule')::boolean

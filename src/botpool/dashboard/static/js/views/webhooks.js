@@ -73,7 +73,7 @@ async function createWebhook(onDone) {
         name: "url",
         type: "url",
         required: true,
-        placeholder: "https://example.org/hooks/botpool",
+        placeholder: "https://meet.example.org/hooks/botpool",
       }),
     ),
     html(
