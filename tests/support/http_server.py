@@ -64,6 +64,10 @@ BOT_FIELDS = [
     "tenant",
     "createdBy",
     "stalled",
+    "joinAt",
+    "reserved",
+    "onTimeProbability",
+    "atRisk",
 ]
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 LINK = "https://meet.google.com/abc-defg-hij"

@@ -95,7 +95,7 @@ def _shown(plan: "Plan") -> "RenderableType":
     chosen = [policy for policy in plan.policies if policy.name == plan.recommended]
     settings = [each.settings for each in chosen if each.settings and each.name != "as configured"]
     return Group(
-        title, "", tables.plan(plan), "", plan.advice, *(["", *settings] if settings else [])
+        title, "", tables.plan(plan), "", f"* {plan.advice}", *(["", *settings] if settings else [])
     )
 
 

@@ -164,16 +164,16 @@ def pools(listed: Sequence[Pool]) -> Table:
 def plan(found: Plan) -> Table:
     within = f"IN {duration(found.within_ms / 1000)}"
     figures = (within, "P50", "P95", "P99", "QUEUE", "IDLE H/DAY", "HOT H/DAY")
-    table = list_table("POLICY", *figures, "", right=" ".join(figures))
+    table = list_table("POLICY", *figures, right=" ".join(figures))
     for policy in found.policies:
         hours = (policy.idle_slot_hours_per_day, policy.hot_slot_hours_per_day)
+        is_recommended = policy.name == found.recommended
         table.add_row(
-            policy.name,
+            Text(f"{policy.name} *", style="bold green") if is_recommended else policy.name,
             f"{policy.on_time_share:.2%}",
             *(duration_of_ms(ms) for ms in (policy.p50_ms, policy.p95_ms, policy.p99_ms)),
             "-" if policy.longest_queue is None else str(policy.longest_queue),
             *("-" if each is None else f"{each:.0f}" for each in hours),
-            Text("recommended", style="bold green") if policy.name == found.recommended else Text(),
         )
     return table
 

@@ -252,10 +252,10 @@ class Slot:
     error_message: str | None
     cordoned: bool
     created_at: datetime
-    unconfirmed_reason: str | None = None
+    unconfirmed_reason: str | None
     """Why the stop of the container cannot be confirmed; the slot takes no bot until it can."""
-    unconfirmed_node: str | None = None
-    unconfirmed_since: datetime | None = None
+    unconfirmed_node: str | None
+    unconfirmed_since: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +296,7 @@ class Pool:
     time_to_running_p95_ms: int | None
     drained: bool
     pacing: Pacing | None = None
-    unconfirmed_stops: int = 0
+    unconfirmed_stops: int
     """Releasing slots whose stop cannot be confirmed."""
 
     @property
