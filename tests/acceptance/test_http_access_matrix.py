@@ -177,6 +177,8 @@ def refusal(caller: str, scope: str) -> int | None:
     """The status with which an operation of this scope refuses a caller; None if it may call."""
     if scope == "none":
         return None
+    if scope == "standby":
+        return 401  # None of the callers is a standby.
     if scope == "agent":
         return None if caller == "agent" else 401
     if caller not in SCOPE_OF:
@@ -202,7 +204,7 @@ async def test_every_operation_documents_its_scope_and_tenant_rule(matrix: Matri
     undocumented = [
         (method, path)
         for method, path, operation in operations(matrix.document)
-        if operation.get(SCOPE) not in (*SCOPES, "agent", "none")
+        if operation.get(SCOPE) not in (*SCOPES, "agent", "standby", "none")
         or operation.get(TENANT) not in ("own", "all", "none")
     ]
     assert not undocumented, "see api/access.py"

@@ -218,7 +218,7 @@ class SimulatedDatabase(Database):
 
     async def close(self) -> None: ...
 
-    async def listener(self) -> Connection:
+    async def listener(self, channel: str | None = None) -> Connection:
         """Wait for ever: notifications of other replicas arrive through `notify`."""
         return await asyncio.get_running_loop().create_future()
 

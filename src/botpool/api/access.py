@@ -11,11 +11,11 @@ from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from botpool.api.auth import AgentToken, RequireScope, own_bot
+from botpool.api.auth import AgentToken, RequireScope, StandbyToken, own_bot
 
 SCOPE = "x-botpool-scope"
-"""The least scope of the key: `user`, `operator`, `admin`; `agent` for an assignment's token; or
-`none`."""
+"""The least scope of the key: `user`, `operator`, `admin`; `agent` for an assignment's token,
+`standby` for a standby's token; or `none`."""
 TENANT = "x-botpool-tenant"
 """`own`: with a key of scope `user`, only bots of the key's tenant exist. `all`: the operation
 covers all tenants. `none`: it touches no bots."""
@@ -24,7 +24,13 @@ OWN_BOTS = {TENANT: "own"}
 NO_BOTS = {TENANT: "none"}
 """For `openapi_extra` of a route for users whose bots do not follow from its parameters."""
 
-_TENANT_OF_SCOPE = {"operator": "all", "admin": "all", "agent": "own", "none": "none"}
+_TENANT_OF_SCOPE = {
+    "operator": "all",
+    "admin": "all",
+    "agent": "own",
+    "standby": "own",
+    "none": "none",
+}
 
 
 def document_access(app: FastAPI, document: dict[str, Any]) -> None:
@@ -44,6 +50,8 @@ def _document_operation(operation: dict[str, Any], route: APIRoute) -> None:
     scopes = [call.needed for call in calls if isinstance(call, RequireScope)]
     if any(isinstance(call, AgentToken) for call in calls):
         scopes.append("agent")
+    if any(isinstance(call, StandbyToken) for call in calls):
+        scopes.append("standby")
     operation.setdefault(SCOPE, scopes[0] if scopes else "none")
     rule = "own" if own_bot in calls else _TENANT_OF_SCOPE.get(operation[SCOPE])
     if rule is not None:

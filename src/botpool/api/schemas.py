@@ -150,6 +150,10 @@ class BotCreate(RequestModel):
 class BotChanges(RequestModel):
     """Changes of a bot before its start. An absent field stays as it is."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"minProperties": 1, "example": {"joinAt": "2026-12-01T09:00:00Z"}}
+    )
+
     join_at: Annotated[
         AwareDatetime,
         BeforeValidator(_require_time),
