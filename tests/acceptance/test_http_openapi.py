@@ -272,7 +272,7 @@ def start_bot(server: Server, key: str) -> dict[str, Any]:
         time.sleep(0.05)
         url = f"{server.url}/v1/bots/{bot['id']}"
         bot = httpx.get(url, headers=bearer(key), timeout=CALL_TIMEOUT_S).json()["bot"]
-    assert bot["status"] == "JOINING_CALL"
+    assert bot["status"] == "JOINING_CALL", bot
     return bot
 
 
