@@ -60,6 +60,18 @@ async def test_token_of_a_standby_names_its_slot_and_run_only(stage: Stage) -> N
     assert standby_of(token.replace("bps", "bpa"), replica.identity.standby_keys) is None
 
 
+async def test_late_observation_of_a_former_standby_begins_no_epoch(stage: Stage) -> None:
+    """The runs of former standbys are not kept: a slot with a later run may have had them."""
+    replica = await stage.replica(hot_pool(1))
+    agent = await ready_standby(stage, replica)
+    await replica.epoch_watch.check()
+    former, epoch = type(agent.run_id)(agent.run_id - 1), replica.epoch_watch.number
+    assert not await replica.epoch_watch.report_if_unknown(former, agent.slot_id)
+    assert replica.epoch_watch.number == epoch
+    later = type(agent.run_id)(agent.run_id + 1)
+    assert await replica.epoch_watch.report_if_unknown(later, agent.slot_id)
+
+
 async def test_poll_of_another_run_must_exit(stage: Stage) -> None:
     replica = await stage.replica(hot_pool(1))
     agent = await ready_standby(stage, replica)

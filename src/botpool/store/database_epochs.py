@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from botpool.domain.ids import AssignmentId
+from botpool.domain.ids import AssignmentId, SlotId
 from botpool.store.query import query
 
 
@@ -33,5 +33,5 @@ def get_database_epoch() -> DatabaseEpoch | None:
 
 
 @query
-def find_assignment(*, assignment_id: AssignmentId) -> AssignmentId | None:
-    """Find an assignment by its id."""
+def find_assignment(*, assignment_id: AssignmentId, slot_id: SlotId) -> AssignmentId | None:
+    """Find an assignment, or a run that a slot may have had, by its id."""

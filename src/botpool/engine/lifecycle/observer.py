@@ -161,7 +161,9 @@ class Observer(Service):
         """
         lost, backend = observation.assignment_id, self.backends[slot.backend]
         assert lost is not None
-        if observation.state in ENDED_STATES or not await self.epoch_watch.report_if_unknown(lost):
+        if observation.state in ENDED_STATES:
+            return
+        if not await self.epoch_watch.report_if_unknown(lost, slot.slot_id):
             return
         try:
             await timed(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import structlog
 
-from botpool.domain.ids import AssignmentId
+from botpool.domain.ids import AssignmentId, SlotId
 from botpool.store.database import Database
 from botpool.store.database_epochs import (
     DatabaseEpoch,
@@ -48,9 +48,10 @@ class EpochWatch:
         if epoch.number > 1 and (not is_first_check or epoch.age_s < _RECENT_S):
             self._report(epoch)
 
-    async def report_if_unknown(self, assignment_id: AssignmentId) -> bool:
-        """Whether the database has no such assignment; if so, treat it as lost and report it."""
-        if await find_assignment(self._database, assignment_id=assignment_id) is not None:
+    async def report_if_unknown(self, assignment_id: AssignmentId, slot_id: SlotId) -> bool:
+        """Whether the database knows no such run of a slot; if so, report it as lost."""
+        known = await find_assignment(self._database, assignment_id=assignment_id, slot_id=slot_id)
+        if known is not None:
             return False
         await self.report_unknown(assignment_id)
         return True
