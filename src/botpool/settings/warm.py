@@ -85,7 +85,8 @@ class WarmSettings(Section):
     """How many slots run their container without a bot, so that a bot joins at once. Needs the
     agent of Botpool in the container (`protocol = "botpool"`)."""
     idle: _Slots = setting(0, example=20, unit="slots")
-    """How many idle slots have a container with the image on disk; hot slots count too."""
+    """How many idle slots should have a container with the image on disk; hot slots count too. This
+    version reads the setting and keeps no such floor yet."""
     windows: Annotated[
         tuple[WindowSettings, ...], BeforeValidator(_parse_windows), Field(max_length=100)
     ] = setting((), example=[_EXAMPLE_WINDOW])
@@ -96,7 +97,8 @@ class WarmSettings(Section):
     max_age_s: Seconds = setting(3_600, example=7_200)
     """After how long Botpool replaces a container that still waits for its bot."""
     idle_ttl_s: SecondsOrZero = setting(0, example=86_400)
-    """After how long without a bot Botpool removes idle slots above `idle`; 0 means never."""
+    """After how long without a bot Botpool should remove idle slots above `idle`; 0 means never.
+    This version reads the setting and removes none yet."""
     handover_timeout_s: Annotated[float, Field(ge=0.1, le=600)] = setting(3, example=5)
     """How long a waiting container may take to accept its bot. Then Botpool stops this container
     and starts the bot in a new one."""
