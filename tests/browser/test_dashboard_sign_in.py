@@ -85,7 +85,7 @@ def test_user_key_shows_bots_and_queue_and_explains_the_limit(
     expect(page.get_by_text("scope “user”")).to_be_visible()
     expect(page.locator("#live")).to_have_text("Live")
     nav = page.get_by_role("navigation", name="Views")
-    expect(nav.get_by_role("link")).to_have_text(["Overview", "Queue", "Bots"])
+    expect(nav.get_by_role("link")).to_have_text(["Overview", "Queue", "Bots", "Webhooks"])
     nav.get_by_role("link", name="Bots").click()
     expect(page.get_by_role("heading", name="Bots")).to_be_visible()
 

@@ -39,7 +39,8 @@ def test_dashboard_shows_bots_from_queue_to_done(page: Page, botpool: RunningBot
         expect(row).to_contain_text("zoom.us")
     assert "secret" not in page.content(), "the page shows only the host of a meeting"
     page.get_by_role("link", name="Overview").click()
-    expect(page.get_by_role("article", name="zoom").locator(".legend")).to_have_text("I3 idle")
+    slots = page.get_by_role("article", name="zoom").get_by_label("Slots by status")
+    expect(slots).to_have_text("I3 idle")
 
 
 def test_bot_can_be_sent_followed_and_asked_to_leave(pages: BrowserPages, page: Page) -> None:

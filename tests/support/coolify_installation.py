@@ -73,6 +73,12 @@ class Coolify:
         await self.fail(pullSlow={"seconds": HELD_PULL_S, "times": 1})
 
     async def finish_held_pull(self) -> None:
+        """End the held pull, once it has begun."""
+
+        async def has_begun() -> bool:
+            return bool((await self.state())["pulls"])
+
+        await wait_for("the held pull", has_begun)
         await self._call("POST", "/_emulator/time", json={"advance": HELD_PULL_S})
 
     @asynccontextmanager

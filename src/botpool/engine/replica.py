@@ -24,8 +24,8 @@ from botpool.engine.agents.agents import Agents
 from botpool.engine.agents.bot_commands import BotCommands
 from botpool.engine.agents.event_refusals import EventRefusals
 from botpool.engine.agents.heartbeats import Heartbeats
+from botpool.engine.agents.standby_polls import LISTENING_READ_S, StandbyPolls
 from botpool.engine.agents.standby_polls import READ_S as STANDBY_READ_S
-from botpool.engine.agents.standby_polls import StandbyPolls
 from botpool.engine.api_keys import ApiKeys
 from botpool.engine.bot_data_queries import BotDataQueries
 from botpool.engine.dashboard_sessions import DashboardSessions
@@ -95,6 +95,8 @@ _HEALTH_INTERVAL_S = 60.0
 _KEY_USES_INTERVAL_S = 60.0
 _SAMPLE_INTERVAL_S = 15.0
 _TIMES_INTERVAL_S = 60.0
+_UNUSED_INTERVAL_S = 5.0
+"""How often a replica looks whether an unused part has got work: bookings, standbys, webhooks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,7 +362,12 @@ class Replica:
         loops = (
             Loop("steps", steps, interval_s=policy.queue_poll_s, wake=wake_steps),
             Loop("queue", self.queue_poller.poll, interval_s=policy.queue_poll_s),
-            Loop("schedule", self.due_bots.poll, interval_s=policy.queue_poll_s),
+            Loop(
+                "schedule",
+                self.due_bots.poll,
+                interval_s=policy.queue_poll_s,
+                unused_interval_s=_UNUSED_INTERVAL_S,
+            ),
             Loop("schedule_times", self.due_bots.measure, interval_s=_TIMES_INTERVAL_S),
             Loop(
                 "recovery",
@@ -368,8 +375,18 @@ class Replica:
                 interval_s=policy.recovery_interval_s,
                 wake=self._wake_recovery,
             ),
-            Loop("standbys", self.standby_keeper.keep, interval_s=STANDBY_INTERVAL_S),
-            Loop("standby_polls", self.standby_polls.check, interval_s=STANDBY_READ_S),
+            Loop(
+                "standbys",
+                self.standby_keeper.keep,
+                interval_s=STANDBY_INTERVAL_S,
+                unused_interval_s=_UNUSED_INTERVAL_S,
+            ),
+            Loop(
+                "standby_polls",
+                self.standby_polls.check,
+                interval_s=STANDBY_READ_S,
+                unused_interval_s=LISTENING_READ_S,
+            ),
             Loop("cleanup", self.cleanup.run, interval_s=policy.cleanup_interval_s),
             Loop(
                 "liveness",
@@ -387,6 +404,7 @@ class Replica:
                 "webhooks",
                 self.webhook_dispatcher.run,
                 interval_s=policy.queue_poll_s,
+                unused_interval_s=_UNUSED_INTERVAL_S,
                 wake=self.webhook_dispatcher.wake,
             ),
         )

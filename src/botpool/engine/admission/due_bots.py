@@ -41,8 +41,8 @@ class DueBots(Service):
 
     matcher: Matcher
 
-    async def poll(self) -> None:
-        """Start due bots, restore holds, and warn about bots that will probably be late."""
+    async def poll(self) -> bool:
+        """Start due bots, restore holds, and warn about late bots; False if nothing is booked."""
         work = await find_schedule_work(self.database)
         self.matcher.expect_only_bookings_of(work.booked)
         for pool_name in work.due:
@@ -53,6 +53,7 @@ class DueBots(Service):
             await self.warn(pool_name)
         if work.booked:
             await self._join_unreported()
+        return bool(work.due or work.booked)
 
     async def measure(self) -> None:
         """Measure the times of booked pools again, and correct the starts of their bots."""

@@ -112,12 +112,12 @@ class StandbyPolls(Service):
             self.pushes.add(task)
             task.add_done_callback(self.pushes.discard)
 
-    async def check(self) -> None:
-        """Read the hand-overs to the own polls, and record polls that ended."""
+    async def check(self) -> bool:
+        """Read the hand-overs to the own polls, and record polls that ended; False without any."""
         interval_s = LISTENING_READ_S if self.wakeups.listening else READ_S
         now = loop_time()
         if not self.polls or now - self.last_read[0] < interval_s:
-            return
+            return bool(self.polls)
         self.last_read[0] = now
         await self._read(None)
         await self._renew(now)
@@ -127,6 +127,7 @@ class StandbyPolls(Service):
             if poll.waiter is None and now - poll.last_at > _LOST_AFTER_S
         }
         await self._close(lost)
+        return True
 
     async def close(self) -> None:
         """End all polls, because this replica stops: the agents poll another one."""

@@ -39,11 +39,11 @@ _BACKOFF_S = 10.0
 class StandbyKeeper(Service):
     """Starts, replaces and stops standbys."""
 
-    async def keep(self) -> None:
-        """Compare each pool with its target, and start or stop standbys."""
+    async def keep(self) -> bool:
+        """Start and stop standbys, as the target of each pool asks; False if no pool has any."""
         rows = await list_warm_pools(self.database, backoff_s=_BACKOFF_S)
         if not rows:
-            return
+            return False
         await close_polls(self.database, owner=None, alive_s=ALIVE_S, lost_s=LOST_POLL_S)
         pools = [warm_pool_of(row) for row in rows]
         for pool in pools:
@@ -54,6 +54,7 @@ class StandbyKeeper(Service):
         if wanting and await self._every_replica_knows_standbys():
             for pool_name in wanting:
                 await self._start(pool_name)
+        return True
 
     async def stop_all(self) -> int:
         """Begin the stop of all standbys, because the installation shuts down; returns the rest."""

@@ -30,14 +30,17 @@ class Loop:
     def __init__(
         self,
         name: str,
-        work: Callable[[], Awaitable[None]],
+        work: Callable[[], Awaitable[bool | None]],
         *,
         interval_s: float,
+        unused_interval_s: float | None = None,
         wake: asyncio.Event | None = None,
     ) -> None:
+        """`unused_interval_s` applies after a round whose work returned False: nobody needs it."""
         self.name = name
         self._work = work
         self._interval_s = interval_s
+        self._unused_interval_s = unused_interval_s or interval_s
         self._wake = wake or asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -79,7 +82,7 @@ class Loop:
             limit = asyncio.timeout(self._limit_s)
             try:
                 async with limit:
-                    await self._work()
+                    is_used = await self._work() is not False
             except DatabaseUnavailable as error:
                 _log.warning("loop.database_unavailable", loop=self.name, problem=error.detail)
                 self.on_outage(self.name)
@@ -94,13 +97,14 @@ class Loop:
             self._finish_round()
             if not self._stopping:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._jittered()):
+                    async with asyncio.timeout(self._jittered(is_used=is_used)):
                         await self._wake.wait()
 
     def _finish_round(self) -> None:
         self._finished_at = loop_time()
         self.on_round(self.name)
 
-    def _jittered(self) -> float:
+    def _jittered(self, *, is_used: bool = True) -> float:
         # Replicas that start together must not poll at the same times.
-        return self._interval_s * random.uniform(0.9, 1.1)  # noqa: S311 - no secret depends on it
+        interval_s = self._interval_s if is_used else self._unused_interval_s
+        return interval_s * random.uniform(0.9, 1.1)  # noqa: S311 - no secret depends on it

@@ -70,13 +70,17 @@ class Dispatcher:
         """The number of webhooks to which this replica sends now."""
         return len(self._tasks)
 
-    async def run(self) -> None:
-        """Read new history and start a task for each webhook with due deliveries."""
-        work = await self._outbox.find_work()
+    async def run(self) -> bool:
+        """Read new history and start a task for each webhook with due deliveries.
+
+        Returns False if there is no webhook.
+        """
+        found = await self._outbox.find_work()
+        work = [each for each in found if each.reads or each.sends or each.is_restored]
         if any(each.is_restored for each in work):
             await self._outbox.restore_cursors()
             self.wake.set()
-            return
+            return True
         for each in work:
             # One batch a round: webhooks read in turn, and none beyond its limit of deliveries.
             if each.reads and await self._outbox.read(each.id):
@@ -84,6 +88,7 @@ class Dispatcher:
         for each in work:
             if each.id not in self._tasks and len(self._tasks) < MAX_TASKS:
                 self._tasks[each.id] = asyncio.create_task(self._serve(each.id))
+        return bool(found)
 
     async def settle(self) -> None:
         """Wait until the tasks that run have ended."""
