@@ -28,7 +28,7 @@ _QUEUE_ROWS = """
     SELECT id, pool_name, now(), now() + interval '1 hour' FROM bots"""
 _FAIR_SHARE = (
     (re.compile(r"head\.tenant_id <> \(.*?\bAS in_turn\b", re.DOTALL), "false AS in_turn"),
-    (re.compile(r"UNION ALL\nSELECT t\.bot_id, t\.n\n.*?WHERE n\.in_turn\n", re.DOTALL), ""),
+    (re.compile(r"UNION ALL\nSELECT t\.bot_id, t\.n\n.*?WHERE n\.in_turn[^\n]*\n", re.DOTALL), ""),
     (re.compile(r"WHERE CASE\nWHEN pair\.n = 1.*\nEND\s*$", re.DOTALL), ""),
 )
 
