@@ -39,7 +39,7 @@ def test_dashboard_shows_bots_from_queue_to_done(page: Page, botpool: RunningBot
         expect(row).to_contain_text("zoom.us")
     assert "secret" not in page.content(), "the page shows only the host of a meeting"
     page.get_by_role("link", name="Overview").click()
-    slots = page.get_by_role("article", name="zoom").get_by_label("Slots by status")
+    slots = page.get_by_role("article", name="zoom").get_by_label("Slots by status", exact=True)
     expect(slots).to_have_text("I3 idle")
 
 
