@@ -36,7 +36,7 @@ class Loop:
         unused_interval_s: float | None = None,
         wake: asyncio.Event | None = None,
     ) -> None:
-        """`unused_interval_s` applies after a round whose work returned False: nobody needs it."""
+        """`unused_interval_s` applies after a round whose work returned False: it is not used."""
         self.name = name
         self._work = work
         self._interval_s = interval_s
