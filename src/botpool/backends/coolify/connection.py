@@ -5,9 +5,7 @@ nothing about any application. Only a read request is repeated, once.
 """
 
 import asyncio
-import email.utils
 import json
-import time
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -20,6 +18,7 @@ from botpool.backends.coolify.config import CoolifyConfig
 from botpool.backends.coolify.operation import Operation
 from botpool.backends.coolify.responses import message_of
 from botpool.backends.protocol import RequestBudget
+from botpool.backends.retry_after import retry_after_s
 from botpool.domain.errors import BackendRefused, BackendUnavailable, BudgetExhausted
 
 _MAX_CONNECTIONS = 16
@@ -187,13 +186,6 @@ def _parse_json(operation: Operation, received: httpx.Response) -> Any:
 
 
 def _pause_s(retry_after: str) -> float:
-    """Parse `Retry-After`: seconds or a date."""
-    if retry_after.strip().isdecimal():
-        seconds = float(retry_after)
-    else:
-        try:
-            until = email.utils.parsedate_to_datetime(retry_after)
-            seconds = until.timestamp() - time.time()
-        except ValueError:
-            seconds = _DEFAULT_PAUSE_S
-    return min(max(seconds, 1.0), _MAX_PAUSE_S)
+    return retry_after_s(
+        retry_after, default_s=_DEFAULT_PAUSE_S, at_least_s=1.0, at_most_s=_MAX_PAUSE_S
+    )

@@ -5,7 +5,6 @@ the uid. So a request whose connection broke is sent once more.
 """
 
 import contextlib
-import email.utils
 import json
 import time
 from collections.abc import AsyncIterator, Hashable, Mapping
@@ -19,6 +18,7 @@ from botpool.backends.kubernetes import error_messages
 from botpool.backends.kubernetes.access import Access, find_access
 from botpool.backends.kubernetes.config import KubernetesConfig
 from botpool.backends.protocol import RequestBudget, RequestPurpose
+from botpool.backends.retry_after import retry_after_s
 from botpool.domain.errors import BackendRefused, BackendUnavailable, BudgetExhausted
 
 _MAX_CONNECTIONS = 32
@@ -253,13 +253,6 @@ def _parse_json(operation: Operation, received: httpx.Response) -> Any:
 
 
 def _pause_s(retry_after: str) -> float:
-    """Parse `Retry-After`: seconds or a date."""
-    if retry_after.strip().isdecimal():
-        seconds = float(retry_after)
-    else:
-        try:
-            until = email.utils.parsedate_to_datetime(retry_after)
-            seconds = until.timestamp() - time.time()
-        except ValueError:
-            seconds = _DEFAULT_PAUSE_S
-    return min(max(seconds, _DEFAULT_PAUSE_S), _MAX_PAUSE_S)
+    return retry_after_s(
+        retry_after, default_s=_DEFAULT_PAUSE_S, at_least_s=_DEFAULT_PAUSE_S, at_most_s=_MAX_PAUSE_S
+    )
