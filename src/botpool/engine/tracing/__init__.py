@@ -1,0 +1,1 @@
+"""Traces: `span_writer` turns history into spans, and `otlp` sends them to a collector."""
