@@ -1,20 +1,18 @@
-"""The client's calls for webhooks."""
+"""The calls for webhooks."""
 
-import json
-from collections.abc import Collection
+from collections.abc import AsyncGenerator, Collection, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
-from botpool.client.connection import Response
+from botpool.client.calls import Calls, moment, without_none
 from botpool.client.records import Delivery, Page, Webhook
+from botpool.client.synchronous import Synchronous, iterated, synchronous
 
-T = TypeVar("T")
 
+class AsyncWebhookCalls(Calls):
+    """Webhooks and their deliveries."""
 
-class WebhookCalls:
-    """Webhooks and their deliveries. `Client` inherits these calls."""
-
-    def create_webhook(
+    async def create_webhook(
         self,
         url: str,
         *,
@@ -24,32 +22,39 @@ class WebhookCalls:
     ) -> Webhook:
         """Create a webhook. Keep its `secret`: no later call returns it."""
         body = {"url": url, "events": events and sorted(events), "description": description}
-        body |= {} if tenant is None else {"tenant": tenant}
-        return self._with_secret(self._post("/v1/webhooks", body))
+        body |= without_none(tenant=tenant)
+        return await self._new_webhook("/v1/webhooks", body)
 
-    def webhooks(self) -> list[Webhook]:
+    async def webhooks(self) -> list[Webhook]:
         """The webhooks of the key's tenant; for operators all."""
-        return self._list(Webhook, "/v1/webhooks", "webhooks")
+        return await self._list(Webhook, "/v1/webhooks", "webhooks")
 
-    def webhook(self, webhook_id: int) -> Webhook:
-        return self._request("GET", f"/v1/webhooks/{webhook_id}").parse_record(Webhook, "webhook")
+    async def webhook(self, webhook_id: int) -> Webhook:
+        return await self._record(Webhook, "GET", f"/v1/webhooks/{webhook_id}", "webhook")
 
-    def delete_webhook(self, webhook_id: int) -> Webhook:
+    async def delete_webhook(self, webhook_id: int) -> Webhook:
         """Delete a webhook and its deliveries."""
-        response = self._request("DELETE", f"/v1/webhooks/{webhook_id}", repeatable=False)
-        return response.parse_record(Webhook, "webhook")
+        path = f"/v1/webhooks/{webhook_id}"
+        return await self._record(Webhook, "DELETE", path, "webhook", repeatable=False)
 
-    def rotate_webhook(self, webhook_id: int, *, overlap_ms: int = 86_400_000) -> Webhook:
+    async def rotate_webhook(self, webhook_id: int, *, overlap_ms: int = 86_400_000) -> Webhook:
         """Give a webhook a new secret. Until the overlap ends, both secrets sign."""
         path = f"/v1/webhooks/{webhook_id}/rotate"
-        return self._with_secret(self._post(path, {"overlapMs": overlap_ms}))
+        return await self._new_webhook(path, {"overlapMs": overlap_ms})
 
-    def test_webhook(self, webhook_id: int, *, event: str = "bot.done") -> Delivery:
+    async def test_webhook(self, webhook_id: int, *, event: str = "bot.done") -> Delivery:
         """Send the example of an event once, and return the answer of the endpoint."""
-        response = self._post(f"/v1/webhooks/{webhook_id}/test", {"event": event})
-        return response.parse_record(Delivery, "delivery")
+        path, body = f"/v1/webhooks/{webhook_id}/test", {"event": event}
+        return await self._record(Delivery, "POST", path, "delivery", body=body, repeatable=False)
 
-    def deliveries_page(
+    def deliveries(
+        self, webhook_id: int, *, status: str | None = None
+    ) -> AsyncGenerator[Delivery, None]:
+        """The deliveries of a webhook, newest first."""
+        path = f"/v1/webhooks/{webhook_id}/deliveries"
+        return self._pages(Delivery, path, "deliveries", status=status)
+
+    async def deliveries_page(
         self,
         webhook_id: int,
         *,
@@ -59,35 +64,32 @@ class WebhookCalls:
     ) -> Page[Delivery]:
         """A page of the deliveries of a webhook, newest first."""
         path = f"/v1/webhooks/{webhook_id}/deliveries"
-        return self._page(Delivery, path, "deliveries", status=status, limit=limit, cursor=cursor)
+        return await self._page(
+            Delivery, path, "deliveries", status=status, limit=limit, cursor=cursor
+        )
 
-    def replay_webhook(
+    async def replay_webhook(
         self, webhook_id: int, *, event_id: str | None = None, since: datetime | None = None
     ) -> Webhook:
         """Deliver one event, all since a time, or all failed ones again; enables the webhook."""
-        body: dict[str, Any] = {} if event_id is None else {"eventId": event_id}
-        body |= {} if since is None else {"since": since.isoformat()}
-        response = self._post(f"/v1/webhooks/{webhook_id}/replay", body)
-        return response.parse_record(Webhook, "webhook")
+        path = f"/v1/webhooks/{webhook_id}/replay"
+        body = without_none(eventId=event_id, since=moment(since))
+        return await self._record(Webhook, "POST", path, "webhook", body=body, repeatable=False)
 
-    def _with_secret(self, response: Response) -> Webhook:
-        secret = response.body.get("secret")
-        return response.parse_record(Webhook, "webhook", secret=secret)
+    async def _new_webhook(self, path: str, body: Mapping[str, Any]) -> Webhook:
+        response = await self._request("POST", path, body=body, repeatable=False)
+        return response.parse_record(Webhook, "webhook", secret=response.body.get("secret"))
 
-    def _post(self, path: str, body: dict[str, Any]) -> Response:
-        return self._request(
-            "POST",
-            path,
-            content=json.dumps(body).encode("ascii"),
-            headers={"Content-Type": "application/json"},
-            repeatable=False,
-        )
 
-    def _request(self, method: str, path: str, **request: Any) -> Response:
-        raise NotImplementedError
+class WebhookCalls(Synchronous):
+    """The synchronous calls for webhooks."""
 
-    def _list(self, kind: type[T], path: str, part: str, **params: Any) -> list[T]:
-        raise NotImplementedError
-
-    def _page(self, kind: type[T], path: str, part: str, **params: Any) -> Page[T]:
-        raise NotImplementedError
+    create_webhook = synchronous(AsyncWebhookCalls.create_webhook)
+    webhooks = synchronous(AsyncWebhookCalls.webhooks)
+    webhook = synchronous(AsyncWebhookCalls.webhook)
+    delete_webhook = synchronous(AsyncWebhookCalls.delete_webhook)
+    rotate_webhook = synchronous(AsyncWebhookCalls.rotate_webhook)
+    test_webhook = synchronous(AsyncWebhookCalls.test_webhook)
+    deliveries = iterated(AsyncWebhookCalls.deliveries)
+    deliveries_page = synchronous(AsyncWebhookCalls.deliveries_page)
+    replay_webhook = synchronous(AsyncWebhookCalls.replay_webhook)

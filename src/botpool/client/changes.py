@@ -1,14 +1,17 @@
 """The stream of changes, which reconnects and continues where it failed."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from botpool.client.connection import Connection, read_errors
+from botpool.client.calls import Calls
+from botpool.client.connection import Connection
 from botpool.client.errors import Unauthorized, Unavailable, Unreachable
 from botpool.client.records import Change, Reset, read
+from botpool.client.responses import read_errors
+from botpool.client.synchronous import Synchronous, iterated
 
 T = TypeVar("T", Change, Reset)
 _LONGEST_SILENCE_S = 20.0
@@ -19,36 +22,66 @@ OnState: TypeAlias = Callable[[str | None], None]
 """Receives None when the stream connects, and the problem when it fails."""
 
 
+class AsyncChangeCalls(Calls):
+    """The stream of changes."""
+
+    async def changes(
+        self, *, after: str | None = None, on_state: OnState | None = None
+    ) -> AsyncGenerator[Change | Reset, None]:
+        """Every change as it happens, without end.
+
+        The stream has a connection of its own, so another thread may read it. It reconnects after
+        a failure and continues where it was. `after` is the `cursor` of a change that was read
+        earlier. `on_state` receives None when the stream connects and the problem when it fails.
+        """
+        connection = self._connection.duplicate()
+        try:
+            stream = _ChangeStream(connection=connection, cursor=after, on_state=on_state)
+            async with aclosing(stream.read()) as changes:
+                async for change in changes:
+                    yield change
+        finally:
+            await connection.close()
+
+
+class ChangeCalls(Synchronous):
+    """The synchronous call for the stream of changes."""
+
+    changes = iterated(AsyncChangeCalls.changes)
+
+
 @dataclass(slots=True, kw_only=True)
-class ChangeStream:
-    """Iterates over changes without end."""
+class _ChangeStream:
+    """Yields changes without end."""
 
     connection: Connection
     cursor: str | None = None
     on_state: OnState | None = None
 
-    def __iter__(self) -> Iterator[Change | Reset]:
+    async def read(self) -> AsyncGenerator[Change | Reset, None]:
         while True:
             try:
-                yield from self._connected()
+                async with aclosing(self._connected()) as changes:
+                    async for change in changes:
+                        yield change
                 self._report("the server ended the stream")
             except Unreachable as error:
                 self._report(error.problem)
             except Unavailable as error:
                 self._report(error.detail)
-            time.sleep(_RECONNECT_PAUSE_S)
+            await self.connection.sleep(_RECONNECT_PAUSE_S)
 
     def _report(self, problem: str | None) -> None:
         if self.on_state is not None:
             self.on_state(problem)
 
-    def _connected(self) -> Iterator[Change | Reset]:
+    async def _connected(self) -> AsyncGenerator[Change | Reset, None]:
         headers = {} if self.cursor is None else {"Last-Event-ID": self.cursor}
-        with self.connection.stream(
+        async with self.connection.stream(
             "/v1/events", headers=headers, read_timeout_s=_LONGEST_SILENCE_S
-        ) as response:
+        ) as parts:
             self._report(None)
-            for event_id, kind, data in _parse_events(response.iter_bytes()):
+            async for event_id, kind, data in _parse_events(parts):
                 # Before the yield: a reader that stops at an event has read it.
                 self.cursor = event_id or self.cursor
                 if kind == "denied":
@@ -63,13 +96,13 @@ class ChangeStream:
             return read(kind, json.loads(data), cursor=self.cursor)
 
 
-def _parse_events(parts: Iterator[bytes]) -> Iterator[tuple[str, str, str]]:
+async def _parse_events(parts: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, str, str], None]:
     """Id, kind and data of each event; an id without an event has the kind ''.
 
     Only a line feed ends a line: JSON may contain other characters that `str.splitlines` splits at.
     """
     event_id, kind, data = "", "", ""
-    for line in _split_lines(parts):
+    async for line in _split_lines(parts):
         if not line:
             yield event_id, kind, data
             event_id, kind, data = "", "", ""
@@ -84,9 +117,9 @@ def _parse_events(parts: Iterator[bytes]) -> Iterator[tuple[str, str, str]]:
                 data = value
 
 
-def _split_lines(parts: Iterator[bytes]) -> Iterator[str]:
+async def _split_lines(parts: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
     rest = b""
-    for part in parts:
+    async for part in parts:
         *whole, rest = (rest + part).split(b"\n")
         for line in whole:
             yield line.decode()
