@@ -35,11 +35,14 @@ type bot struct {
 	body     *heartbeatBody
 	commands *commandQueue
 	command  *command
+	fence    *selfFence
+	joinTime *joinTime
 
 	signals       chan os.Signal
 	leave         chan struct{} // closed when the bot must leave the meeting
 	leaveOnce     sync.Once
 	released      chan struct{} // closed when the assignment has ended
+	releasedOnce  sync.Once
 	callEnded     chan struct{} // holds a value when the call ended, or after progress since then
 	finalReport   report        // the command's own final status, sent after its exit
 	finalMutex    sync.Mutex
@@ -60,6 +63,7 @@ func runBot(chosen options, from settings) int {
 		settings:  from,
 		calls:     newTransport(from, chosen.timeout),
 		body:      newHeartbeatBody(),
+		joinTime:  newJoinTime(),
 		signals:   make(chan os.Signal, 16),
 		leave:     make(chan struct{}),
 		released:  make(chan struct{}),
@@ -72,10 +76,17 @@ func runBot(chosen options, from settings) int {
 	if code, ok := b.identify(ctx); !ok {
 		return code
 	}
+	b.fence = newSelfFence(b.settings.selfFence)
 	b.outbox = newOutbox(ctx, b.calls, b.identity.Bot.ID, newBackoff(chosen.backoff))
 	go b.outbox.run()
+	if b.identity.JoinInMs != nil {
+		b.joinTime.set(*b.identity.JoinInMs)
+	}
 	go keepHeartbeat(ctx, b.calls, b.identity, b.body, b.apply)
-	code := b.runCommand(ctx)
+	code, joins := b.waitToJoin(ctx)
+	if joins {
+		code = b.runCommand(ctx)
+	}
 	b.deliver()
 	b.waitForStop()
 	return code
@@ -138,15 +149,25 @@ func isStop(received os.Signal) bool {
 
 // apply follows the answer to a heartbeat.
 func (b *bot) apply(received instructions) {
+	b.fence.heard()
 	if received.ShouldExit {
-		b.outbox.close()
-		close(b.released)
+		b.release()
 		return
 	}
 	if received.ShouldLeave {
 		b.leaveOnce.Do(func() { close(b.leave) })
+	} else if received.JoinInMs != nil {
+		b.joinTime.set(*received.JoinInMs)
 	}
 	b.commands.receive(received.Commands)
+}
+
+// release ends the bot without further reports: its assignment has ended.
+func (b *bot) release() {
+	b.releasedOnce.Do(func() {
+		b.outbox.close()
+		close(b.released)
+	})
 }
 
 // runCommand runs the command to its end and queues the last report. It returns the exit code.
@@ -157,7 +178,6 @@ func (b *bot) runCommand(ctx context.Context) int {
 	if err := server.listen(); err != nil {
 		say("The command cannot report finer states: %s", err)
 	}
-	b.report(report{Status: "JOINING_CALL"})
 	var err error
 	b.command, err = startCommand(b.options.command, commandEnvironment(os.Environ(), b.identity, server.url))
 	if err != nil {

@@ -19,6 +19,7 @@ type settings struct {
 	containerID   string
 	correlationID string
 	waitForStop   time.Duration
+	selfFence     time.Duration // 0: none
 }
 
 func readEnvironment(get func(string) string) (settings, error) {
@@ -47,15 +48,27 @@ func readEnvironment(get func(string) string) (settings, error) {
 		return found, fmt.Errorf("BOTPOOL_URL: must be http://host[:port] or https://host[:port]")
 	}
 	found.url = parsed
-	if text := strings.TrimSpace(get("BOTPOOL_WAIT_FOR_STOP_S")); text != "" {
-		seconds, err := strconv.ParseUint(text, 10, 31)
-		if err != nil {
-			return found, fmt.Errorf("BOTPOOL_WAIT_FOR_STOP_S: is %q, not a number of seconds", text)
-		}
-		found.waitForStop = time.Duration(seconds) * time.Second
+	if found.waitForStop, err = seconds(get, "BOTPOOL_WAIT_FOR_STOP_S"); err != nil {
+		return found, err
+	}
+	if found.selfFence, err = seconds(get, "BOTPOOL_SELF_FENCE_S"); err != nil {
+		return found, err
 	}
 	found.correlationID = correlationIDIn(get("BOT_DATA"))
 	return found, nil
+}
+
+// seconds returns a number of seconds from 0; 0 if the variable is not set.
+func seconds(get func(string) string, variable string) (time.Duration, error) {
+	text := strings.TrimSpace(get(variable))
+	if text == "" {
+		return 0, nil
+	}
+	found, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("%s: is %q, not a number of seconds", variable, text)
+	}
+	return time.Duration(found) * time.Second, nil
 }
 
 // correlationIDIn returns the correlation id for the first call; BOT_DATA may be missing or foreign.

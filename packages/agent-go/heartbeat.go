@@ -19,6 +19,7 @@ const acknowledgedPerCall = 100
 type instructions struct {
 	ShouldLeave bool              `json:"shouldLeave"`
 	ShouldExit  bool              `json:"shouldExit"`
+	JoinInMs    *float64          `json:"joinInMs"`
 	Commands    []json.RawMessage `json:"commands"`
 }
 

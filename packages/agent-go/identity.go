@@ -24,6 +24,7 @@ type identity struct {
 	BotData             map[string]json.RawMessage `json:"botData"`
 	Released            bool                       `json:"released"`
 	HeartbeatIntervalMs float64                    `json:"heartbeatIntervalMs"`
+	JoinInMs            *float64                   `json:"joinInMs"` // nil unless the bot is scheduled
 }
 
 func (known *identity) heartbeatInterval() time.Duration {

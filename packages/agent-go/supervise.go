@@ -16,6 +16,7 @@ const longestKillGrace = 10 * time.Second // between SIGTERM and SIGKILL after t
 func (b *bot) supervise(ctx context.Context) syscall.WaitStatus {
 	leave, released := b.leave, b.released
 	b.finishTimer, b.killTimer = stoppedTimer(), stoppedTimer()
+	silence, fenced := b.fence.timer(), stoppedTimer()
 	for {
 		select {
 		case status := <-b.command.exited:
@@ -37,6 +38,20 @@ func (b *bot) supervise(ctx context.Context) syscall.WaitStatus {
 			b.finishExpired = true
 			b.terminate()
 			b.killTimer = time.NewTimer(min(b.options.finish, longestKillGrace))
+		case <-silence.C:
+			if b.fence.left() > 0 {
+				silence = b.fence.timer()
+				continue
+			}
+			say("Botpool has not answered for %s: the bot leaves.", b.fence.limit)
+			b.leaveOnce.Do(func() { close(b.leave) })
+			fenced = time.NewTimer(b.fence.leaveLimit())
+		case <-fenced.C:
+			if !b.body.isFinishing() {
+				say("The command did not leave within %s.", b.fence.leaveLimit())
+				b.terminate()
+				b.killTimer = time.NewTimer(min(b.fence.leaveLimit(), longestKillGrace))
+			}
 		case <-b.killTimer.C:
 			b.command.signal(syscall.SIGKILL)
 		}

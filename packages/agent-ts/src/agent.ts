@@ -2,17 +2,21 @@ import { randomBytes } from "node:crypto";
 import { type BackoffOptions, DEFAULT_BACKOFF, sleep, untilAnswered } from "./backoff.js";
 import { type Command, type CommandCallback, Commands } from "./commands.js";
 import { type Environment, readEnvironment } from "./environment.js";
-import { Refused, Released, Unavailable } from "./errors.js";
+import { AgentError, Refused, Released, Unavailable } from "./errors.js";
 import { HeartbeatBody, keepHeartbeat } from "./heartbeat.js";
-import { type Bot, type Identity, readIdentity } from "./identity.js";
+import { type Bot, type Identity, milliseconds, readIdentity } from "./identity.js";
 import { Instructions, type LeaveCallback, type OnceEvent } from "./instructions.js";
+import { JoinTime } from "./join_time.js";
 import { warn } from "./log.js";
 import { Outbox } from "./outbox.js";
+import { SelfFence } from "./self_fence.js";
 import { POLL_S, waitForAssignment } from "./standby.js";
 import { checkStatus, isFinal, type Status } from "./status.js";
 import { Transport } from "./transport.js";
 
 const REASON_LENGTH = 1000;
+/** How long a scheduled bot waits for the permission to join at its time. */
+const PERMISSION_LIMIT_S = 2;
 
 export interface AgentOptions {
   readonly url: string;
@@ -27,6 +31,10 @@ export interface AgentOptions {
   readonly finalReportLimitS?: number;
   /** How long the agent waits for SIGTERM after its end; 0 if nothing restarts containers. */
   readonly waitForStopS?: number;
+  /** How long the bot stays without an answer of Botpool to a heartbeat; 0 means forever. */
+  readonly selfFenceS?: number;
+  /** Whether entering waits until a scheduled bot may join. Default true; else call `waitUntilJoin`. */
+  readonly waitToJoin?: boolean;
   readonly backoff?: BackoffOptions;
 }
 
@@ -37,6 +45,8 @@ export interface AgentOptions {
  * identity and retries until the control plane answers. It throws `Released` when the assignment has
  * already ended, so that the bot never joins, and another `AgentError` when a retry cannot help.
  *
+ * A scheduled bot (`bot.joinAt`) waits until its time: entering returns when the bot may join.
+ *
  * Where the backend restarts every container that ends (`waitForStopS`), the agent then waits for
  * SIGTERM, so that the container does not start again before Botpool has stopped it.
  */
@@ -44,6 +54,7 @@ export class Agent {
   /** How long the end waits for the delivery of reports. */
   finalReportLimitS: number;
   waitForStopS: number;
+  selfFenceS: number;
   /** Distinguishes this start from a restart of the container within the same assignment. */
   readonly bootId = randomBytes(16).toString("hex");
   readonly #url: string;
@@ -54,6 +65,8 @@ export class Agent {
   #token: string;
   #onStandby: boolean;
   readonly #backoff: BackoffOptions;
+  readonly #waitsToJoin: boolean;
+  readonly #joinTime = new JoinTime();
   readonly #instructions = new Instructions();
   readonly #heartbeat = new HeartbeatBody();
   readonly #commands = new Commands(this.#heartbeat);
@@ -61,6 +74,7 @@ export class Agent {
   readonly #standbyEnded = new AbortController();
   #identity: Identity | undefined;
   #outbox: Outbox | undefined;
+  #fence: SelfFence | undefined;
   #endReported = false;
   #stopsItself = false;
 
@@ -68,6 +82,7 @@ export class Agent {
   constructor(options: AgentOptions, environment?: Environment) {
     this.finalReportLimitS = options.finalReportLimitS ?? 900;
     this.waitForStopS = options.waitForStopS ?? 0;
+    this.selfFenceS = options.selfFenceS ?? 0;
     this.#url = options.url;
     this.#timeoutS = options.timeoutS ?? 10;
     this.#onStandby = options.onStandby ?? false;
@@ -76,6 +91,7 @@ export class Agent {
     this.#containerId = options.containerId;
     this.#token = options.token;
     this.#backoff = options.backoff ?? DEFAULT_BACKOFF;
+    this.#waitsToJoin = options.waitToJoin ?? true;
   }
 
   /** Creates the agent of this container; `options` take precedence over the environment. */
@@ -140,6 +156,7 @@ export class Agent {
     // JSON leaves out what is undefined.
     this.#pendingReports.putStatus({ status, failureReason, endReason });
     this.#endReported ||= isFinal(status);
+    if (status === "CALL_ENDED" || isFinal(status)) this.#fence?.left();
   }
 
   /**
@@ -147,6 +164,7 @@ export class Agent {
    * Botpool then grants the pool's `finish_timeout_s`, which starts again whenever `progress` changes.
    */
   finishing(): void {
+    this.#fence?.left();
     this.#heartbeat.finishing();
   }
 
@@ -239,6 +257,53 @@ export class Agent {
     this.#outbox = new Outbox(this.#transport, bot.id, this.#backoff);
     const apply = (answer: Record<string, unknown>): void => this.#apply(answer);
     void keepHeartbeat(this.#transport, bot.id, heartbeatIntervalS, this.#heartbeat, apply, signal);
+    if (this.selfFenceS > 0) {
+      this.#fence = new SelfFence(this.selfFenceS);
+      void this.#fence.keep(() => this.#instructions.leave(), signal);
+    }
+    if (identity.joinInMs === undefined) return;
+    this.#joinTime.set(identity.joinInMs);
+    if (!this.#waitsToJoin) return;
+    try {
+      await this.waitUntilJoin();
+    } catch (error) {
+      await this.exit(error);
+      throw error;
+    }
+  }
+
+  /**
+   * Waits until a scheduled bot may join; returns at once for any other bot. At its time the agent asks
+   * the control plane for permission. The answer may be a new time. Without an answer for 2 s, the bot
+   * joins. Throws `Released` if the bot was cancelled, and `AgentError` if the container is stopped meanwhile.
+   */
+  async waitUntilJoin(): Promise<void> {
+    if (this.#requiredIdentity.joinInMs === undefined) return;
+    for (;;) {
+      if (!(await this.#joinTime.wait(this.leaveRequested))) {
+        if (this.released) throw new Released(this.bot.id);
+        throw new AgentError("The container was stopped before the bot's join time.");
+      }
+      const answer = await this.#askToJoin();
+      const joinInMs = milliseconds(answer["joinInMs"]);
+      if (answer["shouldExit"]) this.#apply(answer);
+      else if (answer["applied"] !== false || joinInMs === undefined) return;
+      else this.#joinTime.set(joinInMs);
+    }
+  }
+
+  /** Reports JOINING_CALL and returns the answer; empty if there is none in time. */
+  async #askToJoin(): Promise<Record<string, unknown>> {
+    const path = `/v1/agent/bots/${this.bot.id}/status`;
+    const limit = AbortSignal.timeout(PERMISSION_LIMIT_S * 1000);
+    try {
+      return await this.#transport.call("POST", path, limit, JSON.stringify({ status: "JOINING_CALL" }));
+    } catch (error) {
+      if (!(error instanceof Refused) && !(error instanceof Unavailable)) throw error;
+      warn(`No permission to join came in time; the bot joins. ${error.message}`);
+      this.report("JOINING_CALL");
+      return {};
+    }
   }
 
   /** Reports DONE or FAILED unless the bot has reported its end; after a release it reports nothing. */
@@ -282,12 +347,15 @@ export class Agent {
   }
 
   #apply(answer: Record<string, unknown>): void {
+    this.#fence?.answered();
     if (answer["shouldExit"]) {
       this.#pendingReports.close();
       this.#instructions.exit();
       return;
     }
+    const joinInMs = milliseconds(answer["joinInMs"]);
     if (answer["shouldLeave"]) this.#instructions.leave();
+    else if (joinInMs !== undefined) this.#joinTime.set(joinInMs);
     this.#commands.receive((answer["commands"] as Command[] | undefined) ?? []);
   }
 

@@ -11,6 +11,7 @@ export interface EnvironmentOptions {
   onStandby: boolean;
   correlationId?: string;
   waitForStopS: number;
+  selfFenceS: number;
 }
 
 export function readEnvironment(environment: Environment): EnvironmentOptions {
@@ -28,6 +29,7 @@ export function readEnvironment(environment: Environment): EnvironmentOptions {
     onStandby,
     ...(correlationId === undefined ? {} : { correlationId }),
     waitForStopS: seconds(environment, "BOTPOOL_WAIT_FOR_STOP_S"),
+    selfFenceS: seconds(environment, "BOTPOOL_SELF_FENCE_S"),
   };
 }
 

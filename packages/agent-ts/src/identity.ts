@@ -10,6 +10,8 @@ export interface Bot {
   readonly botDisplayName: string;
   readonly platform: string;
   readonly correlationId: string;
+  /** When a scheduled bot joins, in ISO 8601; undefined for any other bot. */
+  readonly joinAt: string | undefined;
   /** The complete JSON, for fields that this client does not know. */
   readonly raw: Readonly<Json>;
 }
@@ -20,6 +22,8 @@ export interface Identity {
   readonly botData: Json;
   readonly released: boolean;
   readonly heartbeatIntervalS: number;
+  /** The time until a scheduled bot joins; undefined for any other bot. */
+  readonly joinInMs: number | undefined;
 }
 
 export function readIdentity(answer: Json): Identity {
@@ -40,10 +44,17 @@ export function readIdentity(answer: Json): Identity {
       botDisplayName: text("botDisplayName"),
       platform: text("platform"),
       correlationId: text("correlationId"),
+      joinAt: typeof raw["joinAt"] === "string" ? raw["joinAt"] : undefined,
       raw,
     },
     botData: (answer["botData"] as Json | undefined) ?? {},
     released: answer["released"] === true,
     heartbeatIntervalS: intervalMs / 1000,
+    joinInMs: milliseconds(answer["joinInMs"]),
   };
+}
+
+/** Reads a duration of an answer; undefined if it has none. */
+export function milliseconds(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
 }

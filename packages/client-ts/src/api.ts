@@ -228,6 +228,15 @@ export interface Commands {
   nextCursor?: string | null;
 }
 
+export interface Comparison {
+  old: RevisionFigures;
+  new: RevisionFigures;
+  measures: Array<MeasureComparison>;
+  /** How sure Botpool is that no measure is worse; it promotes at 0.95. */
+  sureness: number;
+  botsNeeded: number;
+}
+
 /** The API key that created a bot. */
 export interface CreatedBy {
   keyId: number;
@@ -351,6 +360,19 @@ export interface Keys {
   keys: Array<Key>;
 }
 
+export type Measure = "failed_starts" | "slow_starts" | "early_exits" | "not_in_call";
+
+export interface MeasureComparison {
+  /** `slow_starts`: longer than 1.5 times the old revision's p95. `early_exits`: within 5 minutes after the start. */
+  measure: Measure;
+  old: Tally;
+  new: Tally;
+  /** How probable it is that the new revision is worse by more than the tolerance. */
+  probabilityWorse: number;
+  /** Bots of the new revision that the comparison needs to be sure. */
+  botsNeeded: number;
+}
+
 export interface NewKey {
   key: Key;
   /** The key itself. Botpool does not show it again. */
@@ -432,6 +454,8 @@ export interface Pool {
   backend: string;
   backendHealth: BackendHealth;
   image: string;
+  /** The image in the settings, if a promoted rollout replaced it; null if not. */
+  configuredImage: string | null;
   /** Slots that exist. */
   size: number;
   maxSize: number;
@@ -447,8 +471,12 @@ export interface Pool {
   timeToRunningP95Ms: number | null;
   /** The pool refuses new bots. */
   drained: boolean;
+  /** The settings do not contain the pool any more: it refuses new bots. */
+  removed: boolean;
   /** The pace of starts; null if the pool is not paced. */
   pacing: Pacing | null;
+  /** The slots that the pool keeps ready; null if it keeps none. */
+  warm: WarmFloors | null;
 }
 
 export interface PoolResponse {
@@ -495,6 +523,71 @@ export interface RecoveryCounts {
   failed: number;
   deleted: number;
   skipped: number;
+}
+
+/** An image with its settings. */
+export interface Revision {
+  /** With its digest where the backend resolves one, as Docker does. */
+  image: string;
+  cpus: number;
+  memoryMb: number;
+}
+
+export interface RevisionFigures {
+  assignments: number;
+  timeToRunningP50Ms: number | null;
+  timeToRunningP95Ms: number | null;
+}
+
+/** The rollout of a new revision in a pool. */
+export interface Rollout {
+  id: number;
+  /** The pool name. */
+  platform: string;
+  state: RolloutState;
+  old: Revision;
+  new: Revision;
+  canaryShare: number;
+  bakeMs: number;
+  tolerance: number;
+  startedBy: string;
+  startedAt: string;
+  /** When the first bot could get it. */
+  canaryAt: string | null;
+  endedAt: string | null;
+  /** Why it was promoted or rolled back. */
+  reason: string | null;
+  /** What it waits for until its end. */
+  waitsFor: string | null;
+  /** Both revisions side by side; null before the canary. */
+  comparison: Comparison | null;
+}
+
+/** A request for a rollout. */
+export interface RolloutCreate {
+  /** The new image, with a tag of its own or with its digest. */
+  image: string;
+  /** Default: the pool's. */
+  cpus?: number | null;
+  /** Default: the pool's. */
+  memoryMb?: number | null;
+  /** The share of assignments that the new revision gets first. */
+  canaryShare?: number;
+  /** The shortest time of the canary before the promotion. */
+  bakeMs?: number;
+  /** By how much a share of failures may rise: 0.1 are 10 percentage points. A smaller tolerance needs more bots. */
+  tolerance?: number;
+}
+
+export interface RolloutResponse {
+  rollout: Rollout;
+}
+
+/** The state of a rollout. - `pulling`: a slot without a bot starts the new revision once, so that its image is present - `canary`: the new revision gets its share of assignments - `promoted`: the new revision is the pool's - `rolled_back`: the old revision is the pool's */
+export type RolloutState = "pulling" | "canary" | "promoted" | "rolled_back";
+
+export interface Rollouts {
+  rollouts: Array<Rollout>;
 }
 
 export interface Schedule {
@@ -559,6 +652,10 @@ export interface Slot {
   unconfirmedNode: string | null;
   /** Since when the node is unreachable. */
   unconfirmedSince: string | null;
+  /** The state of a container that runs without a bot: `starting`, `ready` (it waits for a bot: the slot is hot) or `stopping`. Null for other slots. */
+  standby: Standby | null;
+  /** Since when the container waits for a bot. */
+  standbySince: string | null;
   cordoned: boolean;
   createdAt: string;
 }
@@ -594,6 +691,17 @@ export interface Slots {
   slots: Array<Slot>;
   /** Null on the last page. */
   nextCursor?: string | null;
+}
+
+/** The state of a slot's container that runs without a bot. - `starting`: no poll of its agent is open - `ready`: its agent waits for a bot with an open poll - `stopping`: Botpool stops it - `pulling`: it only brings the image of a rollout to the image host, and never gets a bot */
+export type Standby = "starting" | "ready" | "stopping" | "pulling";
+
+export interface Tally {
+  failures: number;
+  /** Bots with an outcome, failures included. */
+  bots: number;
+  /** Bots whose outcome is still open. */
+  pending: number;
 }
 
 export interface Tenant {
@@ -659,6 +767,22 @@ export interface TimelineBar {
   from: string;
   /** Null while the phase lasts. */
   to: string | null;
+}
+
+export interface WarmFloors {
+  /** How many slots should be hot now. */
+  hotTarget: number;
+  /** Hot slots: their container waits for a bot. */
+  hotReady: number;
+  hotStarting: number;
+  /** How many idle slots should have a container and their image on disk. */
+  idleTarget: number;
+  /** Slots that have both, hot ones included. */
+  idleReady: number;
+  /** Why the targets are what they are: floor, window, scheduled bots. */
+  reason: string;
+  /** Why a target is not reached; null if Botpool refills it. */
+  problem: string | null;
 }
 
 export interface Webhook {
@@ -733,7 +857,7 @@ export abstract class Api {
     return this.call({ method: "GET", path: `/v1/audit`, query, accept: "json" });
   }
 
-  /** List bots, newest first. `nextCursor` leads to the next page. `containerId` and `slotName` list the bots that ran there: the bot that is assigned now, then its predecessors, by assignment. A key of scope `user` gets the bots of its own tenant. A search reads 100,000 bots per request, so a page can be short or empty and still have a `nextCursor`. */
+  /** List bots, newest first. `nextCursor` leads to the next page. `containerId` and `slotName` list the bots that ran there: the bot that is assigned now, then its predecessors, by assignment. A key of scope `user` gets the bots of its own tenant. A search, and a list of the default tenant beside other tenants, reads 100,000 bots per request, so a page can be short or empty and still have a `nextCursor`. */
   listBots(query: { status?: BotStatus | null | undefined; platform?: string | null | undefined; search?: string | null | undefined; containerId?: string | null | undefined; slotName?: string | null | undefined; tenant?: string | null | undefined; limit?: number | undefined; cursor?: string | null | undefined } = {}): Promise<BotPage> {
     return this.call({ method: "GET", path: `/v1/bots`, query, accept: "json" });
   }
@@ -789,7 +913,7 @@ export abstract class Api {
   }
 
   /** Get a screenshot as a picture. */
-  getScreenshot(number: number, id: number): Promise<Uint8Array> {
+  getScreenshot(id: number, number: number): Promise<Uint8Array> {
     return this.call({ method: "GET", path: `/v1/bots/${encodeURIComponent(id)}/screenshots/${encodeURIComponent(number)}`, accept: "bytes" });
   }
 
@@ -851,6 +975,26 @@ export abstract class Api {
   /** Replay the pool's recorded bots under other warm floors, and recommend settings. */
   planPool(platform: string, query: { replayMs?: number | undefined; slo?: number | undefined; withinMs?: number | undefined; timezone?: string | undefined } = {}): Promise<PlanResponse> {
     return this.call({ method: "GET", path: `/v1/pools/${encodeURIComponent(platform)}/plan`, query, accept: "json" });
+  }
+
+  /** List the last rollouts of the pool, newest first, with both revisions side by side. */
+  listRollouts(platform: string): Promise<Rollouts> {
+    return this.call({ method: "GET", path: `/v1/pools/${encodeURIComponent(platform)}/rollouts`, accept: "json" });
+  }
+
+  /** Start the rollout of a new image. Botpool pulls the image, gives it to the share of assignments, compares both revisions, and promotes the new one or rolls it back. Bots that run are not touched. */
+  startRollout(platform: string, body: RolloutCreate, headers?: Record<string, string>): Promise<RolloutResponse> {
+    return this.call({ method: "POST", path: `/v1/pools/${encodeURIComponent(platform)}/rollouts`, body, headers, accept: "json" });
+  }
+
+  /** Give all assignments the new revision now, without regard to the comparison. */
+  promoteRollout(platform: string, headers?: Record<string, string>): Promise<RolloutResponse> {
+    return this.call({ method: "POST", path: `/v1/pools/${encodeURIComponent(platform)}/rollouts/promote`, headers, accept: "json" });
+  }
+
+  /** Keep the old revision, or return to it after the last promotion. */
+  rollBackRollout(platform: string, headers?: Record<string, string>): Promise<RolloutResponse> {
+    return this.call({ method: "POST", path: `/v1/pools/${encodeURIComponent(platform)}/rollouts/rollback`, headers, accept: "json" });
   }
 
   /** Get the bookings of the pool's next hours, in slices of ten minutes, and the score. */

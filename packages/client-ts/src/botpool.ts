@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 
 import { Api, type Bot, type BotCreate, type BotResponse, type Call } from "./api.js";
 import { BotEnded, Refused, Unreachable, WaitedTooLong } from "./errors.js";
-import { type Change, readEvents, type Reset } from "./stream.js";
+import { type Change, readEvents, readText, type Reset } from "./stream.js";
 
 const FINAL = new Set(["DONE", "FAILED", "CANCELLED"]);
 const ATTEMPTS = 4;
@@ -76,6 +76,16 @@ export class Botpool extends Api {
     } while (cursor);
   }
 
+  /** Yield the output of a bot's container as it is written, until the container ends or `signal` aborts. */
+  async *followLogs(botId: number, options: { tail?: number; signal?: AbortSignal } = {}): AsyncGenerator<string> {
+    const tail = options.tail === undefined ? "" : `&tail=${options.tail}`;
+    const response = await this.#fetch(
+      `/v1/bots/${botId}/logs?follow=true${tail}`,
+      options.signal ? { signal: options.signal } : {},
+    );
+    if (response.body !== null) yield* readText(response.body);
+  }
+
   /** Yield changes from now on, or after a cursor; reconnects until `signal` aborts. */
   async *changes(options: { after?: string; signal?: AbortSignal } = {}): AsyncGenerator<Change | Reset> {
     let cursor = options.after;
@@ -93,8 +103,8 @@ export class Botpool extends Api {
       } catch (error) {
         if (options.signal?.aborted) return;
         if (error instanceof Refused && error.status < 500 && error.status !== 429) throw error;
-        await sleep(RECONNECT_MS);
       }
+      await sleep(RECONNECT_MS);
     }
   }
 

@@ -1,4 +1,4 @@
-/** Reads Server-Sent Events from a response. */
+/** Reads text and Server-Sent Events from a response as they arrive. */
 
 /** A change of a bot, a slot or a pool. */
 export interface Change {
@@ -28,19 +28,25 @@ export interface Reset {
 /** Yield the changes and resets of a stream until it ends. */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<Change | Reset> {
   let text = "";
+  for await (const part of readText(body)) {
+    const blocks = (text + part).split("\n\n");
+    text = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const event = parse(block);
+      if (event !== null) yield event;
+    }
+  }
+}
+
+/** Yield the text of a response in the parts in which it arrives. */
+export async function* readText(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   const reader = body.getReader();
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      text += decoder.decode(value, { stream: true });
-      const blocks = text.split("\n\n");
-      text = blocks.pop() ?? "";
-      for (const block of blocks) {
-        const event = parse(block);
-        if (event !== null) yield event;
-      }
+      yield decoder.decode(value, { stream: true });
     }
   } finally {
     await reader.cancel().catch(() => {});
