@@ -1,13 +1,14 @@
 """Time from `POST /v1/bots` to a running Pod, against a bare create: `python -m bench.kubernetes`.
 
-Both run on the same cluster, in turns: equal Pods, one at a time and thirty at once. It needs the
-software of the tests' cluster, so `make bench` does not run it.
+Both run on the same cluster, in turns: equal Pods with the same waiting program, one at a time and
+thirty at once. It needs the software of the tests' cluster, so `make bench` does not run it.
 """
 
 # ruff: noqa: ASYNC110
 
 import asyncio
-import secrets
+import os
+import shlex
 import statistics
 import tempfile
 import time
@@ -15,43 +16,28 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from bench.bare_pods import bare_pod
 from bench.postgres import started
-from botpool.backends.kubernetes import KubernetesConfig
-from botpool.backends.kubernetes.pod_template import pod_of
-from botpool.backends.protocol import ContainerSpec, StartRequest
-from botpool.domain.ids import AssignmentId, ContainerId
+from botpool.backends.protocol import ContainerSpec
 from tests.support.kubernetes import Cluster, shared_cluster
 from tests.support.kubernetes_installation import (
     IMAGE,
-    TEMPLATE,
     KubernetesInstallation,
     kubernetes_installation,
     pool,
 )
 
-_LONG_CALL = {"joinSeconds": 0, "staySeconds": 600}
+_PROGRAM = ("/bot/python", "-c", "import signal; signal.pause()")
 _CPUS, _MEMORY_MB = 0.05, 64
-_ROUNDS = {1: 7, 30: 3}
+_ROUNDS = {1: 7, 30: 5}
 _POLL_S = 0.02
 
 
 def _bare_pod() -> dict[str, Any]:
-    """Return the Pod that Botpool creates, without its gate and finalizer, under a new name."""
     spec = ContainerSpec(
         name="bare", pool_name="bare", image=IMAGE, cpus=_CPUS, memory_mb=_MEMORY_MB, stop_grace_s=1
     )
-    request = StartRequest(
-        container_id=ContainerId("bench.bare"),
-        assignment_id=AssignmentId(1),
-        correlation_id="bench",
-        environment={},
-        entrypoint=("/bot/python", "-c", "import signal; signal.pause()"),
-    )
-    config = KubernetesConfig(installation_id="bench", pod_template=TEMPLATE)
-    pod = pod_of(config, spec, request)
-    pod["metadata"]["name"] = f"bare-{secrets.token_hex(4)}"
-    del pod["metadata"]["finalizers"], pod["spec"]["schedulingGates"]
-    return pod
+    return bare_pod(spec, {}, _PROGRAM)
 
 
 def _running(cluster: Cluster, namespace: str) -> int:
@@ -95,7 +81,7 @@ async def _botpool(installed: KubernetesInstallation, count: int) -> float:
     bots: list[dict[str, Any]] = []
 
     async def post() -> None:
-        bots.extend(await installed.send(count, _LONG_CALL))
+        bots.extend(await installed.send(count, {}))
 
     elapsed = await _time_until_running(installed.cluster, installed.namespace, count, post)
     for bot in bots:
@@ -106,7 +92,16 @@ async def _botpool(installed: KubernetesInstallation, count: int) -> float:
 
 
 async def _measure(cluster: Cluster, database_url: str, folder: Path) -> None:
-    settings = pool("google-meet", 30, cpus=_CPUS, memory_mb=_MEMORY_MB, stop_grace_s=1)
+    settings = pool(
+        "google-meet",
+        30,
+        cpus=_CPUS,
+        memory_mb=_MEMORY_MB,
+        stop_grace_s=1,
+        protocol="none",
+        outcome="exit-code",
+        entrypoint=shlex.join(_PROGRAM),
+    )
     settings["agent.leave_grace_s"] = "1"
     with cluster.namespace() as namespace, cluster.namespace() as bare:
         async with kubernetes_installation(
@@ -120,8 +115,10 @@ async def _measure(cluster: Cluster, database_url: str, folder: Path) -> None:
                     for _ in range(rounds)
                 ]
                 plain, ours = (statistics.median(times) for times in zip(*pairs, strict=True))
-                print(f"{count:3} at once: bare {plain:.2f} s, Botpool {ours:.2f} s, "
-                      f"ratio {ours / plain:.2f}", flush=True)  # fmt: skip
+                ratio = statistics.median(botpool / alone for alone, botpool in pairs)
+                load = os.getloadavg()[0]
+                print(f"{count:3} at once: bare {plain:.2f} s, Botpool {ours:.2f} s, ratio "
+                      f"{ratio:.2f}, load {load:.1f}; rounds {pairs}", flush=True)  # fmt: skip
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """An API server that gives scripted answers, for the Kubernetes backend without a cluster."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -65,8 +66,9 @@ class ScriptedKubernetes:
     def bodies(self, method: str) -> list[Any]:
         return [json.loads(request.content) for request in self.sent(method)]
 
-    def _answer(self, request: httpx.Request) -> httpx.Response:
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
+        await asyncio.sleep(0)  # As over a network, other tasks and time limits run meanwhile.
         path = request.url.path.removeprefix("/api/v1/namespaces/bots")
         for (method, wanted), answers in self.answers.items():
             if method == request.method and wanted in (path, "*"):

@@ -179,6 +179,11 @@ class TestCheck:
         health = await server.backend().check(timeout_s=TIMEOUT_S)
         assert health.ok
         assert "get nodes" in health.weakness
+        assert "list nodes" not in health.weakness
+        allow_all(server, list="nodes")
+        health = await server.backend().check(timeout_s=TIMEOUT_S)
+        assert health.ok
+        assert "limit how many new nodes pull an image" in health.weakness
 
     async def test_permissions_are_not_asked_for_again_at_once(
         self, server: ScriptedKubernetes
@@ -187,7 +192,7 @@ class TestCheck:
         backend = server.backend()
         for _ in range(3):
             assert (await backend.check(timeout_s=TIMEOUT_S)).ok
-        assert len(server.sent("POST")) == 8
+        assert len(server.sent("POST")) == 9
 
     async def test_recorded_reviews(self) -> None:
         for name, allowed in (
@@ -265,7 +270,12 @@ class TestStop:
         server.on("DELETE", "*", found(pod("delete-gated.answer")))
         server.on("PATCH", "*", found(pod("delete-gated.answer")))
         backend = server.backend()
-        uids = {DeploymentId(known["metadata"]["uid"])}
+
+        async def uids() -> set[DeploymentId]:
+            # A run that was recorded and ended before the list is known by now.
+            assert server.sent("GET")
+            return {DeploymentId(known["metadata"]["uid"])}
+
         assert await backend.discard_unknown(uids, min_age_s=1e9, timeout_s=TIMEOUT_S) == 1
         assert await backend.discard_unknown(uids, min_age_s=0, timeout_s=TIMEOUT_S) == 2
         deleted = {request.url.path.rpartition("/")[2] for request in server.sent("DELETE")}
@@ -344,7 +354,7 @@ class TestObserve:
         server.on("GET", f"/pods/{NAME}", found(marked))
         server.on("PATCH", f"/pods/{NAME}", found(marked))
         backend = server.backend()
-        expected = {SLOT: ExpectedRun(assignment_id=RUN, deployment_id=UID, in_call=in_call)}
+        expected = {SLOT: ExpectedRun(assignment_id=RUN, deployment_id=UID, is_protected=in_call)}
         await backend.observe([SLOT], expected=expected, timeout_s=TIMEOUT_S)
         await until(lambda: server.sent("PATCH"))
         await backend.close()
@@ -353,6 +363,31 @@ class TestObserve:
         assert set(patch["metadata"]["annotations"].values()) == (
             {"false", "true"} if in_call else {None}
         )
+
+    async def test_protection_stays_while_a_slot_is_read_before_its_bot_joins(
+        self, server: ScriptedKubernetes
+    ) -> None:
+        marked = pod()
+        marked["metadata"]["labels"][names.IN_CALL_LABEL] = "true"
+        server.on("GET", f"/pods/{NAME}", found(marked))
+        backend = server.backend()
+        expected = {SLOT: ExpectedRun(assignment_id=RUN, deployment_id=UID)}
+        await backend.observe([SLOT], expected=expected, timeout_s=TIMEOUT_S)
+        await asyncio.sleep(0.05)
+        assert not server.sent("PATCH")
+        await backend.close()
+
+    async def test_bot_that_joins_protects_its_pod_at_once(
+        self, server: ScriptedKubernetes
+    ) -> None:
+        server.on("PATCH", f"/pods/{NAME}", found(pod()))
+        backend = server.backend()
+        backend.protect(SLOT, RUN, UID)
+        await until(lambda: server.sent("PATCH"))
+        await backend.close()
+        (patch,) = server.bodies("PATCH")
+        assert patch["metadata"]["labels"] == {"botpool.dev/in-call": "true"}
+        assert patch["metadata"]["uid"] == UID
 
 
 class TestFailures:

@@ -55,7 +55,7 @@ async def observe(
     run = ExpectedRun(
         assignment_id=request.assignment_id,
         deployment_id=request.deployment_id,
-        in_call=in_call,
+        is_protected=in_call,
     )
     slot = request.container_id
     return (await backend.observe([slot], expected={slot: run}, timeout_s=TIMEOUT_S))[slot]
@@ -206,6 +206,22 @@ async def test_protection_follows_the_call(
     await eventually(lambda: not is_marked())
 
 
+async def test_nodes_name_the_images_that_they_lack(
+    kubernetes_harness: KubernetesHarness,
+) -> None:
+    """The kubelet reports an image up to some ten seconds after it is there."""
+    backend = await kubernetes_harness.open_backend(concurrent_pulls=0)
+    present, absent = SPEC.image, "registry.example.org/absent:1"
+
+    async def missing() -> set[str]:
+        return set(await backend.find_missing_images([present, absent], timeout_s=TIMEOUT_S))
+
+    give_up_at = time.monotonic() + 120
+    while await missing() != {absent}:
+        assert time.monotonic() < give_up_at
+        await asyncio.sleep(1)
+
+
 async def test_watch_announces_the_end_of_a_run(
     kubernetes_harness: KubernetesHarness, backend: KubernetesBackend
 ) -> None:
@@ -230,6 +246,8 @@ async def test_documented_role_suffices_and_each_missing_verb_is_named(
 
     request = await start(kubernetes_harness, backend, behaviour="print 3")
     await wait_for(backend, request, "runs", ContainerState.RUNNING)
+    # A container runs before its program has written its first line.
+    await eventually(lambda: kubernetes_harness.runs(RUN))
     assert [each.name for each in await backend.list_owned(timeout_s=TIMEOUT_S)] == [SPEC.name]
     assert await anext(aiter(backend.logs(request.container_id, RUN, tail=1, follow=False)), b"")
     await backend.stop(request.container_id, RUN, timeout_s=TIMEOUT_S)
@@ -240,6 +258,8 @@ async def test_documented_role_suffices_and_each_missing_verb_is_named(
     health = await backend.check(timeout_s=TIMEOUT_S)
     assert health.ok
     assert "get nodes" in health.weakness
+    assert "list nodes" in health.weakness
+    assert not await backend.find_missing_images(["absent:1"], timeout_s=TIMEOUT_S)
 
     for missing in POD_VERBS:
         change_role(cluster, namespace, [v for v in POD_VERBS if v != missing], ["get"])
@@ -279,9 +299,12 @@ async def test_cleanup_removes_what_a_late_create_left(
     container_id = names.container_id_of(kubernetes_harness.installation(), SPEC.name)
     request = start_request(kubernetes_harness, container_id, RUN)
     await backend.prepare(SMALL, request, timeout_s=TIMEOUT_S)
-    known: set[DeploymentId] = set()
-    assert not await backend.discard_unknown(known, min_age_s=600, timeout_s=TIMEOUT_S)
-    assert await backend.discard_unknown(known, min_age_s=0, timeout_s=TIMEOUT_S) == 1
+
+    async def none() -> set[DeploymentId]:
+        return set()
+
+    assert not await backend.discard_unknown(none, min_age_s=600, timeout_s=TIMEOUT_S)
+    assert await backend.discard_unknown(none, min_age_s=0, timeout_s=TIMEOUT_S) == 1
     assert not kubernetes_harness.cluster.pods(kubernetes_harness.namespace)
     assert not kubernetes_harness.runs(RUN)
     assert isinstance(kubernetes_harness.cluster, Cluster)

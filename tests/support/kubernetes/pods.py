@@ -21,6 +21,7 @@ def create_pod(
     name: str,
     program: str,
     labels: Mapping[str, str] | None = None,
+    cpu: str = "0",
     **spec: Any,
 ) -> dict[str, Any]:
     """Create a pod that runs a Python program of one line."""
@@ -29,6 +30,7 @@ def create_pod(
         "image": PROGRAM_IMAGE,
         "imagePullPolicy": "Never",
         "command": [PYTHON, "-c", program],
+        "resources": {"requests": {"cpu": cpu}},
     }
     body = {
         "metadata": {"name": name, "labels": dict(labels or {})},

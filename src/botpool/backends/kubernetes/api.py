@@ -4,16 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from botpool.backends.kubernetes import error_messages, names
+from botpool.backends.kubernetes import error_messages, names, pod_list
 from botpool.backends.kubernetes.connection import MERGE_PATCH, Call, Connection, Operation
 from botpool.backends.kubernetes.pod_state import Node, Pod, parse_node
 from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendRefused, BackendUnavailable
 from botpool.domain.ids import DeploymentId
 
-_PAGE = 500
-_MAX_LISTS = 4
-"""How often a list whose pages expire is started again."""
+_NODES_PAGE = 500
 
 
 class Replaced(Exception):
@@ -26,24 +24,11 @@ class Api:
     operation: Operation
     installation_id: str
 
-    async def list_pods(self, slot: str | None = None) -> Sequence[Pod]:
-        """List our Pods in pages of one snapshot, without a resourceVersion: the newest state."""
-        query = {"labelSelector": names.selector(self.installation_id, slot), "limit": str(_PAGE)}
-        for _ in range(_MAX_LISTS):
-            pods: list[Pod] = []
-            token = ""
-            while True:
-                page = query | ({"continue": token} if token else {})
-                call = Call(method="GET", path=self.connection.pods_path, query=page)
-                response = await self.connection.send(self.operation, call)
-                if response.status == 410:
-                    break  # The snapshot expired. Its remainder would be of another time.
-                content = self._require_success(response.status, response.content)
-                pods += content["items"]
-                token = content["metadata"].get("continue") or ""
-                if not token:
-                    return pods
-        raise BackendUnavailable(f"{self.operation.name}: the pages of the list expire too early")
+    async def list_pods(self, *slots: str) -> Sequence[Pod]:
+        """List our Pods, or those of some slots."""
+        selector = names.selector(self.installation_id, *slots)
+        _, pods = await pod_list.list_pods(self.connection, self.operation, selector)
+        return pods
 
     async def read_pod(self, name: str) -> Pod | None:
         """Read a Pod; None if there is none of this name. It may belong to others."""
@@ -121,6 +106,23 @@ class Api:
         if response.status == 404:
             return Node(name=name, exists=False)
         return parse_node(self._require_success(response.status, response.content))
+
+    async def list_nodes(self) -> Sequence[Mapping[str, Any]]:
+        """List the nodes of the cluster, in pages; none if Botpool may not list nodes."""
+        nodes: list[Mapping[str, Any]] = []
+        query = {"limit": str(_NODES_PAGE)}
+        while True:
+            call = Call(method="GET", path="/api/v1/nodes", query=query, is_optional=True)
+            try:
+                response = await self.connection.send(self.operation, call)
+            except BackendRefused:
+                return []
+            content = self._require_success(response.status, response.content)
+            nodes += content["items"]
+            token = content["metadata"].get("continue") or ""
+            if not token:
+                return nodes
+            query = {"limit": str(_NODES_PAGE), "continue": token}
 
     def _path(self, name: str) -> str:
         return f"{self.connection.pods_path}/{name}"

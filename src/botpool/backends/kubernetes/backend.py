@@ -3,17 +3,18 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import httpx
 
-from botpool.backends.kubernetes import logs, names, permissions, watch
+from botpool.backends.kubernetes import logs, names, permissions, pod_list, watch
 from botpool.backends.kubernetes.api import Api, Replaced
 from botpool.backends.kubernetes.chores import Chores
 from botpool.backends.kubernetes.config import KubernetesConfig
 from botpool.backends.kubernetes.connection import Call, Connection, Operation
+from botpool.backends.kubernetes.node_images import count_cold_nodes
 from botpool.backends.kubernetes.observe import Slots, observe, read_pods
 from botpool.backends.kubernetes.pod_state import (
     Pod,
@@ -24,8 +25,10 @@ from botpool.backends.kubernetes.pod_state import (
     parse_time,
     uid_of,
 )
+from botpool.backends.kubernetes.pod_template import placement_of
 from botpool.backends.kubernetes.request_allotment import RequestAllotment
 from botpool.backends.kubernetes.setup_problems import SetupProblems
+from botpool.backends.kubernetes.slot_lists import SlotLists
 from botpool.backends.kubernetes.start import open_gate, prepare
 from botpool.backends.kubernetes.stop import discard, remove_all, stop, stop_all
 from botpool.backends.protocol import (
@@ -33,6 +36,7 @@ from botpool.backends.protocol import (
     ContainerSpec,
     Health,
     OwnedContainer,
+    ReadKnownRuns,
     RequestBudget,
     RequestPurpose,
     StartRequest,
@@ -51,6 +55,9 @@ from botpool.domain.observation import DeploymentState, ExpectedRun, Observation
 _CHORE_TIMEOUT_S = 20.0
 _REVIEW_INTERVAL_S = 300.0
 _PORTION = 10
+_CREATES_AT_ONCE = 8
+"""Creates in progress. In a burst, the gates of the first Pods open while later ones are created,
+so that the nodes do not wait for the last create."""
 
 
 class KubernetesBackend:
@@ -74,6 +81,8 @@ class KubernetesBackend:
         allotment = RequestAllotment(shared=budget, portion=_PORTION)
         self._connection = Connection(config, allotment, transport)
         self._chores = Chores()
+        self._creates = asyncio.Semaphore(_CREATES_AT_ONCE)
+        self._slot_lists = SlotLists(self._list_selected, config.installation_id)
         self._problems = SetupProblems()
         self._reviewed: tuple[float, permissions.Permissions] | None = None
 
@@ -82,6 +91,7 @@ class KubernetesBackend:
 
     async def close(self) -> None:
         await self._chores.close()
+        await self._slot_lists.close()
         await self._connection.close()
 
     async def ensure(
@@ -93,7 +103,8 @@ class KubernetesBackend:
             raise BackendRefused(f"pools.{spec.pool_name}", problem)
         container_id = names.container_id_of(self._config.installation_id, spec.name)
         async with self._operation("ensure", RequestPurpose.CREATE, timeout_s) as api:
-            for pod in await stop_all(api, container_id, spec.name, spec, stop_through):
+            pods = await self._slot_lists.pods_of(spec.name)
+            for pod in await stop_all(api, container_id, pods, spec, stop_through):
                 self._discard_later(pod["metadata"]["name"], uid_of(pod))
         return container_id
 
@@ -102,13 +113,13 @@ class KubernetesBackend:
     ) -> DeploymentId:
         """Create the run's Pod, which cannot be scheduled yet. Sends one request."""
         self._slot(request.container_id)
-        async with self._operation("prepare", RequestPurpose.START, timeout_s) as api:
+        async with self._operation("prepare", request.purpose, timeout_s) as api, self._creates:
             return await prepare(api, self._config, spec, request)
 
     async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         """Let the scheduler place the prepared Pod. Sends one request."""
         slot = self._slot(request.container_id)
-        async with self._operation("start", RequestPurpose.START, timeout_s) as api:
+        async with self._operation("start", request.purpose, timeout_s) as api:
             await open_gate(api, request, slot)
         return request.deployment_id
 
@@ -128,7 +139,7 @@ class KubernetesBackend:
         slots: Slots = {
             each: names.slot_of(self._config.installation_id, each) for each in container_ids
         }
-        async with self._operation("observe", RequestPurpose.OBSERVE, timeout_s) as api:
+        async with self._reading("observe", timeout_s) as api:
             pods = await read_pods(api, slots, expected)
             observations = await observe(api, self._config, slots, expected, pods)
         self._protect_calls(pods, expected)
@@ -165,16 +176,31 @@ class KubernetesBackend:
             name = names.pod_name(self._config.installation_id, slot, assignment_id)
             self._discard_later(name, deployment_id)
 
+    def protect(
+        self, container_id: ContainerId, assignment_id: AssignmentId, deployment_id: DeploymentId
+    ) -> None:
+        """Keep drains from the Pod of a bot that joins its call, in background."""
+        slot = names.slot_of(self._config.installation_id, container_id)
+        if slot is not None:
+            name = names.pod_name(self._config.installation_id, slot, assignment_id)
+            mark = partial(self._mark, name, deployment_id, in_call=True)
+            self._chores.add(("protect", deployment_id), mark)
+
     async def discard_unknown(
-        self, known: Collection[DeploymentId], *, min_age_s: float, timeout_s: float
+        self, read_known: ReadKnownRuns, *, min_age_s: float, timeout_s: float
     ) -> int:
         """Remove Pods that ended or were never started, and that no slot has.
 
         A young Pod that is not started may belong to a start in progress.
         """
         removed = 0
-        async with self._operation("cleanup", RequestPurpose.CREATE, timeout_s) as api:
-            for pod in await api.list_pods():
+        async with self._reading("cleanup", timeout_s, RequestPurpose.CREATE) as api:
+            pods = await api.list_pods()
+            known = await read_known()
+            ends_at = time.monotonic() + timeout_s
+            for pod in pods:
+                if time.monotonic() >= ends_at:
+                    break  # The next cleanup continues.
                 created_at = parse_time(pod["metadata"]["creationTimestamp"])
                 is_old = datetime.now(UTC) - created_at >= timedelta(seconds=min_age_s)
                 is_leftover = has_stopped(pod) or (is_gated(pod) and is_old)
@@ -182,9 +208,22 @@ class KubernetesBackend:
                     removed += await discard(api, pod)
         return removed
 
+    async def find_missing_images(
+        self, images: Collection[str], *, timeout_s: float
+    ) -> Collection[str]:
+        """Compare the nodes that Pods may use with the images. Sends one LIST, in pages."""
+        async with self._operation("nodes", RequestPurpose.OBSERVE, timeout_s) as api:
+            nodes = await api.list_nodes()
+        placement = placement_of(self._config)
+        return {
+            image
+            for image in images
+            if count_cold_nodes(nodes, placement, image) > self.concurrent_pulls
+        }
+
     async def list_owned(self, *, timeout_s: float) -> Sequence[OwnedContainer]:
         """Return the slots with Pods."""
-        async with self._operation("list", RequestPurpose.OBSERVE, timeout_s) as api:
+        async with self._reading("list", timeout_s) as api:
             pods = await api.list_pods()
         slots = {(pod["metadata"].get("labels") or {}).get(names.SLOT_LABEL) for pod in pods}
         installation_id = self._config.installation_id
@@ -234,7 +273,7 @@ class KubernetesBackend:
         found = [str(problem) for problem in problems if problem is not None]
         if found:
             return Health(ok=False, detail="; ".join(dict.fromkeys(found)))
-        weakness = "" if granted.reads_nodes else _NO_NODES
+        weakness = " ".join(_WEAKNESSES[verb] for verb in granted.missing_on_nodes)
         return Health(ok=True, detail=f"Kubernetes {version}", weakness=weakness)
 
     async def _version(self, api: Api) -> str:
@@ -258,14 +297,19 @@ class KubernetesBackend:
             raise ContainerGone(container_id)
         return slot
 
+    async def _list_selected(self, selector: str) -> Sequence[Pod]:
+        async with self._operation("ensure", RequestPurpose.CREATE, _CHORE_TIMEOUT_S) as api:
+            _, pods = await pod_list.list_pods(self._connection, api.operation, selector)
+            return pods
+
     def _protect_calls(
         self, pods: Sequence[Pod], expected: Mapping[ContainerId, ExpectedRun]
     ) -> None:
-        """Mark the Pods with a bot in a call, and only these."""
-        in_call = {run.deployment_id: run.in_call for run in expected.values()}
+        """Mark the Pods whose bots join their call or are in it, and only these."""
+        protected = {run.deployment_id: run.is_protected for run in expected.values()}
         for pod in pods:
             uid = uid_of(pod)
-            wanted = in_call.get(uid)
+            wanted = protected.get(uid)
             if wanted is None or wanted == is_in_call(pod) or is_deleted(pod) or has_stopped(pod):
                 continue
             name = pod["metadata"]["name"]
@@ -292,22 +336,33 @@ class KubernetesBackend:
 
     @asynccontextmanager
     async def _operation(
-        self, name: str, purpose: RequestPurpose, timeout_s: float
+        self,
+        name: str,
+        purpose: RequestPurpose,
+        timeout_s: float,
+        *,
+        is_per_request: bool = False,
     ) -> AsyncIterator[Api]:
-        try:
-            async with asyncio.timeout(timeout_s):
-                yield Api(
-                    connection=self._connection,
-                    operation=Operation(
-                        name=name, purpose=purpose, ends_at=time.monotonic() + timeout_s
-                    ),
-                    installation_id=self._config.installation_id,
-                )
-        except TimeoutError as error:
-            raise BackendUnavailable(f"{name} did not end within {timeout_s:g} s") from error
+        operation = Operation(
+            name=name, purpose=purpose, timeout_s=timeout_s, is_per_request=is_per_request
+        )
+        async with operation.limited():
+            yield Api(
+                connection=self._connection,
+                operation=operation,
+                installation_id=self._config.installation_id,
+            )
+
+    def _reading(
+        self, name: str, timeout_s: float, purpose: RequestPurpose = RequestPurpose.OBSERVE
+    ) -> AbstractAsyncContextManager[Api]:
+        """Begin an operation that reads many pages: each request has the time limit."""
+        return self._operation(name, purpose, timeout_s, is_per_request=True)
 
 
-_NO_NODES = (
-    "Botpool may not read nodes (get nodes): it cannot see that a node is lost, so the stop of a "
-    "bot there stays unconfirmed until the node is back"
-)
+_WEAKNESSES = {
+    "get": "Botpool may not read nodes (get nodes): it cannot see that a node is lost, so the stop "
+    "of a bot there stays unconfirmed until the node is back.",
+    "list": "Botpool may not list nodes (list nodes): it cannot limit how many new nodes pull an "
+    "image at once.",
+}

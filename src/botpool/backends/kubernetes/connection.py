@@ -4,6 +4,7 @@ Every request of this backend may be repeated: a create names the run, and a pat
 the uid. So a request whose connection broke is sent once more.
 """
 
+import asyncio
 import contextlib
 import json
 import time
@@ -22,19 +23,49 @@ from botpool.backends.retry_after import retry_after_s
 from botpool.domain.errors import BackendRefused, BackendUnavailable, BudgetExhausted
 
 _MAX_CONNECTIONS = 32
+_KEEP_ALIVE_S = 60.0
+"""How long an unused connection is kept: a start should not wait for a TLS handshake."""
 _CONNECT_TIMEOUT_S = 5.0
 _DEFAULT_PAUSE_S = 1.0
 _MAX_PAUSE_S = 300.0
 MERGE_PATCH = "application/merge-patch+json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Operation:
-    """One operation of the backend: its requests share a purpose and a deadline."""
+    """One operation of the backend: its requests share a purpose and a time limit."""
 
     name: str
     purpose: RequestPurpose
-    ends_at: float
+    timeout_s: float
+    is_per_request: bool = False
+    """Whether each request has the whole time limit, for an operation that only ends when all of
+    many pages are read. Not for an operation that needs a lease."""
+    ends_at: float = field(init=False)
+    _limit: asyncio.Timeout | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.ends_at = time.monotonic() + self.timeout_s
+
+    @contextlib.asynccontextmanager
+    async def limited(self) -> AsyncIterator[None]:
+        """Cancel the operation at the end of its time: raises BackendUnavailable."""
+        try:
+            async with asyncio.timeout(self.timeout_s) as self._limit:
+                yield
+        except TimeoutError as error:
+            problem = f"{self.name} did not end within {self.timeout_s:g} s"
+            if self.is_per_request:
+                problem = f"{self.name}: a request did not end within {self.timeout_s:g} s"
+            raise BackendUnavailable(problem) from error
+
+    def begin_request(self) -> None:
+        """Give the next request the whole time limit, if each request has its own."""
+        if not self.is_per_request:
+            return
+        self.ends_at = time.monotonic() + self.timeout_s
+        if self._limit is not None:
+            self._limit.reschedule(asyncio.get_running_loop().time() + self.timeout_s)
 
     def remaining_s(self) -> float:
         """Return the time left. A process that was frozen sends nothing after its lease."""
@@ -111,6 +142,7 @@ class Connection:
 
     async def send(self, operation: Operation, call: Call) -> Response:
         """Send a request, and again after a broken connection or a refused token."""
+        operation.begin_request()
         await self._budget.take(operation.purpose, 1)
         try:
             received = await self._exchange(operation, call)
@@ -126,9 +158,7 @@ class Connection:
     async def stream(self, call: Call, *, silence_s: float | None) -> AsyncIterator[httpx.Response]:
         """Open a stream of a watch or a log. Raises BackendError; httpx errors of the body pass."""
         timeout = httpx.Timeout(silence_s, connect=_CONNECT_TIMEOUT_S)
-        operation = Operation(
-            name="stream", purpose=RequestPurpose.OBSERVE, ends_at=time.monotonic() + 30.0
-        )
+        operation = Operation(name="stream", purpose=RequestPurpose.OBSERVE, timeout_s=30.0)
         await self._budget.take(operation.purpose, 1)
         for renew in (False, True):
             headers = await self._headers(call, renew_token=renew)
@@ -176,7 +206,11 @@ class Connection:
     def _http(self) -> httpx.AsyncClient:
         if self._client is None:
             access = self.access
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=_MAX_CONNECTIONS)
+            limits = httpx.Limits(
+                max_connections=None,
+                max_keepalive_connections=_MAX_CONNECTIONS,
+                keepalive_expiry=_KEEP_ALIVE_S,
+            )
             self._client = httpx.AsyncClient(
                 base_url=access.server,
                 verify=access.tls,

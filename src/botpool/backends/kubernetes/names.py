@@ -76,11 +76,11 @@ def labels_of(installation_id: str, spec: ContainerSpec, run: AssignmentId) -> M
     }
 
 
-def selector(installation_id: str, slot: str | None = None) -> str:
-    """Return the label selector of the installation's Pods, or of those of one slot."""
+def selector(installation_id: str, *slots: str) -> str:
+    """Return the label selector of the installation's Pods, or of those of some slots."""
     parts = [f"{INSTALLATION_LABEL}={label_value(installation_id)}"]
-    if slot is not None:
-        parts.append(f"{SLOT_LABEL}={label_value(slot)}")
+    if slots:
+        parts.append(f"{SLOT_LABEL} in ({','.join(label_value(slot) for slot in slots)})")
     return ",".join(parts)
 
 

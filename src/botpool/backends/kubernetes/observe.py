@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from botpool.backends.kubernetes import names
 from botpool.backends.kubernetes.api import Api
 from botpool.backends.kubernetes.config import KubernetesConfig
+from botpool.backends.kubernetes.pod_list import grouped_by_slot
 from botpool.backends.kubernetes.pod_state import (
     Context,
     Node,
@@ -63,10 +64,7 @@ async def observe(
     pods: Sequence[Pod],
 ) -> Mapping[ContainerId, Observation]:
     """Return the observation of each slot."""
-    by_slot: dict[str, list[Pod]] = {}
-    for pod in pods:
-        label = (pod["metadata"].get("labels") or {}).get(names.SLOT_LABEL, "")
-        by_slot.setdefault(label, []).append(pod)
+    by_slot = grouped_by_slot(pods)
     context = Context(
         container_id=ContainerId(""),
         now=datetime.now(UTC),

@@ -13,13 +13,16 @@ REQUIRED = (
     ("pods", "log", "get"),
 )
 """Resource, subresource and verb, in the namespace of the Pods."""
+ON_NODES = ("get", "list")
+"""Verbs on nodes, of the optional ClusterRole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permissions:
     missing: tuple[str, ...]
     """Each as `verb resource`."""
-    reads_nodes: bool
+    missing_on_nodes: tuple[str, ...]
+    """The verbs of nodes that Botpool can do without."""
 
     def refusal(self, namespace: str) -> BackendRefused | None:
         """Name all missing permissions at once."""
@@ -33,17 +36,21 @@ class Permissions:
 
 
 async def review(connection: Connection, operation: Operation) -> Permissions:
-    """Ask for every permission that Botpool uses, and for the optional one to read nodes."""
+    """Ask for every permission that Botpool uses, and for the optional ones to see nodes."""
     namespace = connection.access.namespace
     reviews = [_is_allowed(connection, operation, namespace, *each) for each in REQUIRED]
-    nodes = _is_allowed(connection, operation, None, "nodes", "", "get")
-    *allowed, reads_nodes = await asyncio.gather(*reviews, nodes)
+    reviews += [_is_allowed(connection, operation, None, "nodes", "", verb) for verb in ON_NODES]
+    answers = await asyncio.gather(*reviews)
+    allowed, on_nodes = answers[: len(REQUIRED)], answers[len(REQUIRED) :]
     missing = tuple(
         f"{verb} {resource}{'/' if part else ''}{part}"
         for (resource, part, verb), is_allowed in zip(REQUIRED, allowed, strict=True)
         if not is_allowed
     )
-    return Permissions(missing=missing, reads_nodes=reads_nodes)
+    missing_on_nodes = tuple(
+        verb for verb, is_allowed in zip(ON_NODES, on_nodes, strict=True) if not is_allowed
+    )
+    return Permissions(missing=missing, missing_on_nodes=missing_on_nodes)
 
 
 async def _is_allowed(

@@ -14,6 +14,7 @@ import yaml
 
 from botpool.backends.kubernetes import names
 from botpool.backends.kubernetes.config import KubernetesConfig, PoolIsolation
+from botpool.backends.kubernetes.node_images import Placement
 from botpool.backends.protocol import ContainerSpec, StartRequest
 from botpool.domain.errors import SettingError
 
@@ -115,6 +116,13 @@ def pod_of(config: KubernetesConfig, spec: ContainerSpec, request: StartRequest)
     body["tolerations"] = [*body.get("tolerations", []), *config.tolerations]
     _fill_container(body["containers"][0], spec, request)
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": body}
+
+
+def placement_of(config: KubernetesConfig) -> Placement:
+    """Return which nodes the Pods may use, as far as selector and tolerations say."""
+    body = _merge(_from_settings(config), config.pod_template.get("spec", {}))
+    tolerations = [*body.get("tolerations", []), *config.tolerations]
+    return Placement(selector=body.get("nodeSelector", {}), tolerations=tolerations)
 
 
 def _fill_container(container: dict[str, Any], spec: ContainerSpec, request: StartRequest) -> None:

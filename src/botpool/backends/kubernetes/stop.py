@@ -35,10 +35,13 @@ async def stop(api: Api, slot: str, through: AssignmentId, mode: StopMode) -> No
 
 
 async def stop_all(
-    api: Api, container_id: ContainerId, slot: str, spec: ContainerSpec, through: AssignmentId
+    api: Api,
+    container_id: ContainerId,
+    pods: Sequence[Pod],
+    spec: ContainerSpec,
+    through: AssignmentId,
 ) -> Sequence[Pod]:
-    """End every Pod of the slot and return them once all have stopped: `StillRunning` before."""
-    pods = await api.list_pods(slot)
+    """End the Pods of a slot and return them once all have stopped: `StillRunning` before."""
     running = [pod for pod in pods if not has_stopped(pod)]
     require_through(container_id, running, through)
     ended = [pod for pod in pods if has_stopped(pod)]

@@ -8,14 +8,13 @@ of the list gets a hint: no stale view remains.
 import asyncio
 import contextlib
 import json
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
-from botpool.backends.kubernetes import names
+from botpool.backends.kubernetes import names, pod_list
 from botpool.backends.kubernetes.connection import Call, Connection, Operation
 from botpool.backends.kubernetes.pod_state import Pod, has_stopped, waiting_reason
 from botpool.backends.protocol import RequestPurpose
@@ -73,19 +72,21 @@ async def hints(connection: Connection, installation_id: str) -> AsyncIterator[C
 
 async def _list(
     connection: Connection, installation_id: str, *, only_version: bool
-) -> tuple[str, list[Pod]]:
+) -> tuple[str, Sequence[Pod]]:
     """List our Pods and the version at which the watch begins."""
     operation = Operation(
-        name="watch", purpose=RequestPurpose.OBSERVE, ends_at=time.monotonic() + _LIST_TIMEOUT_S
+        name="watch",
+        purpose=RequestPurpose.OBSERVE,
+        timeout_s=_LIST_TIMEOUT_S,
+        is_per_request=True,
     )
-    query = {"labelSelector": names.selector(installation_id)}
-    if only_version:
-        query["limit"] = "1"
-    call = Call(method="GET", path=connection.pods_path, query=query)
-    response = await connection.send(operation, call)
-    if not response.is_success:
-        raise BackendUnavailable(f"watch: the API server answered {response.status}")
-    return response.content["metadata"]["resourceVersion"], response.content["items"]
+    selector = names.selector(installation_id)
+    if not only_version:
+        return await pod_list.list_pods(connection, operation, selector)
+    pages = pod_list.pages(connection, operation, selector, size=1)
+    async with contextlib.aclosing(pages):
+        page = await anext(pages)
+    return page.version, page.pods
 
 
 async def _watch(
