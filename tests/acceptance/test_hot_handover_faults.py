@@ -27,7 +27,7 @@ from tests.support.invariants import assert_invariants
 from tests.support.replicas import Stage, bot_request, pool
 from tests.support.scripted_backend import ScriptedBackend
 
-HOT, SLOTS, TIMEOUT_S = 6, 10, 1.0
+HOT, SLOTS, TIMEOUT_S = 10, 16, 1.0
 
 
 @dataclass

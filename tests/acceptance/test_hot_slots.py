@@ -44,6 +44,10 @@ async def test_demo_bot_waits_on_standby_and_joins_when_it_gets_its_bot(
         second: Server = await hot.serve()
         await until(lambda: ready(hot) == 2)
         async with hot.client(first) as one, hot.client(second) as two:
+            warm = (await one.get("/v1/pools/google-meet")).json()["pool"]["warm"]
+            assert (warm["hotTarget"], warm["hotReady"], warm["reason"]) == (2, 2, "floor")
+            slots = (await one.get("/v1/slots")).json()["slots"]
+            assert [slot["standby"] for slot in slots] == ["ready", "ready"]
             bots = [await create(one), await create(two)]
             for bot in bots:
                 await until(

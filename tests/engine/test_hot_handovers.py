@@ -1,13 +1,15 @@
 """Hot hand-overs: a claim gives a waiting container its bot, and one boot accepts it."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from botpool.domain.ids import BotId
+from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.observation import ContainerState
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Replica
+from tests.support.replaced_statements import changed
 from tests.support.replicas import Stage, bot_request
 from tests.support.standbys import StandbyAgent, hot_pool, keep, ready_standby
 
@@ -16,7 +18,7 @@ async def admit(replica: Replica) -> BotId:
     return (await replica.admission.admit(bot_request())).bot.id
 
 
-def the_slot(stage: Stage) -> dict[str, object]:
+def the_slot(stage: Stage) -> dict[str, Any]:
     (slot,) = stage.slots()
     return slot
 
@@ -43,6 +45,41 @@ async def test_standby_runs_without_a_bot_and_gets_one_through_its_poll(stage: S
     assert stage.backend.runs == [agent.run_id], "no container was started for the bot"
 
 
+@pytest.mark.parametrize("is_hot", [True, False])
+async def test_accept_or_the_first_call_protects_the_run_from_drains(
+    stage: Stage, is_hot: bool
+) -> None:
+    stage.backend.has_deployments = True
+    replica = await stage.replica(hot_pool(1 if is_hot else 0, max_size=1))
+    if is_hot:
+        agent = await ready_standby(stage, replica)
+        await admit(replica)
+        answer = await agent.answer()
+        assert stage.backend.protected == [], "a drain may take a standby"
+        assert [await agent.accept(answer), await agent.accept(answer)] == [False, False]
+    else:
+        await admit(replica)
+        while await stage.step(replica):
+            pass
+        slot = the_slot(stage)
+        assert stage.backend.protected == [], "nothing is known of its agent"
+        assignment = AssignmentId(slot["assignment_id"])
+        for _ in range(2):
+            await replica.agents.identify(assignment, ContainerId(slot["container_id"]))
+    assert stage.backend.protected == stage.backend.runs, "once, and under the id of the run"
+
+
+async def test_new_bot_reaches_a_poll_of_its_own_replica_without_another_query(
+    stage: Stage,
+) -> None:
+    replica = await stage.replica(hot_pool(1, max_size=1))
+    agent = await ready_standby(stage, replica)
+    with changed("list_handovers", {"WHERE": "WHERE false AND"}):
+        bot = await admit(replica)
+        answer = await agent.answer()
+    assert answer.handover is not None and answer.handover.bot_id == bot
+
+
 async def test_same_boot_accepts_twice_and_another_boot_exits(stage: Stage) -> None:
     replica = await stage.replica(hot_pool(1, max_size=1))
     agent = await ready_standby(stage, replica)
@@ -65,7 +102,8 @@ async def test_of_two_boots_that_accept_at_once_one_wins(stage: Stage) -> None:
 async def test_lost_answer_is_repeated_until_the_accept(stage: Stage) -> None:
     replica = await stage.replica(hot_pool(1, max_size=1))
     agent = await ready_standby(stage, replica)
-    await admit(replica)
+    data = {"zone": "Ä", "a": [1.50, {"y": None, "b": 10**12}]}
+    await replica.admission.admit(bot_request(bot_data=data))
     first = await agent.answer()
     await agent.open(stage)
     second = await agent.answer()
@@ -271,7 +309,7 @@ async def test_read_of_own_hand_overs_replaces_a_lost_notification(stage: Stage)
     claimer = await stage.replica(hot_pool(1, max_size=1))
     agent = await ready_standby(stage, owner)
     await admit(claimer)  # The owner does not listen.
-    await owner.standby_polls.check()
+    await owner.standby_polls.answer_and_close()
     assert (await agent.answer()).handover is not None
 
 
@@ -285,3 +323,16 @@ async def test_heartbeat_or_report_before_the_accept_changes_nothing(stage: Stag
     await replica.agents.heartbeat(assignment, bot)
     assert not await replica.agents.report(assignment, bot, BotStatus.IN_CALL, None)
     assert the_slot(stage)["phase"] == "handing_over"
+
+
+async def test_standby_that_returns_to_a_replica_gets_its_bot_there(stage: Stage) -> None:
+    first = await stage.replica(hot_pool(1, max_size=1))
+    second = await stage.replica(hot_pool(1, max_size=1))
+    agent = await ready_standby(stage, first)
+    other = StandbyAgent(second, the_slot(stage))
+    await other.open(stage)
+    assert the_slot(stage)["poll_owner"] == second.identity.owner
+    await agent.open(stage)  # The first replica still knows the agent's former poll.
+    bot = await admit(first)
+    answer = await agent.answer()
+    assert answer.handover is not None and answer.handover.bot_id == bot

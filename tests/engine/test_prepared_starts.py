@@ -4,16 +4,16 @@ A replica may die before, during or after each of the two calls, or be paused an
 """
 
 import asyncio
-from collections.abc import Collection
 
 import pytest
 
-from botpool.backends.protocol import ContainerSpec, StartRequest
+from botpool.backends.protocol import ContainerSpec, ReadKnownRuns, StartRequest
 from botpool.domain.errors import BackendUnavailable
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId
 from botpool.domain.observation import DeploymentState
 from tests.support.replicas import Stage, bot_request, pool
 from tests.support.scripted_backend import ScriptedBackend
+from tests.support.standbys import hot_pool, keep, ready_standby
 
 
 class PreparingBackend(ScriptedBackend):
@@ -52,9 +52,9 @@ class PreparingBackend(ScriptedBackend):
         self.kept.discard(deployment_id)
 
     async def discard_unknown(
-        self, known: Collection[DeploymentId], *, min_age_s: float, timeout_s: float
+        self, read_known: ReadKnownRuns, *, min_age_s: float, timeout_s: float
     ) -> int:
-        unknown = self.kept - set(known)
+        unknown = set(self.kept) - set(await read_known())
         self.kept -= unknown
         return len(unknown)
 
@@ -153,3 +153,31 @@ async def test_run_that_does_not_stop_is_stopped_again_and_never_deleted(
     assert len(backend.calls_of("stop")) > 3
     assert not backend.calls_of("delete")
     assert not backend.calls_of("discard")
+
+
+async def test_standby_starts_with_what_was_recorded(
+    stage: Stage, backend: PreparingBackend
+) -> None:
+    replica = await stage.replica(hot_pool(1))
+    await keep(stage, replica)
+    (slot,) = stage.slots()
+    assert [slot["deployment_id"]] == backend.prepared == backend.started
+    assert slot["start_issued_at"] is not None
+
+
+@pytest.mark.parametrize("observed", [False, True], ids=["step", "observation"])
+async def test_ended_standby_is_discarded(
+    stage: Stage, backend: PreparingBackend, *, observed: bool
+) -> None:
+    replica = await stage.replica(hot_pool(1))
+    await ready_standby(stage, replica)
+    (run,) = backend.prepared
+    if observed:
+        backend.stops_work = False
+    await replica.standby_keeper.stop_all()
+    await stage.settle(replica)
+    if observed:
+        assert not backend.calls_of("discard"), "the container runs"
+        backend.exit(stage.slots()[0]["container_id"], 143)
+        await replica.observer.observe(backend.name)
+    assert backend.calls_of("discard") == [run]

@@ -7,6 +7,7 @@ import pytest
 
 from botpool.domain.errors import BackendRefused
 from botpool.domain.observation import ContainerState
+from botpool.domain.policy import Policy
 from botpool.domain.tokens import standby_of
 from tests.support.replicas import Stage, bot_request, pool
 from tests.support.standbys import StandbyAgent, hot_pool, keep, ready_standby
@@ -60,6 +61,15 @@ async def test_token_of_a_standby_names_its_slot_and_run_only(stage: Stage) -> N
     assert standby_of(token.replace("bps", "bpa"), replica.identity.standby_keys) is None
 
 
+@pytest.mark.parametrize("hot", [1, 0], ids=["standby", "bot"])
+async def test_container_gets_the_limit_of_the_self_fence(stage: Stage, hot: int) -> None:
+    policy = Policy(self_fence_s=899.5)
+    replica = await stage.replica(hot_pool(1) if hot else pool(1), policy=policy)
+    await (keep(stage, replica) if hot else stage.run_bot(replica))
+    (container,) = stage.backend.containers.values()
+    assert container.environment["BOTPOOL_SELF_FENCE_S"] == "900"
+
+
 async def test_late_observation_of_a_former_standby_begins_no_epoch(stage: Stage) -> None:
     """The runs of former standbys are not kept: a slot with a later run may have had them."""
     replica = await stage.replica(hot_pool(1))
@@ -101,7 +111,7 @@ async def test_poll_that_moves_to_another_replica_changes_the_owner(stage: Stage
     # The former owner notices that its poll is over, and must not clear the new one.
     first.standby_polls.polls[agent.slot_id].waiter = None
     first.standby_polls.polls[agent.slot_id].last_at -= 60
-    await first.standby_polls.check()
+    await first.standby_polls.answer_and_close()
     assert standbys(stage) == {"ready": 1}
 
 
@@ -112,7 +122,7 @@ async def test_standby_without_a_poll_is_not_ready_and_is_reset_in_the_end(stage
     agent.poll.cancel()
     await asyncio.gather(agent.poll, return_exceptions=True)
     replica.standby_polls.polls[agent.slot_id].last_at -= 6
-    await replica.standby_polls.check()
+    await replica.standby_polls.answer_and_close()
     assert standbys(stage) == {"starting": 1}
     stage.clock.move(31)
     await stage.step(replica)
@@ -139,7 +149,7 @@ async def test_replica_that_only_seemed_dead_records_its_open_polls_again(stage:
     stage.clock.move(31)
     await replica.standby_keeper.keep()
     assert standbys(stage) == {"starting": 1}
-    await replica.standby_polls.check()
+    await replica.standby_polls.answer_and_close()
     assert standbys(stage) == {"ready": 1}
     await replica.admission.admit(bot_request())
     assert (await agent.answer()).handover is not None

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from botpool.domain.ids import AssignmentId, ContainerId, SlotId
-from botpool.domain.records import PoolSpec
+from botpool.domain.pools import PoolSpec
 from botpool.domain.tokens import assignment_of, run_of
 from botpool.domain.warm import Warm
 from botpool.engine.agents.standby_polls import PollAnswer

@@ -38,7 +38,11 @@ class Warm:
     max_age_s: float = 3_600.0
     """After this time Botpool replaces a standby."""
     idle_ttl_s: float = 0.0
-    """After this time Botpool removes surplus idle slots; 0: never."""
+    """After this time without a bot Botpool removes surplus idle slots; 0: never."""
+    refill_per_minute: float = 600.0
+    """How many standbys Botpool starts, and idle slots it prepares, in a minute."""
+    can_wait: bool = True
+    """Whether the pool's containers can run without a bot: they have the agent of Botpool."""
     handover_timeout_s: float = 3.0
     """How long a standby may take to accept its bot before the bot starts cold."""
 
@@ -72,7 +76,7 @@ class BookedStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmPool:
-    """The figures of a pool from which a replica decides about its standbys."""
+    """The figures of a pool from which a replica decides about its standbys and idle slots."""
 
     pool_name: PoolName
     backend: str
@@ -80,7 +84,7 @@ class WarmPool:
     max_size: int
     drained: bool
     bots_wait: bool
-    """Whether bots of the pool wait for a slot."""
+    """Whether bots wait that could have a slot: no quota and no pace holds them back."""
     size: int
     """All slots of the pool."""
     fresh: int
@@ -96,6 +100,20 @@ class WarmPool:
     """Slots whose last start failed, and which wait before the next one."""
     free: int
     """Assignable slots without a standby."""
+    prepared: int
+    """Idle slots without a standby whose container exists, with the pool's image."""
+    unpulled: int
+    """Prepared slots whose image is not known on their image host."""
+    preparing: int
+    """Idle slots that get a container now."""
+    unprepared: int
+    """Other assignable slots, without a container or with one of another image."""
+    idle: int
+    """All idle slots that take bots, with and without a container or a standby."""
+    expired: int
+    """Idle slots without a standby and without a bot for longer than `idle_ttl_s`."""
+    refilled_until: datetime | None
+    """Up to this time the rate of the refill is used up."""
     booked: Sequence[BookedStart] = ()
     """The scheduled bots of the next hour, if they raise the floor."""
     now: datetime
@@ -104,25 +122,3 @@ class WarmPool:
     def room(self) -> int:
         """How many standbys the slots allow to start now."""
         return self.free + max(0, self.max_size - self.size)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StandbyChanges:
-    """How many standbys of a pool to start and to stop now."""
-
-    starts: int
-    surplus: int
-
-
-def standby_changes(pool: WarmPool, target: int) -> StandbyChanges:
-    """Decide about the standbys of a pool, without regard to the pace of the refill.
-
-    A replacement starts before the standby that it replaces stops, where there is room. The refill
-    takes no slot while bots wait.
-    """
-    missing = max(0, target - pool.fresh - pool.failing)
-    starts = 0 if pool.bots_wait or pool.drained else min(missing, pool.room)
-    replaceable = max(0, pool.outdated - max(0, target - pool.fresh_ready))
-    if not replaceable and pool.outdated and missing and not starts and not pool.stopping:
-        replaceable = 1  # No room for the replacement: one at a time.
-    return StandbyChanges(starts=starts, surplus=max(0, pool.fresh - target) + replaceable)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from botpool.domain.warm import BookedStart, Warm, WarmPool, WarmWindow
+from botpool.domain.warm import BookedStart, Warm, WarmWindow
 
 _DAY = timedelta(days=1)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -36,17 +36,10 @@ def warm_target(warm: Warm, now: datetime, booked: Sequence[BookedStart] = ()) -
     if scheduled:
         reasons.append(f"{scheduled} scheduled")
     return WarmTarget(
-        hot=hot + scheduled,
+        hot=hot + (scheduled if warm.can_wait else 0),
         idle=max(hot, idle) + scheduled,
         reason=", ".join(reasons) or "no floor",
     )
-
-
-def hot_target(pool: WarmPool) -> int:
-    """Return how many standbys a pool should have now."""
-    if pool.drained:
-        return 0
-    return min(warm_target(pool.warm, pool.now, pool.booked).hot, pool.max_size)
 
 
 def is_open(window: WarmWindow, now: datetime) -> bool:

@@ -85,27 +85,34 @@ class WarmSettings(Section):
     """How many slots run their container without a bot, so that a bot joins at once. Needs the
     agent of Botpool in the container (`protocol = "botpool"`)."""
     idle: _Slots = setting(0, example=20, unit="slots")
-    """How many idle slots should have a container with the image on disk; hot slots count too. This
-    version reads the setting and keeps no such floor yet."""
+    """How many idle slots have a container with the image on disk; hot slots count too. If the
+    image is not on disk yet, one container starts without a bot and pulls it. That needs the agent
+    of Botpool; in other pools the first bot pulls the image."""
     windows: Annotated[
         tuple[WindowSettings, ...], BeforeValidator(_parse_windows), Field(max_length=100)
     ] = setting((), example=[_EXAMPLE_WINDOW])
     """Times of the week with other values of `hot` and `idle`, in local time. Where windows
     overlap, the highest value applies."""
     ahead_of_schedule: bool = setting(False, example=True)
-    """Whether scheduled bots raise `hot` in time for their start."""
+    """Whether scheduled bots raise `hot` in time for their start; in a pool whose containers cannot
+    wait for a bot, they raise `idle`."""
     max_age_s: Seconds = setting(3_600, example=7_200)
     """After how long Botpool replaces a container that still waits for its bot."""
     idle_ttl_s: SecondsOrZero = setting(0, example=86_400)
-    """After how long without a bot Botpool should remove idle slots above `idle`; 0 means never.
-    This version reads the setting and removes none yet."""
+    """After how long without a bot Botpool removes idle slots above `idle`; 0 means never."""
+    refill_per_minute: Annotated[float, Field(gt=0, le=60_000)] = setting(
+        600, example=60, unit="slots per minute"
+    )
+    """How many containers a minute Botpool starts or creates to keep `hot` and `idle`. A burst of
+    bots does not change this rate, and bots that wait for a slot go first."""
     handover_timeout_s: Annotated[float, Field(ge=0.1, le=600)] = setting(3, example=5)
     """How long a waiting container may take to accept its bot. Then Botpool stops this container
     and starts the bot in a new one."""
 
 
-def warm_of(settings: WarmSettings) -> Warm:
+def warm_of(pool: "PoolSettings") -> Warm:
     """Return the warm floors as the engine uses them."""
+    settings, can_wait = pool.warm, pool.protocol is Protocol.BOTPOOL and not _names_a_bot(pool)
     return Warm(
         hot=settings.hot,
         idle=settings.idle,
@@ -123,25 +130,22 @@ def warm_of(settings: WarmSettings) -> Warm:
         ahead_of_schedule=settings.ahead_of_schedule,
         max_age_s=settings.max_age_s,
         idle_ttl_s=settings.idle_ttl_s,
+        refill_per_minute=settings.refill_per_minute,
+        can_wait=can_wait,
         handover_timeout_s=settings.handover_timeout_s,
     )
 
 
 def check_warm(pool_name: str, pool: "PoolSettings") -> None:
     """Raise SettingError for warm floors that cannot work."""
-    warm, section = warm_of(pool.warm), f"pools.{pool_name}.warm"
+    warm, section = warm_of(pool), f"pools.{pool_name}.warm"
     if warm.highest_hot and pool.protocol is not Protocol.BOTPOOL:
         raise SettingError(
             f"{section}.hot",
             f'needs protocol = "botpool", but pools.{pool_name}.protocol is "{pool.protocol}": '
             "only the agent of Botpool or `botpool-agent run` can wait for a bot",
         )
-    if warm.highest_hot and pool.pacing.per_minute:
-        raise SettingError(
-            f"{section}.hot",
-            f"does not work with pools.{pool_name}.pacing, which paces the starts of containers",
-        )
-    if warm.highest_hot and any("{bot" in text for text in (*pool.command, *pool.entrypoint)):
+    if warm.highest_hot and _names_a_bot(pool):
         raise SettingError(
             f"{section}.hot",
             f"does not work with a placeholder of the bot in pools.{pool_name}.command or "
@@ -151,3 +155,8 @@ def check_warm(pool_name: str, pool: "PoolSettings") -> None:
         if slots > pool.max_size:
             problem = f"is {slots}, above pools.{pool_name}.max_size ({pool.max_size})"
             raise SettingError(f"{section}.{name}", problem)
+
+
+def _names_a_bot(pool: "PoolSettings") -> bool:
+    """Whether the container's command needs a bot: it has a placeholder of one."""
+    return any("{bot" in text for text in (*pool.command, *pool.entrypoint))

@@ -6,8 +6,10 @@ from datetime import datetime
 from typing import Any, Unpack
 
 from botpool.domain import reasons
-from botpool.domain.ids import AssignmentId, ContainerId, PoolName, SlotId
-from botpool.domain.records import Fence, Handover, ObservedStandby, SlotChange
+from botpool.domain.agent_views import Handover
+from botpool.domain.fenced_slots import Fence, ObservedStandby
+from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId, PoolName, SlotId
+from botpool.domain.slots import SlotChange
 from botpool.domain.states import BotStatus, SlotPhase, SlotStatus, Standby
 from botpool.store.query import query
 
@@ -30,6 +32,13 @@ class WarmPoolRow:
     forced: int
     failing: int
     free: int
+    prepared: int
+    unpulled: int
+    preparing: int
+    unprepared: int
+    idle: int
+    expired: int
+    refilled_until: datetime | None
     ready_from: Sequence[datetime]
     starts_at: Sequence[datetime]
     now: datetime
@@ -58,13 +67,16 @@ class PolledSlot:
 class AcceptedBot(SlotChange):
     """A bot that a standby accepted."""
 
+    backend: str
+    run_id: AssignmentId
+    deployment_id: DeploymentId | None
     pool_name: PoolName
     deploying_s: float
 
 
 @query
-def list_warm_pools(*, backoff_s: float) -> list[WarmPoolRow]:
-    """Read the pools that keep slots ready, or still have standbys."""
+def list_warm_pools(*, backoff_s: float, image_known_s: float) -> list[WarmPoolRow]:
+    """Read the pools that keep slots ready, remove unused ones or still have standbys."""
 
 
 @query
@@ -82,7 +94,38 @@ def start_standbys(
 def add_slots(
     *, pool_name: PoolName, slots: int, reason: str = reasons.STANDBY_WANTED
 ) -> list[SlotChange]:
-    """Create slots for standbys, within the pool's maximum."""
+    """Create slots for standbys and idle floors, within the pool's maximum."""
+
+
+@query
+def prepare_slots(*, pool_name: PoolName, slots: int, backoff_s: float) -> list[SlotId]:
+    """Let the reconciler create the containers of idle slots."""
+
+
+@query
+def record_prepared_slot(
+    *,
+    slot_id: SlotId,
+    version: int,
+    container_id: ContainerId,
+    image_host: str,
+    image: str,
+    limits: str,
+    reason: str = reasons.PREPARED,
+) -> SlotChange | None:
+    """Store the container of a prepared slot; None if the slot has changed."""
+
+
+@query
+def remove_idle_slots(
+    *, pool_name: PoolName, slots: int, reason: str = reasons.UNUSED
+) -> list[SlotChange]:
+    """Begin the removal of idle slots that had no bot for too long."""
+
+
+@query
+def use_refill(*, pool_name: PoolName, until: datetime) -> None:
+    """Record up to which time the rate of a pool's refill is used up."""
 
 
 @query
@@ -145,16 +188,16 @@ def notify_owner(*, channel: str, slots: str) -> None:
 
 
 @query
-def accept_assignment(
+def accept_assignments(
     *,
-    assignment_id: AssignmentId,
-    run_id: AssignmentId,
-    container_id: ContainerId,
-    boot_id: str | None,
+    assignment_ids: Sequence[AssignmentId],
+    run_ids: Sequence[AssignmentId],
+    container_ids: Sequence[ContainerId],
+    boot_ids: Sequence[str | None],
     max_duration_s: float,
     reason: str = reasons.ACCEPTED_BY_STANDBY,
-) -> AcceptedBot | None:
-    """Accept a bot; None if the hand-over is over, or was accepted before."""
+) -> list[AcceptedBot]:
+    """Accept bots; without those whose hand-over is over, or that were accepted before."""
 
 
 @query

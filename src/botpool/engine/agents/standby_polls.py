@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 import structlog
 
 from botpool.domain import reasons
+from botpool.domain.agent_views import Handover
 from botpool.domain.bot_ending import ending_after_exit
 from botpool.domain.communication import Outcome
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import AssignmentId, SlotId
-from botpool.domain.records import Handover
 from botpool.domain.states import SlotPhase, SlotStatus, Standby
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.container_environment import ContainerEnvironment
@@ -43,6 +43,8 @@ READ_S = 0.1
 """The same without LISTEN."""
 _LOST_AFTER_S = 5.0
 """How long after the last poll a standby counts as ready."""
+_NEXT_POLL_S = 1.0
+"""A later poll may follow one at another replica, so the replica reads the row again."""
 _FRESH_SHARE = 1 / 24
 
 
@@ -69,6 +71,11 @@ class _Poll:
     last_at: float = 0.0
     """When the last poll ended, by the event loop's clock."""
 
+    def continues(self, run_id: AssignmentId) -> bool:
+        """Whether a poll of this run follows the last one at once, so that nothing changed."""
+        is_next = self.waiter is None and loop_time() - self.last_at < _NEXT_POLL_S
+        return self.run_id == run_id and is_next
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandbyPolls(Service):
@@ -88,7 +95,7 @@ class StandbyPolls(Service):
     ) -> PollAnswer:
         """Wait for the bot of a standby, for at most `wait_s`."""
         poll = self.polls.get(slot_id)
-        if poll is None or poll.run_id != run_id:
+        if poll is None or not poll.continues(run_id):
             slot = await open_poll(
                 self.database,
                 slot_id=slot_id,
@@ -99,6 +106,8 @@ class StandbyPolls(Service):
             answer = await self._answer_at_once(slot, boot_id)
             if answer is not None:
                 return answer
+            if (former := self.polls.get(slot_id)) is not None:
+                _resolve(former, _POLL_AGAIN)  # Its agent has gone.
             poll = self.polls[slot_id] = _Poll(run_id)
             if slot is not None and slot.phase is SlotPhase.HANDING_OVER:
                 self.pushed([slot_id])
@@ -112,7 +121,16 @@ class StandbyPolls(Service):
             self.pushes.add(task)
             task.add_done_callback(self.pushes.discard)
 
-    async def check(self) -> bool:
+    def answer(self, handovers: Sequence[Handover]) -> None:
+        """Answer polls of this replica with their bots."""
+        for handover in handovers:
+            poll = self.polls.get(handover.slot_id)
+            if poll is not None and poll.run_id == handover.run_id and poll.waiter is not None:
+                # Without the entry, the next poll asks the database: it may be a repetition.
+                del self.polls[handover.slot_id]
+                _resolve(poll, self._answer_of(handover))
+
+    async def answer_and_close(self) -> bool:
         """Read the hand-overs to the own polls, and record polls that ended; False without any."""
         interval_s = LISTENING_READ_S if self.wakeups.listening else READ_S
         now = loop_time()
@@ -136,7 +154,6 @@ class StandbyPolls(Service):
         await self._close(dict(self.polls))
 
     async def _wait(self, slot_id: SlotId, poll: _Poll, wait_s: float) -> PollAnswer:
-        _resolve(poll, _POLL_AGAIN)  # An earlier poll whose agent has gone.
         waiter: asyncio.Future[PollAnswer] = asyncio.get_running_loop().create_future()
         poll.waiter = waiter
         try:
@@ -152,7 +169,7 @@ class StandbyPolls(Service):
         self, slot: PolledSlot | None, boot_id: str | None
     ) -> PollAnswer | None:
         """Answer a poll that has nothing to wait for; None for a standby that waits."""
-        if slot is None or slot.standby is Standby.STOPPING:
+        if slot is None or slot.standby in (Standby.STOPPING, Standby.PULLING):
             return _EXIT
         if slot.others_wait and slot.standby is Standby.STARTING:
             await self.image_gate.open(slot.backend)
@@ -188,12 +205,7 @@ class StandbyPolls(Service):
         except DatabaseUnavailable as error:
             _log.warning("handover.not_read", problem=error.detail)
             return
-        for handover in found:
-            poll = self.polls.get(handover.slot_id)
-            if poll is not None and poll.run_id == handover.run_id and poll.waiter is not None:
-                # Without the entry, the next poll asks the database: it may be a repetition.
-                del self.polls[handover.slot_id]
-                _resolve(poll, self._answer_of(handover))
+        self.answer(found)
 
     async def _renew(self, now: float) -> None:
         """Record open polls again that another replica cleared, because this one seemed dead."""

@@ -7,16 +7,16 @@
 WITH request AS MATERIALIZED (
     SELECT
         w.n, row_number() OVER () AS nth, w.meeting_url, w.bot_display_name, w.bot_data, w.priority,
-        w.queue_timeout_ms, w.correlation_id, w.tenant_id, w.api_key_id, w.idempotency_key,
-        w.body_hash
+        w.queue_timeout_ms, w.correlation_id, w.traceparent, w.tenant_id, w.api_key_id,
+        w.idempotency_key, w.body_hash
     FROM unnest(
         %(meeting_urls)s::text[], %(bot_display_names)s::text[], %(bot_data)s::json[],
         %(priorities)s::integer[], %(queue_timeouts_ms)s::integer[], %(correlation_ids)s::text[],
-        %(tenant_ids)s::bigint[], %(api_key_ids)s::bigint[], %(idempotency_keys)s::text[],
+        %(traceparents)s::text[], %(tenant_ids)s::bigint[], %(api_key_ids)s::bigint[], %(idempotency_keys)s::text[],
         %(body_hashes)s::bytea[]
     ) WITH ORDINALITY AS w (
         meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms, correlation_id,
-        tenant_id, api_key_id, idempotency_key, body_hash, n)
+        traceparent, tenant_id, api_key_id, idempotency_key, body_hash, n)
     -- A tenant with a quota of live bots passes through the queue: the matcher counts.
     WHERE w.tenant_id <> ALL (ARRAY(
         SELECT t.id FROM tenants t
@@ -71,7 +71,7 @@ WITH request AS MATERIALIZED (
 ), admitted AS MATERIALIZED (
     SELECT
         w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
-        w.correlation_id, w.tenant_id, w.api_key_id, ids.slot_id, ids.slot_name, ids.container_id,
+        w.correlation_id, w.traceparent, w.tenant_id, w.api_key_id, ids.slot_id, ids.slot_name, ids.container_id,
         ids.bot_id, ids.assignment_id,
         ids.is_hot, ids.run_id, ids.poll_owner, ids.handover_timeout_s
     FROM request w
@@ -81,11 +81,12 @@ WITH request AS MATERIALIZED (
 ), bot AS (
     INSERT INTO bots (
         id, tenant_id, created_by, pool_name, status, meeting_url, bot_display_name, bot_data,
-        priority, queue_timeout_ms, correlation_id, attempts, assignment_id, slot_name,
+        priority, queue_timeout_ms, correlation_id, traceparent, attempts, assignment_id, slot_name,
         container_id, created_at, assigned_at)
     SELECT
         a.bot_id, a.tenant_id, a.api_key_id, %(pool_name)s, 'DEPLOYING', a.meeting_url,
-        a.bot_display_name, a.bot_data, a.priority, a.queue_timeout_ms, a.correlation_id, 1,
+        a.bot_display_name, a.bot_data, a.priority, a.queue_timeout_ms, a.correlation_id,
+        a.traceparent, 1,
         a.assignment_id, a.slot_name, a.container_id, botpool_now(), botpool_now()
     FROM admitted a
 ), assignment AS (

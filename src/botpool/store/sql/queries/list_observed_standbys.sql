@@ -3,7 +3,7 @@
 SELECT
     s.id AS slot_id, s.slot_name, s.pool_name, s.container_id, s.status, s.assignment_id, s.version, s.backend,
     s.run_id, s.standby, s.deployment_id, s.deployment_ended_at, s.start_issued_at, s.stop_issued_at,
-    s.delete_issued_at, k.status_unreliable_at, botpool_now() AS now
+    s.delete_issued_at, s.leads_image IS NOT NULL AS leads, k.status_unreliable_at, botpool_now() AS now
 FROM bot_pool_slots s
 JOIN backends k ON k.name = s.backend
 WHERE s.backend = %(backend)s

@@ -6,7 +6,7 @@ SET deployment_id = %(deployment_id)s,
     lease_until = botpool_now() + make_interval(secs => %(lease_s)s),
     version = version + 1
 WHERE id = %(slot_id)s
-  AND assignment_id = %(assignment_id)s
+  AND assignment_id IS NOT DISTINCT FROM %(assignment_id)s
   AND version = %(version)s
-  AND status = 'deploying'
+  AND (status = 'deploying' OR standby IN ('starting', 'pulling'))
 RETURNING version, lease_until

@@ -1,6 +1,21 @@
--- Accept a bot: the slot of the standby becomes busy, and its bot joins the call, or waits until its time if it
--- is scheduled. Fenced by assignment, run and phase; only the first boot accepts.
-WITH slot AS (
+-- Accept bots: the slot of each standby becomes busy, and its bot joins the call, or waits until its time if it
+-- is scheduled. Each is fenced by its assignment, run, container and phase; only the first boot accepts. Locks
+-- slots before bots, in the order of their ids. Returns only accepted bots.
+WITH held AS MATERIALIZED (
+    SELECT s.id, e.boot_id
+    FROM unnest(
+        %(assignment_ids)s::bigint[], %(run_ids)s::bigint[], %(container_ids)s::text[], %(boot_ids)s::text[]
+    ) AS e (assignment_id, run_id, container_id, boot_id)
+    JOIN assignments a ON a.id = e.assignment_id
+    JOIN bot_pool_slots s ON s.id = a.slot_id AND s.assignment_id = a.id
+    -- Keeps the planner on the primary key, also with a plan made for a small table.
+    WHERE a.id = ANY (%(assignment_ids)s::bigint[])
+      AND s.run_id = e.run_id
+      AND s.container_id = e.container_id
+      AND s.phase = 'handing_over'
+    ORDER BY s.id
+    FOR UPDATE OF s
+), slot AS (
     UPDATE bot_pool_slots s
     SET status = 'busy',
         phase = NULL,
@@ -13,20 +28,17 @@ WITH slot AS (
                             THEN botpool_now() + make_interval(secs => %(max_duration_s)s) END,
         step_attempts = 0,
         version = s.version + 1
-    FROM assignments a
-    WHERE a.id = %(assignment_id)s
-      AND s.id = a.slot_id
-      AND s.assignment_id = a.id
-      AND s.run_id = %(run_id)s
-      AND s.container_id = %(container_id)s
-      AND s.phase = 'handing_over'
-    RETURNING s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, s.container_id
+    FROM held
+    WHERE s.id = held.id
+    RETURNING
+        s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, s.container_id, s.backend, s.run_id,
+        s.deployment_id, held.boot_id
 ), assigned AS (
     UPDATE assignments a
-    SET running_at = botpool_now(), agent_called_at = botpool_now(), boot_id = %(boot_id)s
+    SET running_at = botpool_now(), agent_called_at = botpool_now(), boot_id = slot.boot_id
     FROM slot
     WHERE a.id = slot.assignment_id
-    RETURNING a.pool_name, a.assigned_at
+    RETURNING a.id, a.pool_name, a.assigned_at
 ), bot AS (
     UPDATE bots b
     SET status = CASE WHEN b.join_at > botpool_now() THEN 'DEPLOYING' ELSE 'JOINING_CALL' END,
@@ -50,7 +62,8 @@ WITH slot AS (
 )
 SELECT
     slot.id AS slot_id, slot.slot_name, slot.container_id, bot.id AS bot_id, bot.correlation_id,
-    assigned.pool_name, extract(epoch FROM botpool_now() - assigned.assigned_at)::float8 AS deploying_s
+    slot.backend, slot.run_id, slot.deployment_id, assigned.pool_name,
+    extract(epoch FROM botpool_now() - assigned.assigned_at)::float8 AS deploying_s
 FROM slot
 JOIN bot ON bot.id = slot.assigned_bot_id
-CROSS JOIN assigned
+JOIN assigned ON assigned.id = slot.assignment_id
