@@ -21,6 +21,8 @@ from botpool.cli.progress import bar
 
 RESULTS = Path(__file__).with_name("results.json")
 MEASURES = (
+    "first_calls",
+    "hot_slots",
     "claim_release",
     "lone_caller",
     "one_tenant",

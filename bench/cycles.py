@@ -13,12 +13,13 @@ from typing import Any
 from bench.closed_loop import per_second
 from bench.null_backend import NullBackend
 from botpool.domain.bot_ending import BotEnding
+from botpool.domain.bots import BotRequest
 from botpool.domain.callers import DEFAULT_TENANT, DEFAULT_TENANT_ID, Caller
 from botpool.domain.communication import Outcome
+from botpool.domain.fenced_slots import ObservedSlot
 from botpool.domain.ids import PoolName
 from botpool.domain.observation import ContainerState, Observation
 from botpool.domain.policy import Policy
-from botpool.domain.records import BotRequest, ObservedSlot
 from botpool.domain.states import BotStatus, SlotStatus
 from botpool.engine.maintenance.vacuum import INTERVAL_S
 from botpool.engine.replica import Identity, Replica
@@ -112,6 +113,7 @@ def _observed_slot(ended: EndedBot) -> ObservedSlot:
         deployment_status=None,
         start_issued_at=None,
         deployment_ended_at=None,
+        leads=False,
         stop_issued_at=now,
         delete_issued_at=None,
         version=ended.version,

@@ -54,6 +54,7 @@ def _felt_table(figures: _Figures) -> list[str]:
     growth = max(figures[f"growth_{what}"]["median"] for what in ("slots", "queue", "history"))
     starts = [figures[name]["up_s"] for name in ("startup_vs_postgres", "first_start_vs_postgres")]
     rows = {
+        **_first_call_rows(figures),
         "`POST /v1/bots` answers, 500 per second": f"median {_short(post['p50_ms'])} ms, "
         f"99th percentile {_short(post['p99_ms'])} ms",
         "requests accepted in a burst": f"{burst['posts_per_s']:,} per second",
@@ -72,6 +73,37 @@ def _felt_table(figures: _Figures) -> list[str]:
     }
     table = [f"| {situation} | {result} |" for situation, result in rows.items()]
     return ["| situation | result |", "|---|---|", *table]
+
+
+_FIRST_CALLS = {
+    "docker_hot": "from `POST /v1/bots` to the bot's first call, Docker: hot slot",
+    "docker_warm": "… warm slot",
+    "docker_cold": "… new slot, image on disk",
+    "docker_start": "… your own `docker start` instead",
+    "docker_run": "… your own `docker run` instead",
+    "kubernetes_hot": "the same on Kubernetes: hot slot",
+    "kubernetes_warm": "… warm slot",
+    "kubernetes_cold": "… new slot, image on the node",
+    "kubernetes_create": "… your own `create pod` instead",
+    "process_hot": "the same with local processes: hot slot",
+    "process_warm": "… warm slot",
+    "process_cold": "… new slot",
+}
+
+
+def _first_call_rows(figures: _Figures) -> dict[str, str]:
+    """Return the times of starts, alone and together, as far as they were measured."""
+    rows = {}
+    for name, situation in _FIRST_CALLS.items():
+        if (figure := figures.get(f"first_call_{name}_ms")) is None:
+            continue
+        parts = [f"median {_short(figure['median'])} ms"]
+        for key, value in figure.items():
+            if found := re.fullmatch(r"last_of_(\d+)_ms", key):
+                parts.append(f"the last of {found[1]} at once after {_short(value)} ms")
+        backend = "" if situation[0] != "…" else name.partition("_")[0]
+        rows[f"{situation} ({backend})" if backend else situation] = "; ".join(parts)
+    return rows
 
 
 def _figures_table(figures: _Figures) -> list[str]:

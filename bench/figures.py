@@ -1,9 +1,15 @@
 """A measured figure with its rounds, its goal and its tolerance."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+
+def percentile(times: Sequence[float], share: float) -> float:
+    """Return the smallest time that `share` percent of the times do not exceed."""
+    return sorted(times)[math.ceil(len(times) * share / 100) - 1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,10 @@ It is compared with a queue that is polled once a second, as in the seed.
 """
 
 import asyncio
-import math
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,12 +16,12 @@ import uvloop
 
 from bench import polling_queue
 from bench.cycles import BOT_REQUEST, POOL
-from bench.figures import Figure
+from bench.figures import Figure, percentile
 from bench.postgres import Bench
 from botpool.backends.process import ProcessBackend
 from botpool.domain.ids import AssignmentId, BotId
 from botpool.domain.policy import Policy
-from botpool.domain.records import PoolSpec
+from botpool.domain.pools import PoolSpec
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Identity, Replica
 from botpool.store.database import Database
@@ -60,22 +59,23 @@ async def _measure(bench: Bench, url: str, folder: Path) -> Figure:
     all_ours = [time_s for times in ours for time_s in times]
     detail = {
         "p50_ms": round(statistics.median(all_ours) * 1000, 1),
-        "p99_ms": round(_p99(all_ours) * 1000, 1),
+        "p99_ms": round(percentile(all_ours, 99) * 1000, 1),
         "hand_overs": len(all_ours),
-        "poll_p99_ms": round(_p99([time_s for times in theirs for time_s in times]) * 1000),
+        "poll_p99_ms": round(
+            percentile([time_s for times in theirs for time_s in times], 99) * 1000
+        ),
     }
     return Figure(
         name="handover_p99_vs_poll",
-        rounds=[_p99(own) / _p99(other) for own, other in zip(ours, theirs, strict=True)],
+        rounds=[
+            percentile(own, 99) / percentile(other, 99)
+            for own, other in zip(ours, theirs, strict=True)
+        ],
         goal=0.05,
         at_most=True,
         tolerance=_TOLERANCE,
         detail=detail,
     )
-
-
-def _p99(times: Sequence[float]) -> float:
-    return sorted(times)[math.ceil(len(times) * 0.99) - 1]
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ import uvloop
 from bench.cycles import BOT_REQUEST, Cycles
 from bench.figures import Figure
 from bench.postgres import Bench, fill_pool
-from botpool.domain.records import AdmissionRequest, AdmittedBot
+from botpool.domain.bots import AdmissionRequest, AdmittedBot
 from botpool.engine.admission.bot_requests import new_bot
 
 

@@ -22,7 +22,7 @@ from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
 from botpool.backends.protocol import RequestPurpose
 from botpool.domain.ids import PoolName
 from botpool.domain.policy import Policy
-from botpool.domain.records import PoolSpec
+from botpool.domain.pools import PoolSpec
 from botpool.emulators.coolify import (
     EmulatedClock,
     EmulatedCoolify,

@@ -59,3 +59,10 @@ def test_partial_run_keeps_the_note_about_the_other_figures(
     assert ("note" in written["conditions"]) is not is_complete
     assert written["figures"]["lone_caller"]["median"] == 1.05
     assert written["figures"].keys() == results["figures"].keys()
+
+
+def test_times_of_starts_come_first(results: Any) -> None:
+    figures = copy.deepcopy(results["figures"])
+    figures["first_call_docker_hot_ms"] = {"median": 7.25, "last_of_50_ms": 81}
+    table = docs_table._felt_table(figures)
+    assert "Docker: hot slot | median 7.25 ms; the last of 50 at once after 81 ms |" in table[2]
