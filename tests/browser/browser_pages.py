@@ -26,6 +26,32 @@ def expect_toast(page: Page, pattern: str) -> None:
     page.wait_for_function("(p) => window.toasts.some((text) => text.match(p))", arg=pattern)
 
 
+# Cells of a card layout lie below each other, and their headings are outside the screen.
+OVERFLOWING = """
+() => {
+const isCards = (element) => getComputedStyle(element.closest("thead")).position === "absolute";
+return Array.from(document.querySelectorAll("#view table[role] :is(th, td, td *)"))
+    .filter((element) => element.checkVisibility())
+    .filter((element) => element.closest("thead") === null || !isCards(element))
+    .filter((element) => {
+        const table = element.closest("table").getBoundingClientRect();
+        const [{left, right}, width] = [element.getBoundingClientRect(), innerWidth];
+        const isClipped = element.clientWidth > 0 && element.scrollWidth > element.clientWidth + 1;
+        return left < table.left - 1 || right > Math.min(table.right, width) + 1 || isClipped;
+    })
+    .map((element) => element.outerHTML.slice(0, 200));
+}
+"""
+
+
+def assert_fits(page: Page) -> None:
+    """The page has no horizontal scroll bar, and no table clips a cell."""
+    size = page.viewport_size
+    assert size is not None
+    assert page.evaluate("document.documentElement.scrollWidth") == size["width"], page.url
+    assert page.evaluate(OVERFLOWING) == [], page.url
+
+
 class BrowserPages:
     """Opens pages, and checks at the end that none logged an unexpected error.
 

@@ -12,9 +12,12 @@ from tests.browser.sample_responses import (
     bot,
     delivery,
     minute,
+    plan,
     pool,
     queue_entry,
+    rollout,
     schedule,
+    score,
     slot,
     webhook,
 )
@@ -39,7 +42,7 @@ def load_busy_morning(server: FakeServer, *, zoom_slots: int = 66) -> None:
             "pools": [
                 _pool("google-meet", slots, 24, queueDepth=7, oldestWaitMs=48_000),
                 _pool("teams", slots, 40),
-                _pool("zoom", slots, 120),
+                _pool("zoom", slots, 120, warm=_keep_hot(slots, "zoom", 12)),
             ]
         },
         slots={"slots": slots},
@@ -53,10 +56,55 @@ def load_busy_morning(server: FakeServer, *, zoom_slots: int = 66) -> None:
         server.responses[f"pools/{each}/activity"] = {"minutes": minutes}
         server.responses[f"pools/{each}/schedule"] = schedule([])
     server.responses["pools/google-meet/schedule"] = _next_hours()
+    server.responses["pools/google-meet/plan"] = {"plan": plan()}
 
+    server.responses.update(_rollouts())
     server.responses.update(_webhooks())
+    server.responses["audit"] = {"entries": _audit_entries(), "nextCursor": None}
     server.responses.update(_one_bot())
     server.responses.update(_one_slot(rng, slots[0]))
+
+
+def _rollouts() -> dict[str, Any]:
+    """A canary, a rollout that was rolled back, and a pool without one."""
+    reason = (
+        "3 of 3 bots of the new revision exited within 5 minutes, 1 of 96 of the old one. With a "
+        "probability of 99.9 % the new revision is worse by more than 10 percentage points."
+    )
+    ended = {"endedAt": ago(3600), "waitsFor": None, "comparison": None}
+    back = rollout(2, "teams", state="rolled_back", reason=reason, **ended)
+    promoted = rollout(1, "teams", state="promoted", reason="Promoted by ops.", **ended)
+    return {
+        "pools/google-meet/rollouts": {"rollouts": [rollout(3, "google-meet")]},
+        "pools/teams/rollouts": {"rollouts": [back, promoted]},
+        "pools/zoom/rollouts": {"rollouts": []},
+    }
+
+
+def _audit_entries() -> list[dict[str, Any]]:
+    """Long values: a key's name, an IPv6 address, and a change of several fields."""
+    limits = {"maxLive": 10, "maxQueued": 100, "postsPerMinute": 600, "weight": 1}
+    changes: list[tuple[str, str, dict[str, Any] | None, dict[str, Any] | None]] = [
+        ("tenant.update", "tenant sales-department-of-the-north-region", limits, {"weight": 2}),
+        ("slot.release", "slot pool-google-meet-017", None, {"force": True}),
+        ("auth.failed", "/v1/bots", None, None),
+    ]
+    return [
+        {
+            "id": 40 - number,
+            "at": ago(60 * number),
+            "actor": "deployment pipeline of the north region",
+            "actorKeyId": 3,
+            "tenant": "default",
+            "action": action,
+            "target": target,
+            "before": before,
+            "after": after,
+            "address": "2001:db8:85a3:8d3:1319:8a2e:370:7348",
+            "correlationId": None,
+        }
+        for number, (action, target, before, after) in enumerate(changes)
+    ]
 
 
 def _webhooks() -> dict[str, Any]:
@@ -91,8 +139,10 @@ def _next_hours() -> dict[str, Any]:
     """Eight hours of bookings: most meetings start on the hour, some on the half hour."""
     usual = [6, 8, 9, 12, 9, 5, 17, 19, 16, 11, 8, 6, 19, 18, 12, 9, 7, 5, 4, 3, 2, 2, 3, 3]
     hours = [*usual, 14, 13, 9, 8, 6, 4, 12, 11, 9, 7, 5, 3, 8, 7, 5, 3, 2, 1, 4, 3, 2, 1, 0, 0]
-    score = {"bucket": 9, "reserved": True, "bots": 412, "onTime": 410}
-    return schedule(hours, booked=3, held=6, score=[score | {"predicted": 0.992, "brier": 0.005}])
+    reserved = score(9, 412, 410) | {"predicted": 0.992}
+    others = [score(9, 60, 56), score(7, 31, 25), score(5, 18, 9), score(2, 6, 2)]
+    scores = [reserved, *(each | {"reserved": False} for each in others)]
+    return schedule(hours, booked=3, held=6, score=scores)
 
 
 def _one_bot() -> dict[str, Any]:
@@ -187,6 +237,25 @@ def _one_slot(rng: random.Random, slot: dict[str, Any]) -> dict[str, Any]:
         "slots/1": {"slot": slot},
         "slots/1/assignments": {"assignments": [present, *assignments]},
         "slots/1/history": {"events": [_event(*event) for event in events]},
+    }
+
+
+def _keep_hot(slots: list[dict[str, Any]], platform: str, target: int) -> dict[str, Any]:
+    """Let the first idle slots of a pool have a standby; returns the pool's warm floors."""
+    idle = [each for each in slots if each["platform"] == platform and each["status"] == "idle"]
+    ready, starting = idle[: target - 3], idle[target - 3 : target]
+    for each in ready:
+        each |= {"standby": "ready", "standbySince": ago(300)}
+    for each in starting:
+        each |= {"standby": "starting"}
+    return {
+        "hotTarget": target,
+        "hotReady": len(ready),
+        "hotStarting": len(starting),
+        "idleTarget": 30,
+        "idleReady": len(idle) - len(starting),
+        "reason": "window Mon-Fri 08:50-18:00 Europe/Berlin",
+        "problem": None,
     }
 
 

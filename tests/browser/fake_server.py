@@ -29,6 +29,8 @@ class FakeServer:
     def __init__(self) -> None:
         self.responses: dict[str, Any] = {}
         self.errors: dict[str, tuple[int, str]] = {}
+        self.scope = "admin"
+        """The scope of the key that signed in."""
         self.requests: list[str] = []
         """Method, path and query of all requests below /v1, except for the stream."""
         self.last_event_ids: list[str | None] = []
@@ -105,7 +107,8 @@ class FakeServer:
         if error := self._error(path):
             return error
         if path == "session":
-            return JSONResponse({"name": "a test", "scope": "admin"})
+            session = {"name": "a test", "scope": self.scope, "tenant": "default"}
+            return JSONResponse(session)
         body = self.responses.get(f"{request.method} {path}", self.responses.get(path))
         if body is None and path.endswith(("/screenshots", "/commands")):
             body = {path.rpartition("/")[2]: []}

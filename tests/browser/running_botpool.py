@@ -63,10 +63,11 @@ class RunningBotpool:
         self._process.communicate(timeout=STOP_TIMEOUT_S)
         self._process = None
 
-    def send(self, host: str, **bot_data: Any) -> int:
-        """Create a bot for a meeting at this host and return its id."""
-        body = {"meetingUrl": f"https://{host}/secret-{host}", "botData": bot_data}
-        return int(self._post("/v1/bots", body)["bot"]["id"])
+    def send(self, host: str, *, key: str | None = None, name: str = "b", **bot_data: Any) -> int:
+        """Create a bot for a meeting at this host, with this key, and return its id."""
+        link = f"https://{host}/secret-{host}"
+        body = {"meetingUrl": link, "botDisplayName": name, "botData": bot_data}
+        return int(self._post("/v1/bots", body, key)["bot"]["id"])
 
     def wait_for_status(self, bot_id: int, status: str) -> None:
         deadline = time.monotonic() + STATUS_TIMEOUT_S
@@ -77,10 +78,16 @@ class RunningBotpool:
     def ask_to_leave(self, bot_id: int) -> None:
         self._delete(f"/v1/bots/{bot_id}")
 
-    def new_key(self, scope: str) -> tuple[int, str]:
+    def new_key(self, scope: str, tenant: str = "default") -> tuple[int, str]:
         """Create an API key and return its id and its secret."""
-        created = self._post("/v1/keys", {"name": f"a {scope}", "scope": scope})
+        created = self._post("/v1/keys", {"name": f"a {scope}", "scope": scope, "tenant": tenant})
         return created["key"]["id"], created["secret"]
+
+    def new_tenant(self, name: str) -> None:
+        self._post("/v1/tenants", {"name": name})
+
+    def new_webhook(self, key: str, url: str) -> int:
+        return int(self._post("/v1/webhooks", {"url": url}, key)["webhook"]["id"])
 
     def revoke(self, key_id: int) -> None:
         self._delete(f"/v1/keys/{key_id}")
@@ -107,11 +114,13 @@ class RunningBotpool:
     def _delete(self, path: str) -> None:
         self._request("DELETE", path)
 
-    def _post(self, path: str, body: dict[str, Any]) -> Any:
-        return self._request("POST", path, json=body).json()
+    def _post(self, path: str, body: dict[str, Any], key: str | None = None) -> Any:
+        return self._request("POST", path, key=key, json=body).json()
 
-    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        headers = {"Authorization": f"Bearer {self.key}"}
+    def _request(
+        self, method: str, path: str, *, key: str | None = None, **options: Any
+    ) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {key or self.key}"}
         url = self.url + path
         response = httpx.request(method, url, headers=headers, timeout=REQUEST_TIMEOUT_S, **options)
         return response.raise_for_status()

@@ -21,6 +21,7 @@ def pool(platform: str, **changes: Any) -> dict[str, Any]:
         "backend": "coolify",
         "backendHealth": {"ok": True, "detail": ""},
         "image": "registry.example.org/bot:1",
+        "configuredImage": None,
         "size": 0,
         "maxSize": 100,
         "slotsByStatus": {},
@@ -32,6 +33,58 @@ def pool(platform: str, **changes: Any) -> dict[str, Any]:
         "timeToRunningP95Ms": None,
         "drained": False,
         "pacing": None,
+        "warm": None,
+        **changes,
+    }
+
+
+def measure(name: str, old: tuple[int, int], new: tuple[int, int], worse: float) -> dict[str, Any]:
+    """A measure of both revisions, each as failures and bots."""
+    old_tally, new_tally = (
+        {"failures": failures, "bots": bots, "pending": 0} for failures, bots in (old, new)
+    )
+    return {
+        "measure": name,
+        "old": old_tally,
+        "new": new_tally,
+        "probabilityWorse": worse,
+        "botsNeeded": 40,
+    }
+
+
+def rollout(number: int, platform: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "id": number,
+        "platform": platform,
+        "state": "canary",
+        "old": {"image": "registry.example.org/bot:1", "cpus": 1.0, "memoryMb": 2048},
+        "new": {"image": "registry.example.org/bot:2", "cpus": 1.0, "memoryMb": 2048},
+        "canaryShare": 0.05,
+        "bakeMs": 1_800_000,
+        "tolerance": 0.1,
+        "startedBy": "ops",
+        "startedAt": ago(AGE_S),
+        "canaryAt": ago(AGE_S - 60),
+        "endedAt": None,
+        "reason": None,
+        "waitsFor": "more bots of the new revision: 21 of about 40 have an outcome in early exits;"
+        " 89.4 % sure",
+        "comparison": {
+            "old": {
+                "assignments": 412,
+                "timeToRunningP50Ms": 21_400,
+                "timeToRunningP95Ms": 38_900,
+            },
+            "new": {"assignments": 22, "timeToRunningP50Ms": 20_900, "timeToRunningP95Ms": 36_100},
+            "measures": [
+                measure("failed_starts", (3, 409), (0, 22), 0.041),
+                measure("slow_starts", (18, 406), (1, 22), 0.087),
+                measure("early_exits", (2, 388), (0, 21), 0.106),
+                measure("not_in_call", (31, 371), (1, 20), 0.062),
+            ],
+            "sureness": 0.894,
+            "botsNeeded": 40,
+        },
         **changes,
     }
 
@@ -102,6 +155,8 @@ def slot(number: int, status: str, platform: str = "zoom", **changes: Any) -> di
         "unconfirmedReason": None,
         "unconfirmedNode": None,
         "unconfirmedSince": None,
+        "standby": None,
+        "standbySince": None,
         "cordoned": False,
         "createdAt": ago(AGE_S),
         **changes,
@@ -211,6 +266,59 @@ def schedule(reserved: list[int], booked: int = 0, **changes: Any) -> dict[str, 
     ]
     figures = {"now": ago(0), "maxSize": 24, "reservableSlots": 19, "held": 0, "holdS": 1800.0}
     return {**figures, "slices": slices, "bookings": bookings, "score": [], **changes}
+
+
+def plan(**changes: Any) -> dict[str, Any]:
+    """A plan with three policies, of which the second is recommended."""
+    settings = '[pools.google-meet.warm]\nhot = 0\nwindows = [\n  {days = "Mon-Fri", hot = 17},\n]'
+    policies = [
+        _policy("as configured", 0.412, 29_900, hot=0.0),
+        _policy("fixed floor, hot = 17", 0.9994, 300, hot=408.0),
+        _policy("11 windows", 0.9994, 300, hot=261.4, settings=settings),
+    ]
+    return {
+        "platform": "google-meet",
+        "sinceAt": ago(7 * 86_400),
+        "untilAt": ago(0),
+        "bots": 1614,
+        "slo": 0.999,
+        "withinMs": 5000,
+        "policies": policies,
+        "recommended": "11 windows",
+        "advice": "To start 99.9% of the bots within 5 s with the fewest hot slot hours: "
+        "11 windows.",
+        **changes,
+    }
+
+
+def _policy(name: str, share: float, wait_ms: int, **changes: Any) -> dict[str, Any]:
+    hot = changes.pop("hot")
+    return {
+        "name": name,
+        "maxSize": 40,
+        "onTimeShare": share,
+        "p50Ms": wait_ms,
+        "p95Ms": wait_ms,
+        "p99Ms": wait_ms + 40,
+        "longestQueue": 0,
+        "idleSlotHoursPerDay": 798.0,
+        "hotSlotHoursPerDay": hot,
+        "meetsGoal": share >= 0.999,
+        "settings": None,
+        **changes,
+    }
+
+
+def score(bucket: int, bots: int, on_time: int, *, reserved: bool = True) -> dict[str, Any]:
+    """The outcomes of scheduled bots whose prediction lies in one tenth."""
+    return {
+        "bucket": bucket,
+        "reserved": reserved,
+        "bots": bots,
+        "onTime": on_time,
+        "predicted": (bucket + 0.5) / 10,
+        "brier": 0.01,
+    }
 
 
 def respond_with(server: FakeServer, **bodies: list[dict[str, Any]]) -> None:

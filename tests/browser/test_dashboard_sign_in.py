@@ -79,11 +79,8 @@ def test_link_with_another_key_asks_before_it_replaces_the_session(
 def test_user_key_shows_bots_and_queue_and_explains_the_limit(
     pages: BrowserPages, botpool: RunningBotpool
 ) -> None:
-    pages.expect_console_error("403")
-    page = pages.new(botpool.url)
-    page.goto(f"{botpool.url}/#key={botpool.new_key('user')[1]}")
+    page = pages.live(botpool.url, f"#key={botpool.new_key('user')[1]}")
     expect(page.get_by_text("scope “user”")).to_be_visible()
-    expect(page.locator("#live")).to_have_text("Live")
     nav = page.get_by_role("navigation", name="Views")
     expect(nav.get_by_role("link")).to_have_text(["Overview", "Queue", "Bots", "Webhooks"])
     nav.get_by_role("link", name="Bots").click()

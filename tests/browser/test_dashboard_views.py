@@ -32,6 +32,7 @@ def test_overview_shows_failing_backends_and_slots_in_error(
         pools=[
             pool("zoom", backendHealth=failing, queueDepth=4, oldestWaitMs=125_000, **figures),
             pool("teams", drained=True),
+            pool("webex", removed=True),
         ],
         slots=[
             slot(1, "busy", cordoned=True),
@@ -55,6 +56,7 @@ def test_overview_shows_failing_backends_and_slots_in_error(
     )
     assert MARKUP in str(card.locator(".tiles a").last.get_attribute("title"))
     expect(page.get_by_role("article", name="teams")).to_contain_text("drained")
+    expect(page.get_by_role("article", name="webex")).to_contain_text("removed")
 
 
 def test_overview_shows_starts_that_the_circuit_breaker_pauses(
@@ -78,6 +80,34 @@ def test_overview_shows_starts_that_the_circuit_breaker_pauses(
     expect(card).to_contain_text(
         "Starts from “office-nat” are paused: 5 bots were blocked in a row"
     )
+
+
+def test_overview_shows_hot_slots_with_target_and_reason(
+    pages: BrowserPages, server: FakeServer
+) -> None:
+    warm = {
+        "hotTarget": 3,
+        "hotReady": 1,
+        "hotStarting": 1,
+        "idleTarget": 5,
+        "idleReady": 2,
+        "reason": "window Mon-Fri 08:50-18:00 Europe/Berlin",
+        "problem": "bots wait for slots and go first",
+    }
+    slots = [
+        slot(1, "idle", standby="ready", standbySince="2026-01-01T10:00:00Z"),
+        slot(2, "idle", standby="starting", phase="starting"),
+        slot(3, "idle"),
+    ]
+    respond_with(server, pools=[pool("zoom", size=3, warm=warm)], slots=slots)
+    page = pages.live(server.url)
+    card = page.get_by_role("article", name="zoom")
+    expect(card).to_contain_text(
+        "Hot slots: 1 of 3, 1 starting · ready slots: 2 of 5 · "
+        "target: window Mon-Fri 08:50-18:00 Europe/Berlin · bots wait for slots and go first"
+    )
+    for number, label in ((1, "hot"), (2, "standby starts"), (3, "idle")):
+        expect(card.locator(f"a[href='#/slots/{number}']")).to_contain_text(label)
 
 
 def test_content_security_policy_forbids_markup_from_text(

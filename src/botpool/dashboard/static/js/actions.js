@@ -7,7 +7,7 @@ import { openDialog } from "./dialogs.js";
 import { html } from "./dom.js";
 import { statusLabel } from "./format.js";
 import { fetchJson } from "./http.js";
-import { update } from "./model.js";
+import { model, update } from "./model.js";
 import { hasBot, hasNotStarted, isFinal } from "./statuses.js";
 import { showToast } from "./toasts.js";
 
@@ -63,7 +63,7 @@ export function slotActions(slot) {
       run: () => post(`v1/slots/${id}/recover`),
       result,
     },
-    slot.unconfirmedReason && {
+    model.isAdmin && slot.unconfirmedReason && {
       label: "Force release",
       title: `Release ${name} by force?`,
       confirmLabel: "Release by force",

@@ -34,6 +34,9 @@ export function preciseDuration(ms) {
 
 export const percent = (ratio) => (ratio === null ? NO_VALUE : `${Math.round(ratio * 100)} %`);
 
+/** A share with up to two decimals: `99.94 %`, `100 %`. */
+export const preciseShare = (ratio) => `${Number((100 * ratio).toFixed(2))} %`;
+
 export const plural = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 
 /** `waiting_for_image` and `IN_WAITING_ROOM` as lower-case words. */

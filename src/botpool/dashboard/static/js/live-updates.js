@@ -63,7 +63,7 @@ export async function runLiveUpdates({ onState, onBatch, onLoaded }) {
       if (error.status === 401) {
         onState("signed-out");
         await session.promptForKey();
-        [lastId, model.isOperator] = [null, true];
+        lastId = null;
       } else {
         onState("lost", error.status === undefined ? "this page has an error." : error.message);
         if (error.status === undefined) console.error(error);

@@ -3,7 +3,7 @@ import { html, setAttribute, setText, syncChildren } from "./dom.js";
 import { serverNow } from "./http.js";
 import { runLiveUpdates } from "./live-updates.js";
 import { model } from "./model.js";
-import { currentRoute } from "./router.js";
+import { currentRoute, isForOperators } from "./router.js";
 import { sendBot } from "./send-bot.js";
 import * as session from "./session.js";
 import { showToast } from "./toasts.js";
@@ -22,10 +22,11 @@ const VIEWS = [
   ["#/queue", "Queue"],
   ["#/bots", "Bots"],
   ["#/slots", "Slots"],
+  ["#/plan", "Plan"],
+  ["#/rollouts", "Rollouts"],
   ["#/webhooks", "Webhooks"],
   ["#/audit", "Audit"],
 ];
-const OPERATOR_VIEWS = ["#/slots", "#/audit"];
 const STATE_LABELS = { live: "Live", lost: "Not live", "signed-out": "" };
 
 let openedView = null;
@@ -33,7 +34,7 @@ let openedView = null;
 /** Open the view of the current address. Views return any of `{refresh, changed, tick, close}`. */
 function openView() {
   if (viewRoot.hidden) return;
-  openedView?.close?.();
+  closeView();
   const { view, id, query } = currentRoute();
   viewRoot.replaceChildren();
   openedView = view.open(viewRoot, { id, query });
@@ -45,8 +46,13 @@ function openView() {
   }
 }
 
+function closeView() {
+  openedView?.close?.();
+  openedView = null;
+}
+
 function showNav() {
-  const visible = VIEWS.filter(([address]) => model.isOperator || !OPERATOR_VIEWS.includes(address));
+  const visible = VIEWS.filter(([address]) => model.isOperator || !isForOperators(address));
   syncChildren(
     nav,
     visible,
@@ -66,6 +72,7 @@ function showState(state, text) {
   if (state === "lost" && viewRoot.hidden) return; // nothing is loaded yet
   const signedIn = state !== "signed-out";
   const opens = viewRoot.hidden && signedIn;
+  if (!signedIn) closeView(); // the next key may not open this view
   viewRoot.hidden = nav.hidden = sendButton.hidden = signOutButton.hidden = !signedIn;
   if (opens) {
     showNav();

@@ -7,35 +7,35 @@ export const model = {
   slots: new Map(),
   /** Names of tenants; empty for users, and while there is only the default tenant. */
   tenants: [],
-  /** False after the server refused pools and slots to this key. */
+  /** The tenant of the key, which decides about the bots that a user sees. */
+  tenant: "default",
+  /** Keys of the scope “user” may read neither pools nor slots. */
   isOperator: true,
+  isAdmin: true,
 };
 
-/** Load all pools and slots. */
+/** Load the rights of the key, and all pools and slots that it may read. */
 export async function load() {
-  const [pools, slots, tenants] = await Promise.all([
-    ifOperator(fetchJson("v1/pools")),
-    ifOperator(fetchAll("v1/slots", "slots")),
-    ifOperator(fetchJson("v1/tenants")),
-  ]);
-  model.isOperator = pools !== null;
-  model.pools = pools?.pools ?? [];
-  model.slots = new Map((slots ?? []).map((slot) => [slot.id, slot]));
-  const names = (tenants?.tenants ?? []).map((tenant) => tenant.name);
+  const { scope, tenant } = await fetchJson("v1/session", { method: "POST" });
+  model.tenant = tenant;
+  model.isAdmin = scope === "admin";
+  model.isOperator = scope !== "user";
+  const [pools, slots, tenants] = model.isOperator
+    ? await Promise.all([
+        fetchJson("v1/pools"),
+        fetchAll("v1/slots", "slots"),
+        fetchJson("v1/tenants"),
+      ])
+    : [{ pools: [] }, [], { tenants: [] }];
+  model.pools = pools.pools;
+  model.slots = new Map(slots.map((slot) => [slot.id, slot]));
+  const names = tenants.tenants.map(({ name }) => name);
   model.tenants = names.length > 1 ? names : [];
 }
 
 /** Load the figures that the stream does not carry: ratios, percentiles, backend health. */
 export async function loadPools() {
-  const response = await ifOperator(fetchJson("v1/pools"));
-  if (response) model.pools = response.pools;
-}
-
-async function ifOperator(request) {
-  return request.catch((error) => {
-    if (error.status === 403) return null;
-    throw error;
-  });
+  model.pools = (await fetchJson("v1/pools")).pools;
 }
 
 export const slotsOf = (platform) =>
@@ -77,6 +77,7 @@ const CONFIRMABLE = { unconfirmedReason: null, unconfirmedNode: null, unconfirme
 function changedFields({ kind, to, at, botId, reason, data }) {
   if (kind === "slot.cordon") return { cordoned: to === "cordoned" };
   if (kind === "slot.phase") return { phase: to };
+  if (kind === "slot.standby") return { standby: to };
   if (kind === "slot.stop_unconfirmed") {
     return data
       ? { unconfirmedReason: reason, unconfirmedNode: data.node, unconfirmedSince: data.since }
@@ -89,6 +90,7 @@ function changedFields({ kind, to, at, botId, reason, data }) {
     phase: null,
     assignedBotId: assigned,
     errorMessage: null,
+    standby: null,
     ...CONFIRMABLE,
   };
   if (to === "deploying") return { ...common, phase: "creating", lastAssignedAt: at };
@@ -109,6 +111,7 @@ const newSlot = ({ slotId, slotName, platform, at }) => ({
   recoveryAttempts: 0,
   skippedRecoveries: 0,
   errorMessage: null,
+  standby: null,
   cordoned: false,
   createdAt: at,
 });

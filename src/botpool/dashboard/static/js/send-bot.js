@@ -14,6 +14,7 @@ const EXAMPLES = {
 
 const LABELS = {
   meetingUrl: "Meeting link",
+  platform: "Pool",
   botDisplayName: "Name in the meeting",
   priority: "Priority",
   queueTimeoutMs: "Queue timeout",
@@ -33,8 +34,8 @@ export async function sendBot(platform = "") {
     async run(form) {
       const headers = { "Idempotency-Key": idempotencyKey };
       const body = requestBody(new FormData(form));
-      response = await fetchJson("v1/bots", { method: "POST", headers, body }).catch(
-        useFormLabels,
+      response = await fetchJson("v1/bots", { method: "POST", headers, body }).catch((error) =>
+        useFormLabels(error, body),
       );
     },
   });
@@ -63,17 +64,7 @@ function formFields(platform) {
         value: platform && meeting,
       }),
     ),
-    field(
-      "Pool",
-      html(
-        "select",
-        { name: "platform" },
-        html("option", { value: "", text: "derived from the link" }),
-        pools.map((name) =>
-          html("option", { value: name, text: name, selected: name === platform }),
-        ),
-      ),
-    ),
+    field("Pool", model.isOperator ? poolChoice(pools, platform) : poolName()),
     field(
       "Name in the meeting",
       html("input", { name: "botDisplayName", value: "Botpool", maxlength: 100, required: true }),
@@ -103,6 +94,19 @@ function formFields(platform) {
   );
 }
 
+const DERIVED = "derived from the link";
+
+const poolChoice = (pools, chosen) =>
+  html(
+    "select",
+    { name: "platform" },
+    html("option", { value: "", text: DERIVED }),
+    pools.map((name) => html("option", { value: name, text: name, selected: name === chosen })),
+  );
+
+/** Users may name a pool, but not list the pools. */
+const poolName = () => html("input", { name: "platform", placeholder: DERIVED, maxlength: 40 });
+
 const field = (name, control) => html("label", {}, html("span", { text: name }), control);
 
 function requestBody(form) {
@@ -120,10 +124,10 @@ function requestBody(form) {
 }
 
 /** Name the fields of a validation error as the form names them. */
-function useFormLabels(error) {
+function useFormLabels(error, { platform }) {
   const messages = error.fields?.map(({ field, message }) =>
-    field === "platform"
-      ? "The pool cannot be derived from this link. Choose one."
+    field === "platform" && !platform
+      ? `The pool cannot be derived from this link. ${model.isOperator ? "Choose" : "Name"} one.`
       : `${LABELS[field] ?? field}: ${message}`,
   );
   throw messages?.length ? new Error(messages.join(" · ")) : error;

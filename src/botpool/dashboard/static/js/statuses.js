@@ -18,6 +18,13 @@ export const SLOT_PHASES = {
   starting: "starting",
 };
 
+/** Short labels for idle slots whose container runs without a bot. */
+export const STANDBYS = {
+  starting: "standby starts",
+  ready: "hot",
+  stopping: "standby stops",
+};
+
 export const BOT_STATUSES = [
   "SCHEDULED",
   "PENDING",

@@ -1,6 +1,7 @@
 /** The calendar strip of a pool's next hours: bookings, reservations and capacity. */
 import { html, setText, svg } from "../dom.js";
 import { percent, plural, timeOfDay } from "../format.js";
+import { predictions } from "./predictions.js";
 
 const HEIGHT = 100;
 
@@ -10,6 +11,7 @@ export function nextHours(platform) {
   const first = html("span");
   const last = html("span");
   const score = html("p", { class: "soft score" });
+  const outcomes = predictions(platform);
   const element = html(
     "section",
     { class: "next-hours", "aria-label": `Next hours of ${platform}`, hidden: true },
@@ -28,6 +30,7 @@ export function nextHours(platform) {
       html("li", { "data-part": "limit", text: "reservable" }),
     ),
     score,
+    outcomes.element,
   );
 
   return {
@@ -42,6 +45,7 @@ export function nextHours(platform) {
       setText(first, timeOfDay(schedule.slices[0].from, now));
       setText(last, timeOfDay(schedule.slices.at(-1).to, now));
       setText(score, scoreText(schedule.score));
+      outcomes.show(schedule.score);
     },
   };
 }

@@ -81,13 +81,15 @@ export function open(root, { query }) {
           searchField("containerId", "container id: current bot first"),
         ),
         filterSelect("Status", "any status", BOT_STATUSES, chosen.status, choose("status")),
-        filterSelect(
-          "Pool",
-          "all pools",
-          model.pools.map((pool) => pool.platform),
-          chosen.platform,
-          choose("platform"),
-        ),
+        model.isOperator
+          ? filterSelect(
+              "Pool",
+              "all pools",
+              model.pools.map((pool) => pool.platform),
+              chosen.platform,
+              choose("platform"),
+            )
+          : null,
         showsTenants
           ? filterSelect("Tenant", "all tenants", model.tenants, chosen.tenant, choose("tenant"))
           : null,

@@ -8,7 +8,7 @@ import { isPaused, poolCard } from "./pool-card.js";
 
 const ACTIVITY_MS = 15_000;
 const NOT_AN_OPERATOR =
-  "This key has the scope “user”, which shows bots and the queue. " +
+  "This key has the scope “user”, which shows the bots, the queue and the webhooks of its tenant. " +
   "Use a key with the scope “operator” to see pools and slots.";
 
 export const title = () => "Overview";
@@ -102,7 +102,7 @@ export function open(root) {
 
 /** The most important fact about all pools, in one sentence. */
 function summarisePools(pools) {
-  if (!model.isOperator) return { kind: "note", text: "Bots and the queue" };
+  if (!model.isOperator) return { kind: "note", text: `Bots of the tenant “${model.tenant}”` };
   const failing = pools.filter((pool) => !pool.backendHealth.ok).map((pool) => pool.platform);
   if (failing.length)
     return { kind: "bad", text: `The backend of ${failing.join(", ")} is failing` };
@@ -120,6 +120,9 @@ function summarisePools(pools) {
   const drained = pools.filter((pool) => pool.drained).map((pool) => pool.platform);
   if (drained.length)
     return { kind: "note", text: `${drained.join(", ")}: drained, no new bots` };
+  const removed = pools.filter((pool) => pool.removed).map((pool) => pool.platform);
+  if (removed.length)
+    return { kind: "note", text: `${removed.join(", ")}: no longer in the settings, no new bots` };
   return { kind: "good", text: "All pools are healthy; no bot waits" };
 }
 

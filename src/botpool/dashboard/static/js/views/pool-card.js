@@ -29,6 +29,7 @@ export function poolCard(platform, onAction) {
   const backend = html("p", { class: "soft" });
   const backendError = html("p", { class: "error" });
   const unconfirmed = html("p", { class: "error" });
+  const warm = html("p", { class: "soft warm-floors" });
   const bar = html("div", { class: "bar", "aria-hidden": "true" });
   const legend = html("ul", { class: "legend", "aria-label": "Slots by status" });
   const buttons = html("div", { class: "buttons" });
@@ -83,6 +84,7 @@ export function poolCard(platform, onAction) {
     ),
     backendError,
     unconfirmed,
+    warm,
     bar,
     legend,
     grid.element,
@@ -98,6 +100,7 @@ export function poolCard(platform, onAction) {
     shown = pool;
     const counts = slotCounts(platform);
     setText(unconfirmed, unconfirmedStops(platform));
+    setText(warm, warmText(pool.warm));
     const used = USED.reduce((sum, status) => sum + (counts[status] ?? 0), 0);
     setText(field.used, `${used} of ${pool.maxSize}`);
     showWaiting(now);
@@ -147,15 +150,16 @@ export function poolCard(platform, onAction) {
     element,
     showFigures,
     show(pool, slots, now) {
-      setText(badge, isPaused(pool) ? "paused" : pool.drained ? "drained" : "");
-      setText(backend, `${pool.backend} · ${pool.image}`);
+      setText(badge, stateOf(pool));
+      const replaced = pool.configuredImage ? `, promoted; settings: ${pool.configuredImage}` : "";
+      setText(backend, `${pool.backend} · ${pool.image}${replaced}`);
       setText(
         backendError,
         pool.backendHealth.ok
           ? pauseText(pool, now)
           : `The backend “${pool.backend}” is failing: ${pool.backendHealth.detail}`,
       );
-      setAttribute(element, "data-drained", pool.drained);
+      setAttribute(element, "data-drained", pool.drained || pool.removed);
       syncChildren(
         buttons,
         poolActions(pool),
@@ -176,7 +180,22 @@ export function poolCard(platform, onAction) {
   };
 }
 
+/** The slots that the pool keeps ready: actual number, target and reason. */
+function warmText(warm) {
+  if (!warm) return "";
+  const starting = warm.hotStarting ? `, ${warm.hotStarting} starting` : "";
+  const hot = `Hot slots: ${warm.hotReady} of ${warm.hotTarget}${starting}`;
+  const ready = `ready slots: ${warm.idleReady} of ${warm.idleTarget}`;
+  return [hot, ready, `target: ${warm.reason}`, warm.problem].filter(Boolean).join(" · ");
+}
+
 /** Whether the circuit breaker of the pool's egress stops its starts. */
+function stateOf(pool) {
+  if (isPaused(pool)) return "paused";
+  if (pool.removed) return "removed";
+  return pool.drained ? "drained" : "";
+}
+
 export function isPaused(pool) {
   return Boolean(pool.pacing) && pool.pacing.breaker !== "closed";
 }

@@ -2,7 +2,7 @@
 import { html, setAttribute, setText, syncChildren } from "../dom.js";
 import { shortDuration } from "../format.js";
 import { model, slotSince } from "../model.js";
-import { SLOT_PHASES, SLOT_STATUSES } from "../statuses.js";
+import { SLOT_PHASES, SLOT_STATUSES, STANDBYS } from "../statuses.js";
 import { unconfirmedText } from "./components.js";
 
 const MANY_SLOTS = 60;
@@ -90,12 +90,13 @@ function newTile(slot) {
 /** A tile is readable as text, without colours and without its tooltip. */
 function fill(tile, slot, now) {
   const [mark, number, bot, phase, age] = tile.firstChild.children;
-  const step = SLOT_PHASES[slot.phase] ?? slot.status;
+  const step = slot.status === "idle" ? "idle" : (SLOT_PHASES[slot.phase] ?? slot.status);
   setAttribute(tile, "data-status", slot.status);
   setAttribute(tile, "class", slot.cordoned ? "cordoned" : null);
   setText(mark, SLOT_STATUSES[slot.status].letter);
   setText(number, slot.name.match(/\d+$/)?.[0] ?? slot.name);
-  setText(bot, slot.assignedBotId === null ? "no bot" : `bot ${slot.assignedBotId}`);
+  const without = STANDBYS[slot.standby] ?? "no bot";
+  setText(bot, slot.assignedBotId === null ? without : `bot ${slot.assignedBotId}`);
   const label = slot.unconfirmedReason ? "unconfirmed" : step;
   setText(phase, slot.cordoned ? `${label}, cordoned` : label);
   setText(age, shortDuration(now - slotSince(slot)));

@@ -76,6 +76,7 @@ export function open(root, { id }) {
       ...[
         ["Bot", slot.assignedBotId === null ? "none" : botLink(slot.assignedBotId)],
         ["Phase", slot.phase && statusLabel(slot.phase)],
+        ["Standby", slot.standby && standbyText(slot, at)],
         ["Pool", slot.platform],
         ["Last assigned", slot.lastAssignedAt && timeOfDay(slot.lastAssignedAt, at)],
         ["Last released", slot.lastReleasedAt && timeOfDay(slot.lastReleasedAt, at)],
@@ -114,4 +115,11 @@ export function open(root, { id }) {
     tick: (at) => assignments.tick(at),
     close: refresh.stop,
   };
+}
+
+/** The container that runs without a bot, and since when it waits for one. */
+function standbyText(slot, now) {
+  return slot.standbySince
+    ? `${slot.standby}, waits for a bot since ${timeOfDay(slot.standbySince, now)}`
+    : slot.standby;
 }

@@ -3,7 +3,7 @@ import { html, setText } from "../dom.js";
 import { duration, plural, statusLabel } from "../format.js";
 import { serverNow } from "../http.js";
 import { model, slotSince } from "../model.js";
-import { SLOT_STATUSES } from "../statuses.js";
+import { SLOT_STATUSES, STANDBYS } from "../statuses.js";
 import { setQuery } from "../url-query.js";
 import { botLink, filterSelect, pill, unconfirmedText } from "./components.js";
 import { table } from "./table.js";
@@ -76,7 +76,7 @@ export function open(root, { query }) {
       (slot) => [
         html("a", { href: `#/slots/${slot.id}`, text: slot.name }),
         pill(slot.status),
-        [slot.phase && statusLabel(slot.phase), slot.cordoned && "cordoned"]
+        [slot.phase && statusLabel(slot.phase), STANDBYS[slot.standby], slot.cordoned && "cordoned"]
           .filter(Boolean)
           .join(", "),
         botLink(slot.assignedBotId),
