@@ -10,11 +10,11 @@ RUN scripts/build-agent /botpool-agent
 FROM python:3.11-slim-bookworm@sha256:0bee7276f83efd4a1ee05bbbf4281d95ed28e079220a9457f25a93e3f1e3c31b AS build
 WORKDIR /src
 COPY requirements/run.txt requirements/run.txt
-RUN python -m venv /opt/botpool \
-    && /opt/botpool/bin/pip install --no-cache-dir --require-hashes -r requirements/run.txt
+RUN python -m venv --without-pip /opt/botpool \
+    && pip --python /opt/botpool/bin/python install --no-cache-dir --require-hashes -r requirements/run.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
-RUN /opt/botpool/bin/pip install --no-cache-dir --no-deps .
+RUN pip --python /opt/botpool/bin/python install --no-cache-dir --no-deps .
 # The software bill of materials of this image's Python packages: /opt/botpool/sbom.cdx.json
 COPY requirements/sbom.txt requirements/sbom.txt
 RUN python -m venv /opt/sbom \
