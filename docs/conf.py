@@ -1,4 +1,4 @@
-"""Sphinx configuration of the documentation: MyST pages, Furo theme, no outside requests."""
+"""Sphinx configuration of the docs: MyST pages, Furo theme, copy buttons, no outside requests."""
 
 from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
@@ -7,9 +7,12 @@ from botpool import __version__
 
 project = "Botpool"
 release = __version__
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["site"]
 myst_heading_anchors = 3
+# Of a block with prompts, only the commands are copied: neither the prompts nor the output.
+copybutton_prompt_text = "$ "
+copybutton_line_continuation_character = "\\"
 html_theme = "furo"
 html_title = "Botpool"
 html_favicon = "../src/botpool/dashboard/static/favicon.svg"

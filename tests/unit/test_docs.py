@@ -60,3 +60,12 @@ def test_readme_links_exist() -> None:
     links = re.findall(r"]\(((?!http)[^)#]+)", (ROOT / "README.md").read_text())
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_every_picture_of_the_docs_exists_and_is_shown() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    shown = {
+        name for page in pages for name in re.findall(r"pictures/([\w/.-]+)", page.read_text())
+    }
+    folder = ROOT / "docs" / "pictures"
+    assert shown == {str(path.relative_to(folder)) for path in folder.rglob("*.*")}
