@@ -4,7 +4,7 @@ import contextlib
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ from fastapi import FastAPI
 
 from botpool.api.app import create_app
 from botpool.api.connections import ConnectionLimits
-from botpool.backends.process import OUR_USER, BotUsers, ProcessBackend, bot_users
-from botpool.backends.protocol import Backend, ContainerAdopter, RequestBudget
+from botpool.backends.protocol import ContainerAdopter
+from botpool.configured_backends import backends_of, bot_users_of, check_bot_users
 from botpool.dashboard import static_files
 from botpool.domain.communication import WITHOUT_HEARTBEATS
 from botpool.domain.errors import SettingError
@@ -23,14 +23,13 @@ from botpool.domain.installation_secret import Purpose, derive_keys
 from botpool.domain.limits import EventLimits, Limits, Rate
 from botpool.domain.pacing import Pacing
 from botpool.domain.policy import Policy
-from botpool.domain.records import PoolSpec
+from botpool.domain.pools import PoolSpec
 from botpool.domain.recovery import RecoveryLimits
 from botpool.engine.replica import Identity, Replica
-from botpool.engine.runtime.request_budget import SharedRequestBudget
-from botpool.settings import CoolifySettings, ProcessSettings, Settings
+from botpool.engine.tracing.running import written_traces
+from botpool.settings import Settings
 from botpool.settings.pool_programs import templates_of
 from botpool.settings.sections import PacingSettings
-from botpool.settings.value_types import parse_toleration
 from botpool.settings.warm import warm_of
 from botpool.store.database import Database
 from botpool.store.installation import Installation
@@ -71,8 +70,10 @@ def policy_of(settings: Settings) -> Policy:
         audit_days=settings.retention.audit_days,
         webhook_days=settings.retention.webhook_days,
         allow_private_webhooks=settings.webhooks.allow_private_addresses,
+        traces=settings.tracing.endpoint is not None,
         stray_share=settings.recovery.stray_share,
         heartbeat_interval_ms=settings.agent.heartbeat_interval_ms,
+        self_fence_s=settings.agent.self_fence_s,
     )
 
 
@@ -119,7 +120,7 @@ def pools_of(settings: Settings) -> list[PoolSpec]:
             leave=pool.leave,
             finish_timeout_s=pool.finish_timeout_s,
             stop_grace_s=pool.stop_grace_s,
-            warm=warm_of(pool.warm),
+            warm=warm_of(pool),
         )
         for name, pool in settings.pools.items()
     ]
@@ -136,155 +137,6 @@ def _pacing_of(pool_name: str, pacing: PacingSettings) -> Pacing | None:
         pause_after_blocks=pacing.pause_after_blocks,
         pause_s=pacing.pause_s,
         recover_s=pacing.recover_s,
-    )
-
-
-def backends_of(
-    settings: Settings, installed: Installation, database: Database | None
-) -> Mapping[str, Backend]:
-    """Return each configured backend, also without a pool: slots of a former backend need it.
-
-    Without a database, requests do not count against a budget: the doctor must not write.
-    """
-    docker, coolify = settings.backends.docker, settings.backends.coolify
-    process = settings.backends.process
-    users = bot_users_of(settings, installed)
-    backends: list[Backend] = [_process_backend(process, installed, users)]
-    if docker.host or any(pool.backend == "docker" for pool in settings.pools.values()):
-        backends.append(_docker_backend(settings, installed))
-    if coolify.url and coolify.token and coolify.project_uuid and coolify.server_uuid:
-        backends.append(_coolify_backend(coolify, installed, database))
-    kubernetes = settings.backends.kubernetes
-    if kubernetes.kubeconfig or any(
-        each.backend == "kubernetes" for each in settings.pools.values()
-    ):
-        backends.append(_kubernetes_backend(settings, installed, database))
-    return {backend.name: backend for backend in backends}
-
-
-def bot_users_of(settings: Settings, installed: Installation) -> BotUsers:
-    """Return the users that run local bots. Raises SettingError if they cannot run them."""
-    if not _has_process_pools(settings):
-        return OUR_USER
-    process = settings.backends.process
-    return bot_users(
-        user=process.user,
-        command=process.command,
-        folder=installed.data_dir.containers,
-        installation_id=installed.installation_id,
-    )
-
-
-def _has_process_pools(settings: Settings) -> bool:
-    return any(pool.backend == "process" for pool in settings.pools.values())
-
-
-def _check_bot_users(settings: Settings, users: BotUsers) -> None:
-    """Refuse bots that run as our user with a database by URL, unless they are allowed to."""
-    is_allowed = settings.database.embedded or settings.backends.process.allow_shared_user
-    if users.problem and not is_allowed:
-        raise SettingError(
-            "backends.process.allow_shared_user",
-            f"is false, but {users.problem} and can read its keys and secrets. "
-            "Use another backend, or set it to true if you trust every bot",
-        )
-
-
-def _process_backend(process: ProcessSettings, installed: Installation, users: BotUsers) -> Backend:
-    return ProcessBackend(
-        installed.data_dir.containers,
-        installed.installation_id,
-        process.command,
-        first_start_s=process.first_start_s,
-        start_s=process.start_s,
-        users=users,
-    )
-
-
-def _docker_backend(settings: Settings, installed: Installation) -> Backend:
-    # Imported here, and Coolify below, so that other installations start without their clients.
-    from botpool.backends.docker import DockerBackend, DockerConfig, PoolIsolation
-
-    docker = settings.backends.docker
-    return DockerBackend(
-        DockerConfig(
-            installation_id=installed.installation_id,
-            folder=installed.data_dir.root / "docker",
-            host=docker.host,
-            network=docker.network,
-            isolation={
-                name: PoolIsolation(capabilities=pool.capabilities, read_only=pool.read_only)
-                for name, pool in settings.pools.items()
-            },
-            log_mb=docker.log_mb,
-            tmp_mb=docker.tmp_mb,
-            pids_limit=docker.pids_limit,
-            shm_mb=docker.shm_mb,
-            stop_grace_s=docker.stop_grace_s,
-        )
-    )
-
-
-def _coolify_backend(
-    coolify: CoolifySettings, installed: Installation, database: Database | None
-) -> Backend:
-    from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
-
-    assert coolify.url
-    assert coolify.token
-    assert coolify.project_uuid
-    assert coolify.server_uuid
-    config = CoolifyConfig(
-        url=coolify.url,
-        token=coolify.token.get_secret_value(),
-        project_uuid=coolify.project_uuid,
-        server_uuid=coolify.server_uuid,
-        environment_name=coolify.environment_name,
-        destination_uuid=coolify.destination_uuid,
-        concurrent_deployments=coolify.concurrent_deployments,
-        status_lag_s=coolify.status_lag_s,
-        installation_id=installed.installation_id,
-    )
-    budget = _request_budget(CoolifyBackend.name, coolify.requests_per_minute, database)
-    return CoolifyBackend(config, budget)
-
-
-def _kubernetes_backend(
-    settings: Settings, installed: Installation, database: Database | None
-) -> Backend:
-    from botpool.backends.kubernetes import KubernetesBackend, KubernetesConfig, PoolIsolation
-    from botpool.backends.kubernetes.pod_template import load
-
-    chosen = settings.backends.kubernetes
-    config = KubernetesConfig(
-        installation_id=installed.installation_id,
-        kubeconfig=chosen.kubeconfig,
-        context=chosen.context,
-        namespace=chosen.namespace,
-        service_account=chosen.service_account,
-        node_selector=chosen.node_selector,
-        tolerations=[parse_toleration(each) for each in chosen.tolerations],
-        image_pull_secrets=chosen.image_pull_secrets,
-        priority_class=chosen.priority_class,
-        pod_template=load(chosen.pod_template) if chosen.pod_template else {},
-        isolation={
-            name: PoolIsolation(capabilities=pool.capabilities, read_only=pool.read_only)
-            for name, pool in settings.pools.items()
-        },
-    )
-    per_minute = chosen.requests_per_second * 60
-    return KubernetesBackend(config, _request_budget(KubernetesBackend.name, per_minute, database))
-
-
-def _request_budget(
-    backend: str, requests_per_minute: int, database: Database | None
-) -> RequestBudget:
-    if database is None:
-        from botpool.engine.maintenance.doctor.backends import UnlimitedBudget
-
-        return UnlimitedBudget()
-    return SharedRequestBudget(
-        database=database, backend=backend, requests_per_minute=requests_per_minute
     )
 
 
@@ -370,7 +222,7 @@ async def running_replica(
     )
     templates = templates_of(settings.pools)
     users = bot_users_of(settings, installed)
-    _check_bot_users(settings, users)
+    check_bot_users(settings, users)
     backends = backends_of(settings, installed, database)
     async with contextlib.AsyncExitStack() as stack:
         await database.open()
@@ -388,6 +240,12 @@ async def running_replica(
         # The lock of the data directory makes this process the only one at an embedded database.
         await replica.start(alone=settings.database.embedded)
         stack.push_async_callback(replica.stop)
+        if settings.tracing.endpoint is not None:
+            await stack.enter_async_context(
+                written_traces(
+                    settings.tracing.endpoint, database, replica.metrics, owner=identity.owner
+                )
+            )
         yield replica
 
 

@@ -20,6 +20,7 @@ from .heartbeat import HeartbeatBody, keep_heartbeat
 from .instructions import Instructions, LeaveCallback
 from .join_time import JoinTime
 from .outbox import Outbox
+from .self_fence import SelfFence
 from .sigterm import wait_for_sigterm
 from .standby import POLL_RETRY_CAP_S, POLL_RETRY_S, POLL_S, wait_for_assignment
 from .status import FAILURES, FINAL, Status, end_of
@@ -58,6 +59,7 @@ class Agent:
         timeout_s: float = 10.0,
         final_report_limit_s: float = 900.0,
         wait_for_stop_s: float = 0.0,
+        self_fence_s: float = 0.0,
         wait_to_join: bool = True,
         on_standby: bool = False,
         backoff: Backoff | None = None,
@@ -71,6 +73,9 @@ class Agent:
         """How long leaving the context waits for the delivery of reports."""
         self.wait_for_stop_s = wait_for_stop_s
         """How long the agent waits for SIGTERM after its end; 0 if nothing restarts containers."""
+        self.self_fence_s = self_fence_s
+        """How long the bot stays without an answer of Botpool to a heartbeat; 0 means forever."""
+        self._fence: SelfFence | None = None
         self._waits_to_join = wait_to_join
         self._join_time = JoinTime()
         self.boot_id = secrets.token_hex(16)
@@ -158,6 +163,7 @@ class Agent:
         A report of CALL_ENDED says the same. Botpool then grants the pool's `finish_timeout_s`,
         which starts again whenever `progress` changes.
         """
+        self._has_left()
         self._heartbeat.finishing()
 
     def progress(self, **figures: Any) -> None:
@@ -245,6 +251,9 @@ class Agent:
             self._transport, bot_id, identity.heartbeat_interval_s, self._heartbeat, self._apply
         )
         self._tasks = [asyncio.create_task(heartbeat), asyncio.create_task(self._outbox.run())]
+        if self.self_fence_s:
+            self._fence = SelfFence(self.self_fence_s)
+            self._tasks.append(asyncio.create_task(self._fence.keep(self._instructions.leave)))
         if identity.join_in_ms is not None:
             self._join_time.set(identity.join_in_ms)
             if self._waits_to_join:
@@ -344,8 +353,16 @@ class Agent:
             reason = reason.replace(self._token, "***")[:REASON_LENGTH]
         self._pending_reports.put_status(status, reason, end_reason)
         self._end_reported = self._end_reported or status in FINAL
+        if status is Status.CALL_ENDED or status in FINAL:
+            self._has_left()
+
+    def _has_left(self) -> None:
+        if self._fence is not None:
+            self._fence.left()
 
     def _apply(self, answer: Mapping[str, Any]) -> None:
+        if self._fence is not None:
+            self._fence.answered()
         self._commands.receive(answer)
         if answer.get("shouldExit"):
             self._pending_reports.close()

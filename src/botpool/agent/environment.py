@@ -21,6 +21,7 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
         "on_standby": bool(standby_token.strip()),
         "correlation_id": _correlation_id_in(environ.get("BOT_DATA", "")),
         "wait_for_stop_s": _seconds(environ, "BOTPOOL_WAIT_FOR_STOP_S"),
+        "self_fence_s": _seconds(environ, "BOTPOOL_SELF_FENCE_S"),
     }
 
 

@@ -42,10 +42,10 @@ def document_access(app: FastAPI, document: dict[str, Any]) -> None:
     for route in app.routes:
         if isinstance(route, APIRoute) and route.include_in_schema:
             for method in route.methods or ():
-                _document_operation(document["paths"][route.path_format][method.lower()], route)
+                _add_scope_and_tenant(document["paths"][route.path_format][method.lower()], route)
 
 
-def _document_operation(operation: dict[str, Any], route: APIRoute) -> None:
+def _add_scope_and_tenant(operation: dict[str, Any], route: APIRoute) -> None:
     calls = [*_calls_of(route.dependant)]
     scopes = [call.needed for call in calls if isinstance(call, RequireScope)]
     if any(isinstance(call, AgentToken) for call in calls):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Request
 
-from botpool.api import agent_schemas, schemas
+from botpool.api import agent_schemas, bot_data_schemas
 from botpool.api.auth import AgentAssignment, Service
 from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.parameters import BotPath
@@ -77,5 +77,5 @@ def require_size(content: bytes) -> None:
         raise HTTPException(413, f"A screenshot may have at most {MAX_SCREENSHOT_BYTES} bytes.")
 
 
-def _shown(screenshot: Screenshot | None) -> schemas.Screenshot | None:
-    return None if screenshot is None else schemas.Screenshot.of(screenshot)
+def _shown(screenshot: Screenshot | None) -> bot_data_schemas.Screenshot | None:
+    return None if screenshot is None else bot_data_schemas.Screenshot.of(screenshot)

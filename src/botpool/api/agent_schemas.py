@@ -4,10 +4,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BeforeValidator, Field, StringConstraints, model_validator
 
+from botpool.api.bot_data_schemas import Screenshot
 from botpool.api.opaque_json import storable_up_to
 from botpool.api.patterns import EVENT_KIND, NO_NUL, PRINTABLE, VISIBLE
-from botpool.api.schemas import Bot, Model, RequestModel, Screenshot, WholeNumber
-from botpool.domain import records
+from botpool.api.schemas import Bot, Model, RequestModel, WholeNumber
+from botpool.domain import bots
 from botpool.domain.bot_data import MAX_ARTIFACTS, ArtifactKind
 from botpool.domain.heartbeat import AgentPhase, HeartbeatReport
 from botpool.domain.states import EndReason
@@ -34,7 +35,7 @@ class AgentBot(Bot):
     meeting_url: str = Field("", description="Absent after the release.")
 
     @classmethod
-    def without_link(cls, bot: records.Bot) -> Self:
+    def without_link(cls, bot: bots.Bot) -> Self:
         names = [name for name in cls.model_fields if name != "meeting_url"]
         return cls.model_validate({name: getattr(bot, name) for name in names})
 

@@ -11,6 +11,7 @@ from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.parameters import BotPath
 from botpool.api.patterns import VISIBLE
 from botpool.api.problems import error_responses
+from botpool.api.schemas import Model
 from botpool.domain.ids import ContainerId
 from botpool.domain.states import FINAL, BotStatus
 from botpool.engine.agents.standby_polls import PollAnswer
@@ -22,7 +23,7 @@ _BODY_ERRORS = error_responses(400, 401, 404, 413, 415, 422, 503)
 routes = APIRouter(prefix="/v1/agent", tags=["containers"], route_class=AuthenticatedRoute)
 
 
-@routes.get("/slot", response_model_exclude_unset=True, responses=_ERRORS)
+@routes.get("/slot", response_model=agent_schemas.AgentSlot, responses=_ERRORS)
 async def identify(
     request: Request,
     replica: Service,
@@ -39,7 +40,7 @@ async def identify(
             "Botpool ends the bot, and `released` is true.",
         ),
     ] = None,
-) -> agent_schemas.AgentSlot:
+) -> Response:
     """Get the bot of this agent. Call it before joining; exit if `released` is true.
 
     With a token that a waiting container got for its bot, the first call accepts the bot.
@@ -54,15 +55,24 @@ async def identify(
     interval_ms = replica.policy.heartbeat_interval_ms
     if released:
         bot = agent_schemas.AgentBot.without_link(view.bot)
-        return agent_schemas.AgentSlot(bot=bot, released=True, heartbeat_interval_ms=interval_ms)
+        answer = agent_schemas.AgentSlot(bot=bot, released=True, heartbeat_interval_ms=interval_ms)
+        return _json(answer)
     waits = {} if view.join_in_ms is None else {"join_in_ms": max(view.join_in_ms, 0)}
-    return agent_schemas.AgentSlot(
-        bot=agent_schemas.AgentBot.of(view.bot),
-        bot_data=dict(view.bot_data),
-        released=False,
-        heartbeat_interval_ms=interval_ms,
-        **waits,
+    return _json(
+        agent_schemas.AgentSlot(
+            bot=agent_schemas.AgentBot.of(view.bot),
+            bot_data=dict(view.bot_data),
+            released=False,
+            heartbeat_interval_ms=interval_ms,
+            **waits,
+        )
     )
+
+
+def _json(answer: Model) -> Response:
+    """Return the fields that were set. FastAPI would convert and validate the answer again."""
+    text = answer.model_dump_json(by_alias=True, exclude_unset=True)
+    return Response(text, media_type="application/json")
 
 
 @routes.get("/assignment", response_model=agent_schemas.StandbyAnswer, responses=_STANDBY_ERRORS)
@@ -74,7 +84,7 @@ async def wait_for_assignment(
         float, Query(ge=0, le=60, description="How many seconds to wait for a bot.")
     ] = 30,
     boot_id: Annotated[str | None, Query(alias="bootId", max_length=64, pattern=VISIBLE)] = None,
-) -> agent_schemas.StandbyAnswer:
+) -> Response:
     """Wait for a bot, in a container that runs without one (`BOTPOOL_STANDBY_TOKEN`).
 
     Without a bot, poll again at once: Botpool counts the container as ready while a poll is open.
@@ -93,7 +103,7 @@ async def wait_for_assignment(
     finally:
         for task in (poll, gone):
             task.cancel()
-    return agent_schemas.StandbyAnswer.of_poll(answer)
+    return _json(agent_schemas.StandbyAnswer.of_poll(answer))
 
 
 async def _disconnected(request: Request) -> None:
@@ -140,7 +150,8 @@ async def report_status(
     applied = await replica.agents.report(
         assignment, bot_id, status, body.failure_reason, body.end_reason
     )
-    bot = (await replica.admission.find(bot_id)).bot
+    # NotFound if the assignment is unknown: the bot of this id may be another agent's.
+    bot = (await replica.agents.find(assignment)).bot
     # An applied report that did not end the bot proves that the assignment lasts.
     lasts = applied and bot.status not in FINAL
     model = agent_schemas.AgentBot

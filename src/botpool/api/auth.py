@@ -20,7 +20,7 @@ from botpool.domain.audit import Actor, current_actor
 from botpool.domain.callers import Caller
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import AssignmentId, BotId, SlotId
-from botpool.domain.records import ApiKey
+from botpool.domain.tenants import ApiKey
 from botpool.domain.tokens import assignment_of, run_of, standby_of
 from botpool.engine.replica import Replica
 

@@ -6,7 +6,7 @@ from fastapi import Response
 from pydantic import TypeAdapter
 
 from botpool.api import schemas
-from botpool.domain.records import AdmittedBot
+from botpool.domain.bots import AdmittedBot
 
 _BODY = TypeAdapter(dict[str, Any])
 

@@ -24,13 +24,14 @@ from botpool.api.json_body import described_headers, read_json, validate_body, v
 from botpool.api.patterns import VISIBLE
 from botpool.api.problems import error_responses
 from botpool.backends.protocol import Health
+from botpool.domain.bots import BotRequest, IdempotencyKey
 from botpool.domain.callers import Caller
 from botpool.domain.errors import MeetingHostRefused, PriorityNotAllowed, UnknownPool
 from botpool.domain.ids import PoolName
 from botpool.domain.limits import tenant_posts
 from botpool.domain.meeting_hosts import is_allowed
 from botpool.domain.meeting_links import pool_name_of
-from botpool.domain.records import BotRequest, IdempotencyKey
+from botpool.domain.trace_context import valid_traceparent
 
 _require_user = RequireScope("user")
 
@@ -51,7 +52,12 @@ class BotHeaders(BaseModel):
     ) = Field(
         alias="X-Correlation-ID",
         title="X-Correlation-ID",
-        description="The bot's correlation id. Default: generated.",
+        description="The bot's correlation id. Default: the id of its trace, else generated.",
+    )
+    traceparent: str | None = Field(
+        alias="traceparent",
+        title="traceparent",
+        description="The trace that the bot continues (W3C). An invalid value is ignored.",
     )
 
 
@@ -78,7 +84,7 @@ def router(
         idempotency = None
         if headers.idempotency_key is not None:
             idempotency = IdempotencyKey(key=headers.idempotency_key, body_hash=_hash_body(body))
-        bot_request = _to_bot_request(body, caller, headers.correlation_id, pool_names)
+        bot_request = _to_bot_request(body, caller, headers, pool_names)
         _check_host(bot_request, allowed_hosts[bot_request.pool_name])
         backend = backends[bot_request.pool_name]
         warning = _warning(replica_of(request).readiness.known_health(backend), backend, caller)
@@ -119,6 +125,9 @@ async def _admit(
     warning: str | None,
 ) -> Response:
     bound = bind_contextvars(correlation_id=bot_request.correlation_id)
+    if bot_request.traceparent is not None:
+        trace_id = bot_request.traceparent.split("-")[1]
+        bound = {**bound, **bind_contextvars(trace_id=trace_id)}
     try:
         replica = replica_of(request)
         if bot_request.join_at is None:
@@ -145,9 +154,11 @@ def _warning(health: Health | None, backend: str, caller: Caller) -> str | None:
 def _to_bot_request(
     body: schemas.BotCreate,
     caller: Caller,
-    correlation_id: str | None,
+    headers: BotHeaders,
     pool_names: tuple[str, ...],
 ) -> BotRequest:
+    traceparent = valid_traceparent(headers.traceparent)
+    trace_id = None if traceparent is None else traceparent.split("-")[1]
     return BotRequest(
         caller=caller,
         pool_name=_choose_pool(body, pool_names),
@@ -156,7 +167,8 @@ def _to_bot_request(
         bot_data=body.bot_data,
         priority=body.priority,
         queue_timeout_ms=body.queue_timeout_ms,
-        correlation_id=correlation_id or _new_correlation_id(),
+        correlation_id=headers.correlation_id or trace_id or _new_correlation_id(),
+        traceparent=traceparent,
         join_at=body.join_at,
         expected_duration_ms=body.expected_duration_ms,
         require_reservation=body.require_reservation,
@@ -175,7 +187,7 @@ def _choose_pool(body: schemas.BotCreate, pool_names: tuple[str, ...]) -> PoolNa
             "The pool cannot be derived from this meetingUrl. Name it in 'platform'.", pool_names
         )
     if name not in pool_names:
-        raise UnknownPool(f"There is no pool '{name}'.", pool_names)
+        raise UnknownPool(f"There is no pool '{name}' in the settings.", pool_names)
     return PoolName(name)
 
 

@@ -42,7 +42,7 @@ def raise_file_limit(needed: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(needed, hard), hard))
 
 
-def fit_to_files(limits: ConnectionLimits, files: int) -> ConnectionLimits:
+def lowered_to_file_limit(limits: ConnectionLimits, files: int) -> ConnectionLimits:
     """Return the limits, with fewer connections if they do not fit into the limit of open files."""
     needed = files_needed(limits.connections)
     if files >= needed:

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from botpool.api import schemas
+from botpool.api import key_schemas as schemas
 from botpool.api.auth import Admin, Service
 from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.parameters import KeyPath

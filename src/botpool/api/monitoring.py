@@ -44,13 +44,14 @@ async def readyz(request: Request, replica: Service) -> Response:
     state = await replica.readiness.state()
     ready = schemas.Ready.model_validate(state)
     if not await sends_operator_key(request):
-        ready = _without_addresses(ready)
+        ready = _without_addresses(ready, is_database_problem=state.is_database_problem)
     body = ready.model_dump(mode="json", by_alias=True)
     return JSONResponse(body, status_code=200 if state.ready else 503)
 
 
-def _without_addresses(ready: schemas.Ready) -> schemas.Ready:
-    problem = ready.problem and public_detail(ready.problem, setting="database.url")
+def _without_addresses(ready: schemas.Ready, *, is_database_problem: bool) -> schemas.Ready:
+    setting = "database.url" if is_database_problem else None
+    problem = ready.problem and public_detail(ready.problem, setting=setting)
     backends = {
         name: health
         if health.ok

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from botpool.api.schemas import Event, Model, NextCursor, PoolNameField
 from botpool.domain.pacing import Breaker
-from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus
+from botpool.domain.states import BotStatus, FailureCode, SlotPhase, SlotStatus, Standby
 
 
 class Slot(Model):
@@ -39,6 +39,16 @@ class Slot(Model):
     ]
     unconfirmed_since: Annotated[
         datetime | None, Field(description="Since when the node is unreachable.")
+    ]
+    standby: Annotated[
+        Standby | None,
+        Field(
+            description="The state of a container that runs without a bot: `starting`, `ready` "
+            "(it waits for a bot: the slot is hot) or `stopping`. Null for other slots."
+        ),
+    ]
+    standby_since: Annotated[
+        datetime | None, Field(description="Since when the container waits for a bot.")
     ]
     cordoned: bool
     created_at: datetime
@@ -122,11 +132,34 @@ class Pacing(Model):
     blocks_in_a_row: int
 
 
+class WarmFloors(Model):
+    hot_target: Annotated[int, Field(description="How many slots should be hot now.")]
+    hot_ready: Annotated[int, Field(description="Hot slots: their container waits for a bot.")]
+    hot_starting: int
+    idle_target: Annotated[
+        int,
+        Field(description="How many idle slots should have a container and their image on disk."),
+    ]
+    idle_ready: Annotated[int, Field(description="Slots that have both, hot ones included.")]
+    reason: Annotated[
+        str, Field(description="Why the targets are what they are: floor, window, scheduled bots.")
+    ]
+    problem: Annotated[
+        str | None, Field(description="Why a target is not reached; null if Botpool refills it.")
+    ]
+
+
 class Pool(Model):
     pool_name: PoolNameField
     backend: str
     backend_health: BackendHealth
     image: str
+    configured_image: Annotated[
+        str | None,
+        Field(
+            description="The image in the settings, if a promoted rollout replaced it; null if not."
+        ),
+    ]
     size: Annotated[int, Field(description="Slots that exist.")]
     max_size: int
     slots_by_status: dict[SlotStatus, int]
@@ -144,8 +177,16 @@ class Pool(Model):
     ]
     time_to_running_p95_ms: int | None
     drained: Annotated[bool, Field(description="The pool refuses new bots.")]
+    removed: Annotated[
+        bool,
+        Field(description="The settings do not contain the pool any more: it refuses new bots."),
+    ]
     pacing: Annotated[
         Pacing | None, Field(description="The pace of starts; null if the pool is not paced.")
+    ]
+    warm: Annotated[
+        WarmFloors | None,
+        Field(description="The slots that the pool keeps ready; null if it keeps none."),
     ]
 
 

@@ -14,7 +14,8 @@ from botpool.api.problems import error_responses
 from botpool.domain.ids import PoolName
 from botpool.domain.plan.document import plan_document
 from botpool.domain.plan.policies import Goal
-from botpool.domain.records import Pool
+from botpool.domain.pools import Pool
+from botpool.domain.warm_floors import WarmFloors
 from botpool.domain.warm_target import check_time_zone
 from botpool.engine.replica import Replica
 
@@ -31,8 +32,10 @@ routes = APIRouter(prefix="/v1", tags=["operators"], route_class=AuthenticatedRo
 @routes.get("/pools", responses=error_responses(401, 403, 503))
 async def list_pools(replica: Service, _: Operator) -> schemas.Pools:
     """List all pools with their figures."""
-    pools = await replica.queries.pools()
-    return schemas.Pools(pools=[await _pool_schema(replica, pool) for pool in pools])
+    pools, warm = await replica.queries.pools(), await replica.standby_keeper.floors()
+    return schemas.Pools(
+        pools=[await _pool_schema(replica, pool, warm.get(pool.pool_name)) for pool in pools]
+    )
 
 
 @routes.get("/pools/{platform}", responses=_ERRORS)
@@ -112,10 +115,11 @@ async def undrain_pool(
 
 async def _pool_response(replica: Replica, platform: PoolName) -> schemas.PoolResponse:
     (pool,) = await replica.queries.pools(platform)
-    return schemas.PoolResponse(pool=await _pool_schema(replica, pool))
+    warm = (await replica.standby_keeper.floors()).get(platform)
+    return schemas.PoolResponse(pool=await _pool_schema(replica, pool, warm))
 
 
-async def _pool_schema(replica: Replica, pool: Pool) -> schemas.Pool:
+async def _pool_schema(replica: Replica, pool: Pool, warm: WarmFloors | None) -> schemas.Pool:
     health = await replica.readiness.backend_health(pool.backend)
     if health.address:
         health = replace(health, detail=f"{health.detail} ({health.address})")
@@ -124,4 +128,6 @@ async def _pool_schema(replica: Replica, pool: Pool) -> schemas.Pool:
         backend_health=health,
         warm_hit_ratio=pool.warm_ratio,
         drained=pool.drained_at is not None,
+        warm=warm and schemas.WarmFloors.of(warm),
+        removed=pool.pool_name not in replica.pools.configured,
     )

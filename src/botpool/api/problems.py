@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from botpool.api.correlation import correlation_of
 from botpool.domain import errors
+from botpool.domain.rollouts.errors import NoRollout, RolloutActive, SameRevision
 
 _log = structlog.get_logger()
 _MEDIA_TYPE = "application/problem+json"
@@ -45,6 +46,9 @@ _HEADERS = {
 
 _STATUS: Mapping[type[BaseException], int] = {
     errors.NotFound: 404,
+    RolloutActive: 409,
+    NoRollout: 409,
+    SameRevision: 409,
     errors.UnknownPool: 422,
     errors.MeetingHostRefused: 422,
     errors.UnknownTenant: 422,
@@ -85,6 +89,10 @@ class Problem(BaseModel):
     detail: str
     limit: str | None = Field(None, description="The setting of the limit that was exceeded.")
     errors: list[FieldError] | None = None
+
+
+_AGENT_PATHS = ("/v1/agent/", "/api/")
+_AGENT_RETRY_S = 5
 
 
 def problem_response(
@@ -144,7 +152,7 @@ async def _on_botpool_error(request: Request, error: Exception) -> JSONResponse:
     if limit is not None:
         request.app.state.replica.metrics.limit_exceeded(limit)
     if status in (429, 503):
-        headers["Retry-After"] = str(getattr(error, "retry_after_s", 2))
+        headers["Retry-After"] = str(_retry_after_s(request, error))
     field_errors = []
     if isinstance(error, errors.UnknownPool):
         field_errors.append(FieldError(field="platform", message=str(error)))
@@ -160,6 +168,15 @@ async def _on_botpool_error(request: Request, error: Exception) -> JSONResponse:
     return problem_response(
         status, str(error), kind=kind, limit=limit, field_errors=field_errors, headers=headers
     )
+
+
+def _retry_after_s(request: Request, error: Exception) -> int:
+    """Return when to try again: an agent soon after an outage, else its bot looks silent."""
+    after_s: int = getattr(error, "retry_after_s", 2)
+    is_outage = isinstance(error, errors.DatabaseUnavailable)
+    if is_outage and request.url.path.startswith(_AGENT_PATHS):
+        return min(after_s, _AGENT_RETRY_S)
+    return after_s
 
 
 async def _on_unexpected_error(request: Request, error: Exception) -> JSONResponse:

@@ -19,10 +19,10 @@ _ADDRESSES = re.compile(
 _HIDDEN = "…"
 
 
-def public_detail(detail: str, *, setting: str) -> str:
+def public_detail(detail: str, *, setting: str | None) -> str:
     """Remove addresses from the description of a failure.
 
     `setting` names the part at fault if the description itself names no setting.
     """
     shown = " ".join(_ADDRESSES.sub(_HIDDEN, detail).split())
-    return shown if _SETTING.search(shown) else f"{setting}: {shown}"
+    return shown if setting is None or _SETTING.search(shown) else f"{setting}: {shown}"

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from operator import attrgetter
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -18,15 +18,12 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from botpool.api.opaque_json import storable_up_to
-from botpool.api.patterns import EVENT_KIND, LINK, PLATFORM, PRINTABLE, TENANT
-from botpool.domain.bot_data import ArtifactKind, CommandState
-from botpool.domain.callers import DEFAULT_TENANT
+from botpool.api.patterns import LINK, PLATFORM, PRINTABLE
 from botpool.domain.meeting_links import host_of
 from botpool.domain.states import BotStatus, EndReason, FailureCode
 from botpool.domain.timeline import Phase
 
 _MAX_BOT_DATA = 64 * 1024
-_MAX_COMMAND_DATA = 8 * 1024
 _INT32 = 2**31 - 1
 _MAX_DURATION_MS = 7 * 24 * 3600 * 1000
 
@@ -73,6 +70,14 @@ class RequestModel(Model):
                 f"has {len(value)} fields, of which at most {len(cls.model_fields)} are known"
             )
         return value
+
+
+def _whole(value: object) -> object:
+    """Read `1.0` as 1: JSON does not distinguish them."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WholeNumber = BeforeValidator(_whole)
 
 
 def _require_time(value: object) -> object:
@@ -333,68 +338,6 @@ class Events(Model):
     next_cursor: NextCursor = None
 
 
-class Artifact(Model):
-    """A file that the bot made. Botpool stores the reference, not the file."""
-
-    kind: ArtifactKind
-    location: Annotated[
-        str, Field(description="The address of the file, or its key in the bot's storage.")
-    ]
-    size_bytes: int | None
-    content_type: str | None
-    at: datetime
-
-
-class Artifacts(Model):
-    artifacts: list[Artifact]
-
-
-class Screenshot(Model):
-    """A screenshot; `GET /v1/bots/{id}/screenshots/{number}` returns the picture."""
-
-    number: int
-    content_type: str
-    size_bytes: int
-    note: Annotated[str, Field(description="What the agent says about it; may be empty.")]
-    at: datetime
-
-
-class Screenshots(Model):
-    screenshots: list[Screenshot]
-
-
-class CommandCreate(RequestModel):
-    kind: Annotated[
-        str,
-        StringConstraints(min_length=1, max_length=64, pattern=EVENT_KIND),
-        Field(examples=["chat"]),
-    ]
-    data: Annotated[
-        dict[str, Any],
-        storable_up_to(_MAX_COMMAND_DATA),
-        Field(description="Any JSON object up to 8 KiB.", examples=[{"text": "Hello"}]),
-    ] = {}
-
-
-class Command(Model):
-    id: int
-    kind: str
-    data: dict[str, Any]
-    state: CommandState
-    at: datetime
-    delivered_at: datetime | None
-    acknowledged_at: datetime | None
-
-
-class CommandResponse(Model):
-    command: Command
-
-
-class Commands(Model):
-    commands: list[Command]
-    next_cursor: str | None = None
-
-
 class TimelineBar(Model):
     phase: Phase
     began_at: Annotated[datetime, Field(alias="from")]
@@ -420,91 +363,3 @@ class QueueEntry(Model):
 class Queue(Model):
     queue: list[QueueEntry]
     next_cursor: NextCursor = None
-
-
-_MAX_LIFETIME_MS = 3_650 * 86_400_000
-"""Ten years."""
-
-
-def _whole(value: object) -> object:
-    """Read `1.0` as 1: JSON does not distinguish them."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-WholeNumber = BeforeValidator(_whole)
-
-
-class KeyCreate(RequestModel):
-    name: Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=PRINTABLE)]
-    scope: Literal["user", "operator", "admin"] = "user"
-    tenant: Annotated[
-        str,
-        StringConstraints(pattern=TENANT),
-        Field(
-            description="The owner of the bots that the key creates. A key of scope `user` sees "
-            "only bots of its tenant."
-        ),
-    ] = DEFAULT_TENANT
-    expires_in_ms: Annotated[
-        int | None,
-        Field(strict=True, ge=1, le=_MAX_LIFETIME_MS, description="Null: the key never expires."),
-        WholeNumber,
-    ] = None
-    min_priority: Annotated[
-        int | None,
-        Field(
-            strict=True,
-            ge=-_INT32,
-            le=_INT32,
-            description="The lowest `priority` that requests with this key may have. Default: 0 "
-            "for scope `user`, else none.",
-        ),
-        WholeNumber,
-    ] = None
-
-
-class KeyRotation(RequestModel):
-    overlap_ms: Annotated[
-        int,
-        Field(
-            strict=True,
-            ge=0,
-            le=_MAX_LIFETIME_MS,
-            description="How long the former secret stays valid.",
-        ),
-        WholeNumber,
-    ] = 86_400_000
-
-
-class Key(Model):
-    id: int
-    name: str
-    scope: str
-    tenant: Annotated[str, Field(description="The owner of the bots that the key creates.")]
-    prefix: Annotated[str, Field(description="The first characters of the key.")]
-    created_at: datetime
-    expires_at: Annotated[datetime | None, Field(description="Null: never.")]
-    revoked_at: datetime | None
-    last_used_at: Annotated[datetime | None, Field(description="Some minutes old at most.")]
-    overlap_ends_at: Annotated[
-        datetime | None,
-        Field(description="After a rotation: until when the former secret is valid."),
-    ]
-    min_priority: Annotated[
-        int, Field(description="The lowest `priority` that requests with this key may have.")
-    ]
-
-
-class NewKey(Model):
-    key: Key
-    secret: Annotated[str, Field(description="The key itself. Botpool does not show it again.")]
-
-
-class Keys(Model):
-    keys: list[Key]
-
-
-class Session(Model):
-    name: str
-    scope: str
-    tenant: str

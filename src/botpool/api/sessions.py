@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
-from botpool.api import schemas
+from botpool.api import key_schemas as schemas
 from botpool.api.access import NO_BOTS
 from botpool.api.auth import COOKIE, Service, User, act_as, session_id_of
 from botpool.api.authenticated_route import AuthenticatedRoute

@@ -36,7 +36,7 @@ _CONTENT: dict[str, Any] = {
     "text/event-stream": {
         "schema": {"type": "string"},
         "example": (
-            "id: 7312-7318-40127\nevent: change\n"
+            "id: 59270400000000-7312-7318-40127\nevent: change\n"
             'data: {"at": "2026-01-05T10:00:00.120000Z", "kind": "slot.status", '
             '"platform": "google-meet", "botId": 7, "slotId": 3, '
             '"slotName": "pool-google-meet-003", "from": "deploying", "to": "busy", '

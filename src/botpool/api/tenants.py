@@ -7,7 +7,7 @@ from botpool.api.auth import Admin, Operator, Service
 from botpool.api.authenticated_route import AuthenticatedRoute
 from botpool.api.parameters import TenantPath
 from botpool.api.problems import error_responses
-from botpool.domain.records import TenantChanges
+from botpool.domain.tenants import TenantChanges
 
 routes = APIRouter(prefix="/v1/tenants", tags=["admins"], route_class=AuthenticatedRoute)
 

@@ -63,8 +63,8 @@ async def list_bots(
 
     A key of scope `user` gets the bots of its own tenant.
 
-    A search reads 100,000 bots per request, so a page can be short or empty and still have a
-    `nextCursor`.
+    A search, and a list of the default tenant beside other tenants, reads 100,000 bots per request,
+    so a page can be short or empty and still have a `nextCursor`.
     """
     tenant_id = await replica.tenants.visible_to(caller, tenant)
     if container_id is not None or slot_name is not None:

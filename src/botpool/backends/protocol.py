@@ -2,7 +2,9 @@
 
 Every backend keeps these rules, so that the engine can repeat any call after a crash:
 
-- Every call is idempotent and ends within its timeout.
+- Every call is idempotent and ends within its timeout. The calls that read many containers
+  (`observe`, `list_owned`, `discard_unknown`) hold no lease: if the backend answers in pages, each
+  request of such a call has the whole timeout.
 - A failure is `ContainerGone` (the backend answers 404), `BackendRefused` (a setting is wrong),
   `CallSuperseded` (the call is out of date) or `BackendUnavailable` (no evidence of anything).
   `BudgetExhausted`, a kind of `BackendUnavailable`, says when to retry.
@@ -15,7 +17,7 @@ Every backend keeps these rules, so that the engine can repeat any call after a 
 - Containers carry the installation's id. A backend touches no container with another id or none.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol, cast, runtime_checkable
@@ -54,6 +56,13 @@ class StartRequest:
     entrypoint: Sequence[str] = field(default=(), repr=False)
     deployment_id: DeploymentId | None = None
     """What `StartPreparer.prepare` returned and the engine recorded; None on other backends."""
+    has_bot: bool = True
+    """False for a standby, which no bot waits for yet."""
+
+    @property
+    def purpose(self) -> "RequestPurpose":
+        """The purpose of the start's requests: the start of a standby leaves requests to bots."""
+        return RequestPurpose.START if self.has_bot else RequestPurpose.CREATE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +91,8 @@ class RequestPurpose(Enum):
     OBSERVE = auto()
     START = auto()
     CREATE = auto()
-    """Creating and deleting containers. Starts go first, because bots wait for them."""
+    """Creating and deleting containers, and starts of standbys. Starts for bots go first, because
+    bots wait for them."""
     DESCRIPTION = auto()
 
 
@@ -131,6 +141,10 @@ class StartPreparer(Protocol):
         """Create what the start needs, or find what an earlier call created. Starts nothing."""
 
 
+ReadKnownRuns = Callable[[], Awaitable[Collection[DeploymentId]]]
+"""Reads the runs that slots have."""
+
+
 class RunKeeper(Protocol):
     """A backend that keeps an ended run until the engine has recorded its end."""
 
@@ -140,12 +154,38 @@ class RunKeeper(Protocol):
         """Remove an ended run soon. Best effort: `discard_unknown` finds what this call misses."""
 
     async def discard_unknown(
-        self, known: Collection[DeploymentId], *, min_age_s: float, timeout_s: float
+        self, read_known: ReadKnownRuns, *, min_age_s: float, timeout_s: float
     ) -> int:
         """Remove ended runs, and runs that were prepared long ago, that no slot knows.
 
-        `known` is read before the call, so that it contains every run that was not released by
-        then. Returns how many were removed.
+        The backend lists its runs first and then reads the known ones: a run is recorded before it
+        can start and end. So an ended run that is not known was released. Returns how many were
+        removed.
+        """
+
+
+class NodeImages(Protocol):
+    """A backend whose image host is a cluster of nodes, each with images of its own."""
+
+    async def find_missing_images(
+        self, images: Collection[str], *, timeout_s: float
+    ) -> Collection[str]:
+        """Return the images that more nodes lack than `concurrent_pulls` allows to pull at once.
+
+        Only nodes that a start may use count. Empty if the backend may not see its nodes.
+        """
+
+
+class RunProtector(Protocol):
+    """A backend whose own maintenance, such as a drain of a node, can end runs."""
+
+    def protect(
+        self, container_id: ContainerId, assignment_id: AssignmentId, deployment_id: DeploymentId
+    ) -> None:
+        """Protect a run soon, because its bot joins its call.
+
+        Best effort: `observe` protects each run that the engine expects to be protected, and ends
+        the protection of others.
         """
 
 
@@ -290,3 +330,13 @@ def start_preparer(backend: Backend) -> StartPreparer | None:
 def run_keeper(backend: Backend) -> RunKeeper | None:
     """Return the backend if it keeps ended runs."""
     return cast("RunKeeper", backend) if hasattr(backend, "discard_unknown") else None
+
+
+def run_protector(backend: Backend) -> RunProtector | None:
+    """Return the backend if it can protect runs from its own maintenance."""
+    return cast("RunProtector", backend) if hasattr(backend, "protect") else None
+
+
+def node_images(backend: Backend) -> NodeImages | None:
+    """Return the backend if its image host is a cluster of nodes."""
+    return cast("NodeImages", backend) if hasattr(backend, "find_missing_images") else None

@@ -16,6 +16,7 @@ from botpool.cli import (
     keys,
     plan,
     pools,
+    rollouts,
     secrets,
     server,
     settings,
@@ -24,6 +25,7 @@ from botpool.cli import (
     webhooks,
 )
 from botpool.cli.demo import demo
+from botpool.cli.mcp import mcp
 from botpool.cli.watch import watch
 
 # Plain help: rich help would take longer to import than everything else that help needs.
@@ -66,6 +68,7 @@ app = _group(
     queue=pools.queue,
     recover=pools.recover,
     audit=audit.audit,
+    mcp=mcp,
 )
 _GROUPS = {
     "bot": _group(
@@ -96,6 +99,13 @@ _GROUPS = {
         show=pools.show,
         drain=pools.drain,
         undrain=pools.undrain,
+    ),
+    "rollout": _group(
+        "Rollouts: a new image for a pool, a share of its bots first.",
+        start=rollouts.start,
+        status=rollouts.status,
+        promote=rollouts.promote,
+        rollback=rollouts.rollback,
     ),
     "key": _group(
         "API keys, created in the database: the server need not run.",

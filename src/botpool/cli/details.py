@@ -10,8 +10,8 @@ from rich.text import Text
 from botpool.cli.formatting import cell, detail_table, status
 from botpool.cli.tables import percentage, pool_state, unconfirmed
 from botpool.cli.times import duration, duration_of_ms, moment, time_and_age
-from botpool.client import Bot, Pool, Slot
-from botpool.client.records import Pacing
+from botpool.client import Bot, Pool, Rollout, Slot
+from botpool.client.records import Pacing, WarmFloors
 from botpool.domain.states import BotStatus
 
 
@@ -99,6 +99,9 @@ def slot(shown: Slot, now: datetime) -> Table:
     table.add_row("platform", cell(shown.platform))
     table.add_row("status", status(shown.status, shown.phase))
     table.add_row("cordoned", "yes" if shown.cordoned else "no")
+    if shown.standby:
+        waits = f", since {time_and_age(shown.standby_since, now)}" if shown.standby_since else ""
+        table.add_row("standby", f"{shown.standby}{waits}")
     if shown.unconfirmed_reason:
         table.add_row("stop", cell(f"not confirmed: {unconfirmed(shown)}"))
     if shown.error_message:
@@ -114,17 +117,25 @@ def slot(shown: Slot, now: datetime) -> Table:
     return table
 
 
-def pool(shown: Pool, unconfirmed_slots: Sequence[Slot] = ()) -> Table:
+def pool(
+    shown: Pool, unconfirmed_slots: Sequence[Slot] = (), promoted: Rollout | None = None
+) -> Table:
     by_status = (f"{count} {name}" for name, count in sorted(shown.slots_by_status.items()))
     table = detail_table()
     table.add_row("pool", cell(shown.platform))
     table.add_row("state", pool_state(shown))
     table.add_row("backend", cell(f"{shown.backend}: {shown.backend_health.detail or 'ok'}"))
     table.add_row("image", cell(shown.image))
+    if shown.configured_image is not None:
+        rollout = "a rollout" if promoted is None else f"rollout {promoted.id}"
+        note = f"promoted by {rollout}; the settings name {shown.configured_image}"
+        table.add_row("", cell(note))
     table.add_row("slots", f"{shown.size} of at most {shown.max_size}")
     table.add_row("", ", ".join(by_status) or "none: Botpool creates slots when bots need them")
     for slot in unconfirmed_slots:
         table.add_row("unconfirmed stop", cell(f"{slot.name}: {unconfirmed(slot)}"))
+    if shown.warm is not None:
+        _add_warm_floors(table, shown.warm)
     table.add_row("queue", f"{shown.queue_depth} bots")
     table.add_row("longest wait", duration_of_ms(shown.oldest_wait_ms))
     if shown.pacing is not None:
@@ -133,6 +144,15 @@ def pool(shown: Pool, unconfirmed_slots: Sequence[Slot] = ()) -> Table:
     table.add_row("time to running", f"p50 {duration_of_ms(shown.time_to_running_p50_ms)}")
     table.add_row("", f"p95 {duration_of_ms(shown.time_to_running_p95_ms)}")
     return table
+
+
+def _add_warm_floors(table: Table, warm: WarmFloors) -> None:
+    starting = f", {warm.hot_starting} starting" if warm.hot_starting else ""
+    table.add_row("hot slots", f"{warm.hot_ready} of {warm.hot_target}{starting}")
+    table.add_row("ready slots", f"{warm.idle_ready} of {warm.idle_target}")
+    table.add_row("", cell(f"target: {warm.reason}"))
+    if warm.problem:
+        table.add_row("", cell(warm.problem))
 
 
 def _pace(pacing: Pacing) -> str:

@@ -45,6 +45,15 @@ OverlapOption = Annotated[
         help="How long the former key stays valid, such as 12h; 0s ends it at once.",
     ),
 ]
+BakeOption = Annotated[
+    float,
+    typer.Option(
+        "--bake",
+        parser=_seconds,
+        metavar="DURATION",
+        help="The shortest time of the canary before the promotion: 30m, 2h.",
+    ),
+]
 ReplayOption = Annotated[
     float,
     typer.Option(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from botpool.domain.records import ApiKey
+    from botpool.domain.tenants import ApiKey
     from botpool.engine.api_keys import ApiKeys
     from botpool.store.database import Database
 
@@ -213,7 +213,7 @@ def _write(response: Mapping[str, object]) -> None:
 
 
 def _as_json(key: "ApiKey") -> dict[str, object]:
-    from botpool.api.schemas import Key
+    from botpool.api.key_schemas import Key
 
     return Key.of(key).model_dump(mode="json", by_alias=True)
 

@@ -43,11 +43,16 @@ def show(client: "Client", platform: PoolArgument) -> "RenderableType":
     from botpool.cli import details
 
     unconfirmed = []
-    if client.pool(platform).unconfirmed_stops:
+    promoted = None
+    found = client.pool(platform)
+    if found.configured_image is not None:
+        ended = (each for each in client.rollouts(platform) if each.state == "promoted")
+        promoted = next(ended, None)
+    if found.unconfirmed_stops:
         releasing = client.slots(platform=platform, status=SlotStatus.RELEASING)
         unconfirmed = [slot for slot in releasing if slot.unconfirmed_reason]
     # The pool is the last call, so that --json prints the pool.
-    return details.pool(client.pool(platform), unconfirmed)
+    return details.pool(client.pool(platform), unconfirmed, promoted)
 
 
 @with_client_and_json

@@ -6,7 +6,7 @@ import socket
 from rich.console import Console
 
 from botpool.api.app import connection_limits_of
-from botpool.api.file_limit import allowed_files, files_needed, fit_to_files
+from botpool.api.file_limit import allowed_files, files_needed, lowered_to_file_limit
 from botpool.api.listener_probe import ListenerProbe
 from botpool.api.server import HttpServer
 from botpool.app import http_app, public_url_of, running_replica
@@ -26,7 +26,7 @@ async def serve(
     public_url = public_url_of(settings, listener)
     async with running_replica(settings, installed, public_url=public_url) as replica:
         wanted = connection_limits_of(settings)
-        limits = fit_to_files(wanted, files := allowed_files())
+        limits = lowered_to_file_limit(wanted, files := allowed_files())
         server = HttpServer(
             http_app(replica, settings, limits),
             listener,

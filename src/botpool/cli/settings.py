@@ -21,6 +21,7 @@ NameArgument = Annotated[
         metavar="NAME", show_default=False, help="A setting or a section, to show it in full."
     ),
 ]
+_NO_DATABASE = "\nThe database does not answer: images that a rollout promoted are not shown."
 SettingsJsonOption = Annotated[bool, typer.Option("--json", help="Print the settings as JSON.")]
 
 
@@ -32,7 +33,8 @@ def settings(
 ) -> None:
     """Show each setting's value and its source.
 
-    Sources are the default, the file, the environment and options.
+    Sources are the default, the file, the environment, options, and for a pool's image a promoted
+    rollout, if the database answers.
 
     Secrets are masked. With a NAME, the output also has the description, the default, the
     environment variable and an example.
@@ -42,15 +44,20 @@ def settings(
     botpool settings backends.coolify
     botpool settings queue.max_timeout_ms --config /etc/botpool.toml
     """
-    from botpool.settings import effective_settings
+    from botpool.cli.promoted_images import read_promoted_images, with_promoted_images
+    from botpool.settings import effective_settings, load_settings
 
-    found = effective_settings(config, {"data_dir": data_dir})
+    overrides = {"data_dir": data_dir}
+    found = effective_settings(config, overrides)
+    promoted = read_promoted_images(load_settings(config, overrides))
+    if promoted is not None:
+        found = with_promoted_images(found, promoted)
     if name is not None:
         found = _matching(found, name)
     if as_json:
         output.write_json(json.dumps({"settings": [_as_json(each) for each in found]}).encode())
     elif name is None:
-        output.show(_table(found))
+        output.show(_table(found), *([] if promoted is not None else [_NO_DATABASE]))
     else:
         output.show(*(_details(each) for each in found))
 

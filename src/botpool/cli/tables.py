@@ -132,6 +132,7 @@ def slots(listed: Sequence[Slot], now: datetime) -> Table:
     table = list_table(*names, right="ID", wrap="STATUS NOTE")
     for slot in listed:
         notes = ["cordoned"] if slot.cordoned else []
+        notes += [f"standby {slot.standby}"] if slot.standby else []
         notes += [f"stop not confirmed: {unconfirmed(slot)}"] if slot.unconfirmed_reason else []
         notes += [slot.error_message] if slot.error_message else []
         table.add_row(
@@ -197,6 +198,8 @@ def pool_state(pool: Pool) -> Text:
         return Text("failing", style="bold red")
     if pool.is_paused:
         return Text("paused", style="bold red")
+    if pool.removed:
+        return Text("removed", style="yellow")
     return Text("drained", style="yellow") if pool.drained else Text("open", style="green")
 
 

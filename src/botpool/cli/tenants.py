@@ -16,7 +16,7 @@ from botpool.cli.options import ConfigOption, DataDirOption, JsonOption
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from botpool.domain.records import Tenant, TenantChanges
+    from botpool.domain.tenants import Tenant, TenantChanges
     from botpool.engine.tenants import Tenants
 
 T = TypeVar("T")
@@ -194,14 +194,14 @@ def _table(listed: "Sequence[Tenant]") -> "Table":
         table.add_row(
             tenant.name,
             str(tenant.weight),
-            _of(tenant.live, tenant.max_live),
-            _of(tenant.queued, tenant.max_queued),
+            _count_of_limit(tenant.live, tenant.max_live),
+            _count_of_limit(tenant.queued, tenant.max_queued),
             "-" if tenant.posts_per_minute is None else f"at most {tenant.posts_per_minute}",
         )
     return table
 
 
-def _of(bots: int, limit: int | None) -> str:
+def _count_of_limit(bots: int, limit: int | None) -> str:
     return str(bots) if limit is None else f"{bots}/{limit}"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from botpool.cli import output
-from botpool.cli.errors import CommandFailed, UsageError
+from botpool.cli.errors import CommandFailed, UsageError, print_notice
 from botpool.cli.options import CursorOption, LimitOption
 from botpool.cli.server_command import with_client_and_json
 
@@ -184,4 +184,6 @@ def delete(client: "Client", webhook: WebhookArgument) -> "RenderableType":
 
 
 def _with_secret(webhook: "Webhook", sentence: str) -> "RenderableType":
-    return f"{sentence} Its secret, which is shown only now:\n{webhook.secret}"
+    """Return the secret alone, so that a shell can keep it in a variable."""
+    print_notice(f"{sentence} Its secret is shown only now:")
+    return webhook.secret or ""

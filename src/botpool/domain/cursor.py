@@ -5,19 +5,24 @@ cursor that held only an id would lose that change. The stream is therefore read
 transactions, each up to a horizon below which all transactions have ended. Two transactions that
 write the same row overlap, so they are always in one range; within a range, the ids give the order
 of the changes. A cursor is a range and the last id of it that was read.
+
+A restored database issues ids and transactions again. The cursor therefore names the epoch of the
+database, by the first assignment id of that epoch, which no other epoch has.
 """
 
 import re
 from dataclasses import dataclass
 from typing import Self
 
-_FORM = re.compile(r"([0-9]{1,19})-([0-9]{1,19})-([0-9]{1,18})", re.ASCII)
+_FORM = re.compile(r"([0-9]{1,18})-([0-9]{1,19})-([0-9]{1,19})-([0-9]{1,18})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
     """A position in the stream of changes."""
 
+    epoch: int
+    """The database epoch of the transactions; cursors of another one are not comparable."""
     since: int
     """All changes of transactions below this one were read."""
     until: int
@@ -25,21 +30,23 @@ class Cursor:
     last_id: int
 
     @classmethod
-    def at(cls, horizon: int) -> Self:
+    def at(cls, horizon: int, *, epoch: int) -> Self:
         """Return the cursor of a client that read everything below the horizon."""
-        return cls(since=horizon, until=horizon, last_id=0)
+        return cls(epoch=epoch, since=horizon, until=horizon, last_id=0)
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
         """Parse the text form of a cursor; None for any other text."""
         if (found := _FORM.fullmatch(text)) is None:
             return None
-        since, until, last_id = (int(part) for part in found.groups())
-        return cls(since=since, until=until, last_id=last_id) if since <= until else None
+        epoch, since, until, last_id = (int(part) for part in found.groups())
+        if since > until:
+            return None
+        return cls(epoch=epoch, since=since, until=until, last_id=last_id)
 
     def has_read(self, *, transaction: int, change_id: int) -> bool:
         """Whether the client has read this change."""
         return transaction < self.since or (transaction < self.until and change_id <= self.last_id)
 
     def __str__(self) -> str:
-        return f"{self.since}-{self.until}-{self.last_id}"
+        return f"{self.epoch}-{self.since}-{self.until}-{self.last_id}"

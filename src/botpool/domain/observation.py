@@ -88,6 +88,7 @@ class ExpectedRun:
     deployment_id: DeploymentId | None = None
     """The deployment that was recorded for the run. A backend that does not know this deployment
     any more, and never reported its end, answers UNKNOWN and not GONE."""
-    in_call: bool = False
-    """Whether the bot is in a call. A backend that can protect such a run from its own maintenance
-    does so when it observes the run, and ends the protection likewise."""
+    is_protected: bool | None = None
+    """Whether the bot joins its call or is in it; None before that. A backend that can protect such
+    a run from its own maintenance does so when it observes the run, and ends the protection
+    likewise. None changes nothing: the bot may have joined after the slot was read."""

@@ -32,12 +32,16 @@ class Policy:
     webhook_days: int = 7
     allow_private_webhooks: bool = False
     """Whether webhooks may have private, loopback and link-local addresses."""
+    traces: bool = False
+    """Whether every bot has a trace, also without `traceparent` in its request."""
     cleanup_interval_s: float = 600.0
     stray_after_s: float = 600.0
     """How long a container must have been a stray before it is deleted."""
     stray_share: float = 0.2
     """The share of strays among our containers above which an operator must confirm."""
     heartbeat_interval_ms: int = 10_000
+    self_fence_s: float = 0.0
+    """After how long without an answer an agent lets its bot leave; 0 means never."""
 
     call_timeout_s: float = 8.0
     """The timeout of one call to a backend."""

@@ -33,6 +33,7 @@ OVERBOOKED = "more bookings overlap than the pool has slots"
 DELETION_REQUESTED = "an operator requested the deletion"
 POOL_CHANGED_BACKEND = "the pool has another backend now"
 ABOVE_MAXIMUM = "above the pool's maximum"
+UNUSED = "without a bot for longer than the pool keeps idle slots"
 
 # Deployment.
 CONTAINER_EXISTS = "the container exists"
@@ -45,6 +46,7 @@ OBSERVED_RUNNING = "observed running"
 OBSERVED_EXITED = "observed after its program had ended"
 AGENT_CALLED = "its agent called"
 STANDBY_WANTED = "the pool keeps slots ready"
+PREPARED = "the container exists, and the pool keeps idle slots ready"
 STANDBY_NOT_WANTED = "the pool does not keep this standby"
 STANDBY_ENDED = "the standby was stopped"
 STANDBY_EXITED = "the standby ended"
@@ -53,6 +55,19 @@ ACCEPTED_BY_STANDBY = "the standby accepted the bot"
 NOT_ACCEPTED = "the standby did not accept the bot in time"
 COLD_AFTER_HANDOVER = "starts cold after the standby did not accept the bot"
 DEPLOYMENT_FAILED = "the deployment failed"
+
+# Image rollouts.
+ROLLOUT_STARTED = "an operator started a rollout"
+FREE_SLOT_FOR_PULL = "a free slot, in which the image is pulled"
+BOTS_BEFORE_PULL = "a free slot, in which the image is pulled: bots wait for slots and come first"
+STANDBY_BEFORE_PULL = "the stop of a hot slot, in which the image is pulled: no other slot is free"
+FREES_SLOT_FOR_PULL = "its slot pulls the image of a rollout"
+PULLS_IMAGE = "pulls the image of a rollout"
+IMAGE_IS_PULLED = "the pull of the image"
+ROLLOUT_IMAGE_PRESENT = "the image is present"
+FIRST_BOTS = "the first bots of the new revision"
+ROLLOUT_ENDED = "its rollout ended"
+SETTINGS_CHANGED_REVISION = "The settings gave the pool another image or other limits."
 
 # Pacing of an egress.
 BOT_BLOCKED = "a bot was blocked"
@@ -83,6 +98,24 @@ MASS_SILENCE = "many bots are silent"
 SILENCE_ENDED = "most bots send heartbeats again"
 NO_MEDIA = "it records nothing"
 IDLE_BUT_RUNNING = "its container runs although the slot is idle"
+
+
+def pull_failed(attempts: int, problem: str | None) -> str:
+    """Return why a rollout whose image could not be pulled is rolled back."""
+    return f"The new revision could not be pulled and started in {attempts} attempts: {problem}"
+
+
+def pull_too_slow(limit_s: float) -> str:
+    """Return why the start of a rollout's image is given up."""
+    return f"the image was not pulled and started within {limit_s:g} s"
+
+
+def promoted_by(name: str) -> str:
+    return f"Promoted by {name}."
+
+
+def rolled_back_by(name: str) -> str:
+    return f"Rolled back by {name}."
 
 
 def node_unreachable(node: str) -> str:

@@ -50,11 +50,13 @@ class Standby(StrEnum):
     - `starting`: no poll of its agent is open
     - `ready`: its agent waits for a bot with an open poll
     - `stopping`: Botpool stops it
+    - `pulling`: it only brings the image of a rollout to the image host, and never gets a bot
     """
 
     STARTING = "starting"
     READY = "ready"
     STOPPING = "stopping"
+    PULLING = "pulling"
 
 
 class FailureCode(StrEnum):

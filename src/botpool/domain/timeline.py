@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from botpool.domain.records import HistoryRow
+from botpool.domain.history import HistoryRow
 from botpool.domain.states import FINAL, BotStatus, SlotPhase, SlotStatus
 
 

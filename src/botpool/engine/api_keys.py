@@ -5,7 +5,7 @@ from collections.abc import Callable
 from botpool.domain.callers import DEFAULT_TENANT_ID, default_min_priority
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import TenantId
-from botpool.domain.records import ApiKey
+from botpool.domain.tenants import ApiKey
 from botpool.domain.tokens import hash_api_key, new_api_key, shown_prefix
 from botpool.engine.audit import audit_row
 from botpool.engine.runtime.clock import loop_time

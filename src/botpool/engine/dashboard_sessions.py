@@ -1,6 +1,6 @@
 """Sessions of the dashboard: a random id for a key, stored as a hash until the session ends."""
 
-from botpool.domain.records import ApiKey
+from botpool.domain.tenants import ApiKey
 from botpool.domain.tokens import hash_session_id, new_session_id
 from botpool.engine.audit import audit_row
 from botpool.store.dashboard_sessions import (

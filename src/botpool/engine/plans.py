@@ -105,12 +105,12 @@ class _RecordReader:
         return Record(
             since=since,
             duration_s=max((self._now - since).total_seconds(), 1.0),
-            bots=[_recorded(bot, since) for bot in self._bots.values()],
+            bots=[_recorded_bot(bot, since) for bot in self._bots.values()],
             idle_slots=sum(self._first_was_warm.values()),
         )
 
 
-def _recorded(bot: _Bot, since: datetime) -> RecordedBot:
+def _recorded_bot(bot: _Bot, since: datetime) -> RecordedBot:
     row = bot.row
     return RecordedBot(
         arrived_s=(row.created_at - since).total_seconds(),

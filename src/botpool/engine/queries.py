@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import TypedDict, TypeVar
 
 from botpool.backends.protocol import Backend
+from botpool.domain.bots import Bot, QueueEntry
 from botpool.domain.callers import DEFAULT_TENANT_ID
 from botpool.domain.errors import BackendError, NotFound
+from botpool.domain.history import HistoryRow, ListedHistoryRow
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, SlotId, TenantId
 from botpool.domain.pages import (
     AssignmentPosition,
@@ -18,19 +20,12 @@ from botpool.domain.pages import (
     SlotEventPosition,
     SlotPosition,
 )
-from botpool.domain.records import (
-    Assignment,
-    Bot,
-    HistoryRow,
-    ListedHistoryRow,
-    Pool,
-    PoolSample,
-    QueueEntry,
-    Slot,
-)
+from botpool.domain.pools import Pool, PoolSample
+from botpool.domain.slots import Assignment, Slot
 from botpool.domain.states import BotStatus, SlotStatus
 from botpool.domain.timeline import Bar, timeline
 from botpool.engine.admission.estimates import Estimates
+from botpool.engine.admission.matcher import Matcher
 from botpool.store.assignments import list_slot_assignments
 from botpool.store.bot_data import get_output
 from botpool.store.bots import (
@@ -61,7 +56,7 @@ _MAX_PAGE_BYTES = 1024 * 1024
 """The data of events in a page of history: many concurrent readers need little memory."""
 _CUT = b"[Botpool kept the end of this output only.]\n"
 _SEARCHED_IDS = 100_000
-"""How many bot ids one search covers before it returns a page."""
+"""How many bot ids one search, or one page of a shared default tenant, covers."""
 _ABOVE_ALL_IDS = 2**63 - 1
 _BEFORE_ALL_SLOTS = SlotPosition(PoolName(""), 0)
 _BEFORE_THE_QUEUE = QueuePosition(PoolName(""), 0, 0)
@@ -85,6 +80,7 @@ class Queries:
     database: Database
     backends: Mapping[str, Backend]
     estimates: Estimates
+    matcher: Matcher
 
     async def bots(
         self,
@@ -96,10 +92,15 @@ class Queries:
         before: BotPosition | None,
         limit: int,
     ) -> Page[Bot, BotPosition]:
-        """Return a page of bots, newest first: of one tenant, or of all."""
+        """Return a page of bots, newest first: of one tenant, or of all.
+
+        The default tenant has no index of its own. Beside other tenants, its pages cover a range of
+        ids each.
+        """
         since, rest = BotId(0), None
         end = BotId(_ABOVE_ALL_IDS) if before is None else before.bot_id
-        if search is not None:
+        is_default = tenant_id == DEFAULT_TENANT_ID
+        if search is not None or (is_default and self.matcher.is_shared):
             since, end, rest = await self._search_range(end)
         filters: _BotFilters = {
             "statuses": [*BotStatus] if status is None else [status],
@@ -109,7 +110,7 @@ class Queries:
             "since": since,
             "limit": limit + 1,
         }
-        if tenant_id in (None, DEFAULT_TENANT_ID):
+        if tenant_id is None or is_default:
             found = await list_bots(self.database, tenant_id=tenant_id, **filters)
         else:
             found = await list_bots_of_tenant(self.database, tenant_id=tenant_id, **filters)

@@ -6,7 +6,7 @@ from typing import Unpack
 from botpool.domain.callers import Caller
 from botpool.domain.errors import NameTaken, NotFound, UnknownTenant
 from botpool.domain.ids import TenantId
-from botpool.domain.records import Tenant, TenantChanges
+from botpool.domain.tenants import Tenant, TenantChanges
 from botpool.engine.audit import audit_row
 from botpool.store.database import Database, Transaction
 from botpool.store.tenants import change_tenant, find_tenant, insert_tenant, list_tenants

@@ -10,6 +10,7 @@ from botpool.settings import sections
 from botpool.settings.backends import BackendsSettings
 from botpool.settings.declaration import Section, setting
 from botpool.settings.pool_programs import check_program
+from botpool.settings.tracing import TracingSettings
 from botpool.settings.value_types import PoolName
 from botpool.settings.warm import check_warm
 
@@ -38,6 +39,7 @@ class Settings(Section):
     limits: sections.LimitsSettings = sections.LimitsSettings()
     retention: sections.RetentionSettings = sections.RetentionSettings()
     webhooks: sections.WebhookSettings = sections.WebhookSettings()
+    tracing: TracingSettings = TracingSettings()
 
     @field_validator("data_dir")
     @classmethod
@@ -63,6 +65,9 @@ class Settings(Section):
         if self.recovery.heartbeat_freshness_s * 1_000 <= self.agent.heartbeat_interval_ms:
             problem = "is not above agent.heartbeat_interval_ms: live bots would fail"
             raise SettingError("recovery.heartbeat_freshness_s", problem)
+        if 0 < self.agent.self_fence_s * 1_000 < 3 * self.agent.heartbeat_interval_ms:
+            problem = "is less than three times agent.heartbeat_interval_ms: live bots would leave"
+            raise SettingError("agent.self_fence_s", problem)
         if self.limits.reserved_for_agents >= self.limits.connections:
             problem = f"is not below limits.connections ({self.limits.connections})"
             raise SettingError("limits.connections_for_agents", problem)

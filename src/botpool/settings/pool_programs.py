@@ -26,6 +26,7 @@ _OWN = frozenset(
         "BOTPOOL_STANDBY_TOKEN",
         "BOTPOOL_CONTAINER_ID",
         "BOTPOOL_WAIT_FOR_STOP_S",
+        "BOTPOOL_SELF_FENCE_S",
     }
 )
 _MAX_SECRET_BYTES = 64 * 1024

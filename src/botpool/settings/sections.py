@@ -266,6 +266,10 @@ class AgentSettings(Section):
     """How often an agent sends a heartbeat."""
     leave_grace_s: SecondsOrZero = setting(30, example=60)
     """How long a bot may take to leave its meeting before Botpool stops its container."""
+    self_fence_s: SecondsOrZero = setting(0, example=1_800)
+    """After how long without an answer of Botpool a bot leaves its meeting and exits; 0 means
+    never. Must be longer than every outage that bots should survive. Applies to containers that
+    start after the change."""
 
 
 class BotsSettings(Section):

@@ -1,7 +1,7 @@
 """Statements about API keys."""
 
 from botpool.domain.ids import TenantId
-from botpool.domain.records import ApiKey
+from botpool.domain.tenants import ApiKey
 from botpool.store.query import query
 
 

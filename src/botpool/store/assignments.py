@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from botpool.domain.agent_views import AgentView
 from botpool.domain.ids import AssignmentId, BotId, SlotId
-from botpool.domain.records import AgentView, Assignment
+from botpool.domain.slots import Assignment
 from botpool.domain.states import SlotStatus
 from botpool.store.query import query
 

@@ -6,8 +6,9 @@ from datetime import datetime
 
 from botpool.domain import reasons
 from botpool.domain.bookings import MAX_DAYS_AHEAD, Booking, OnTimeRecord
+from botpool.domain.bots import BotChange
 from botpool.domain.ids import BotId, PoolName, SlotId, TenantId
-from botpool.domain.records import BotChange, SlotChange
+from botpool.domain.slots import SlotChange
 from botpool.domain.states import BotStatus
 from botpool.store.query import query
 
@@ -106,6 +107,7 @@ def book_bot(
     priority: int,
     queue_timeout_ms: int,
     correlation_id: str,
+    traceparent: str | None,
     join_at: datetime,
     expected_duration_ms: int | None,
     require_reservation: bool,

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from botpool.domain.bots import BotChange
 from botpool.domain.communication import LeaveBy
 from botpool.domain.ids import AssignmentId, BotId, PoolName
-from botpool.domain.records import BotChange
 from botpool.domain.states import BotStatus
 from botpool.store.query import query
 

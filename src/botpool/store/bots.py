@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from botpool.domain import reasons
+from botpool.domain.bots import Bot
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, TenantId
-from botpool.domain.records import Bot
 from botpool.domain.states import BotStatus, EndReason
 from botpool.store.query import query
 

@@ -80,5 +80,10 @@ def correct_assignments(*, tolerance_s: float) -> list[AssignmentId]:
 
 
 @query
+def correct_pools(*, tolerance_s: float) -> None:
+    """Correct times of pools that lie in the future."""
+
+
+@query
 def correct_liveness(*, tolerance_s: float) -> list[str]:
     """Let replicas that were alive in the future have been alive until now."""

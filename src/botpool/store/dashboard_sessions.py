@@ -1,6 +1,6 @@
 """Statements about sessions of the dashboard."""
 
-from botpool.domain.records import ApiKey
+from botpool.domain.tenants import ApiKey
 from botpool.store.query import query
 
 

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Unpack
 
+from botpool.domain.fenced_slots import Fence
 from botpool.domain.ids import AssignmentId, ContainerId, DeploymentId, PoolName
 from botpool.domain.observation import DeploymentState
-from botpool.domain.records import Fence, SlotChange
+from botpool.domain.slots import SlotChange
 from botpool.domain.states import FailureCode, SlotPhase
 from botpool.store.query import query
 
@@ -35,6 +36,7 @@ class RunningSlot(SlotChange):
     pool_name: PoolName
     warm: bool
     """Whether the slot had a container when the bot got it."""
+    run_id: AssignmentId
     deployment_id: DeploymentId | None
     deployment_status: DeploymentState | None
     """The status of the deployment as last logged."""

@@ -73,6 +73,17 @@ class SilentPool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PromotedImage:
+    """A pool with an image that a rollout promoted, while the settings name another one."""
+
+    pool_name: PoolName
+    image: str
+    configured_image: str
+    rollout_id: int | None
+    """The rollout that promoted the image; None after its retention."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
     """A session, a prepared transaction or a replication slot that has been open for long."""
 
@@ -126,6 +137,11 @@ def list_slot_containers() -> list[SlotContainer]:
 @query
 def list_unconfirmed_slots() -> list[UnconfirmedSlot]:
     """List the slots whose stop cannot be confirmed."""
+
+
+@query
+def list_promoted_images() -> list[PromotedImage]:
+    """List the pools whose promoted image overrides the settings."""
 
 
 @query

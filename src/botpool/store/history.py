@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from botpool.domain import reasons
+from botpool.domain.history import Change, HistoryRow, ListedHistoryRow
 from botpool.domain.ids import AssignmentId, BotId, SlotId
-from botpool.domain.records import Change, HistoryRow, ListedHistoryRow
 from botpool.store.query import query
 
 
@@ -21,6 +21,8 @@ class AgentEvent:
 class ChangeRow:
     """The horizon of a read, and one change below it; None where no change is new."""
 
+    epoch: int
+    """The first assignment id of the database's newest epoch; 0 before the first one."""
     horizon: int
     held_s: float | None
     """Age of the oldest visible change above the horizon."""

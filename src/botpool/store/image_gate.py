@@ -1,5 +1,6 @@
 """Statements about the image gate: slots that wait for an image or for their start."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from botpool.domain import reasons
@@ -33,6 +34,15 @@ class SlotPastStartGate:
     waited_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownImage:
+    """An image that was started on an image host."""
+
+    image: str
+    is_missing: bool
+    """Whether more nodes of the image host lack it than may pull it at once."""
+
+
 @query
 def lock_gate(*, backend: str) -> None:
     """Take the lock of a backend's image gate until the transaction ends."""
@@ -49,6 +59,16 @@ def pass_image_gate(
     present_reason: str = reasons.IMAGE_PRESENT,
 ) -> list[SlotPastImageGate]:
     """Let slots pass whose image is present, and the slots that lead pulls of other images."""
+
+
+@query
+def list_known_images(*, backend: str, image_host: str, image_known_s: float) -> list[KnownImage]:
+    """List the images that are known on an image host."""
+
+
+@query
+def mark_missing_images(*, backend: str, image_host: str, missing: Sequence[str]) -> None:
+    """Record which known images more nodes lack than may pull at once; all others are not."""
 
 
 @query

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from botpool.domain.ids import BotId, ContainerId
-from botpool.domain.records import Stray
+from botpool.domain.slots import Stray
 from botpool.store.query import query
 
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
+from botpool.domain.fenced_slots import ObservedSlot
 from botpool.domain.ids import AssignmentId, ContainerId
-from botpool.domain.records import ObservedSlot
 from botpool.store.query import query
 
 
 @query
-def lease_observations(*, interval_s: float, backends: Sequence[str]) -> list[str]:
+def lease_observations(
+    *, interval_s: float, backends: Sequence[str], clusters: Sequence[str]
+) -> list[str]:
     """Lease the backends whose observation is due; returns their names."""
 
 

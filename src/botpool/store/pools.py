@@ -8,7 +8,8 @@ from typing import Any
 from botpool.domain import reasons
 from botpool.domain.communication import LeaveBy, Outcome
 from botpool.domain.ids import PoolName
-from botpool.domain.records import Pool, PoolSample, SlotChange, SlotTransition
+from botpool.domain.pools import Pool, PoolSample
+from botpool.domain.slots import SlotChange, SlotTransition
 from botpool.store.query import query
 
 

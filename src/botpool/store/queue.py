@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import TypedDict, Unpack
 
 from botpool.domain import reasons
+from botpool.domain.bots import AdmissionRequest, BotChange, QueueEntry
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, TenantId
-from botpool.domain.records import AdmissionRequest, BotChange, QueueEntry, SlotChange
+from botpool.domain.slots import SlotChange
 from botpool.domain.states import BotStatus
 from botpool.store.query import query
 
@@ -84,6 +85,8 @@ class QueueWork:
     """Queue rows are past their deadline."""
     servable: Sequence[PoolName]
     """Pools with a queue and with an idle slot or room to grow."""
+    shared: bool
+    """Tenants share the pools: see `Matcher`."""
     contended: Sequence[PoolName]
     """Pools in which several tenants wait, and whose turns were not refreshed for a second."""
     uncounted: Sequence[TenantId]
@@ -120,6 +123,7 @@ class NewBots(TypedDict):
     priorities: Sequence[int]
     queue_timeouts_ms: Sequence[int]
     correlation_ids: Sequence[str]
+    traceparents: Sequence[str | None]
     tenant_ids: Sequence[TenantId]
     api_key_ids: Sequence[int]
     idempotency_keys: Sequence[str | None]
@@ -138,6 +142,7 @@ def new_bots(requests: Sequence[AdmissionRequest]) -> NewBots:
         "priorities": [bot.priority for bot in bots],
         "queue_timeouts_ms": [bot.queue_timeout_ms for bot in bots],
         "correlation_ids": [bot.correlation_id for bot in bots],
+        "traceparents": [bot.traceparent for bot in bots],
         "tenant_ids": [bot.caller.tenant_id for bot in bots],
         "api_key_ids": [bot.caller.key_id for bot in bots],
         "idempotency_keys": [key.key if key else None for key in keys],
@@ -183,12 +188,25 @@ def settle_new_bots(
 def match_queue(
     *,
     pool_name: PoolName,
+    new_slot_reason: str = reasons.NEW_SLOT,
+    freed_slot_reason: str = reasons.SLOT_BECAME_FREE,
+    assigned_reason: str = reasons.ASSIGNED,
+    probe_reason: str = reasons.BREAKER_PROBES,
+) -> list[MatchedSlot]:
+    """Assign the heads of a pool's queue to its idle slots, unless tenants share the pool."""
+
+
+@query
+def match_shared_queue(
+    *,
+    pool_name: PoolName,
     reserved: bool = False,
     new_slot_reason: str = reasons.NEW_SLOT,
     freed_slot_reason: str = reasons.SLOT_BECAME_FREE,
     assigned_reason: str = reasons.ASSIGNED,
+    probe_reason: str = reasons.BREAKER_PROBES,
 ) -> list[MatchedSlot]:
-    """Assign the heads of a pool's queue to its idle slots, in order.
+    """Assign queued bots to the idle slots of a pool by the turns and quotas of their tenants.
 
     `reserved`: only bots with a reservation, which also get the held slots.
     """

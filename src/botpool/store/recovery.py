@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Unpack
 
 from botpool.domain import reasons
+from botpool.domain.fenced_slots import Fence, StuckSlot
 from botpool.domain.ids import BotId, PoolName, SlotId
-from botpool.domain.records import Fence, SlotTransition, StuckSlot
+from botpool.domain.slots import SlotTransition
 from botpool.domain.states import SlotStatus
 from botpool.store.query import query
 

@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Unpack
 
 from botpool.domain import reasons
+from botpool.domain.fenced_slots import Fence, ReleasableSlot
 from botpool.domain.ids import AssignmentId, BotId, PoolName, SlotId, TenantId
-from botpool.domain.records import Fence, ReleasableSlot, SlotChange
+from botpool.domain.slots import SlotChange
 from botpool.domain.states import BotStatus, EndReason, FailureCode, SlotStatus
 from botpool.store.query import query
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Unpack
 
+from botpool.domain.fenced_slots import Fence, LeasedSlot
 from botpool.domain.ids import SlotId
-from botpool.domain.records import Fence, LeasedSlot
 from botpool.store.query import query
 
 

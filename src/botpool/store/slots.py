@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from botpool.domain import reasons
+from botpool.domain.fenced_slots import FencedSlot
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, SlotId
-from botpool.domain.records import FencedSlot, Slot, SlotChange, SlotTransition
+from botpool.domain.slots import Slot, SlotChange, SlotTransition
 from botpool.domain.states import SlotStatus
 from botpool.store.query import query
 

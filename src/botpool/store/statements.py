@@ -1,4 +1,7 @@
-"""The SQL files by name. Each file holds one statement; Python holds no SQL."""
+"""The SQL files by name. Each file holds one statement; Python holds no SQL.
+
+A line `-- include <name>.sql` stands for a file of `sql/parts`, which several statements share.
+"""
 
 import re
 from collections.abc import Sequence
@@ -6,13 +9,16 @@ from functools import cache
 from importlib.resources import files
 
 _QUERIES = files("botpool.store") / "sql" / "queries"
+_PARTS = files("botpool.store") / "sql" / "parts"
+_INCLUDE = re.compile(r"^-- include (\w+\.sql)\n", re.MULTILINE)
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 
 
 @cache
 def statement_text(name: str) -> str:
-    """Return the text of `sql/queries/<name>.sql`."""
-    return (_QUERIES / f"{name}.sql").read_text()
+    """Return the text of `sql/queries/<name>.sql` with the parts that it includes."""
+    text = (_QUERIES / f"{name}.sql").read_text()
+    return _INCLUDE.sub(lambda found: (_PARTS / found[1]).read_text(), text)
 
 
 @cache

@@ -1,7 +1,7 @@
 """Statements about tenants."""
 
 from botpool.domain.ids import TenantId
-from botpool.domain.records import Tenant
+from botpool.domain.tenants import Tenant
 from botpool.store.query import query
 
 

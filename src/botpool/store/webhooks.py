@@ -93,6 +93,11 @@ def list_webhooks(
 
 
 @query
+def measure_webhooks() -> float:
+    """Read the age of the oldest pending delivery of enabled webhooks, in seconds."""
+
+
+@query
 def delete_webhook(*, webhook_id: int) -> int | None:
     """Delete a webhook and its deliveries."""
 

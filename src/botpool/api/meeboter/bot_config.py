@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from botpool.api.meeboter.superjson import UNDEFINED
+from botpool.domain.agent_views import AgentView
 from botpool.domain.meeting_links import pool_name_of
-from botpool.domain.records import AgentView
 
 _PLATFORMS = {"teams": "microsoft-teams"}
 _AUTOMATIC_LEAVE = {

@@ -16,11 +16,11 @@ from botpool.api.meeboter.superjson import UNDEFINED
 from botpool.api.meeboter.trpc import TrpcError
 from botpool.api.opaque_json import require_storable
 from botpool.api.patterns import EVENT_KIND, PRINTABLE
+from botpool.domain.agent_views import AgentView
 from botpool.domain.bot_data import ArtifactKind, NewArtifact
 from botpool.domain.errors import LimitExceeded
 from botpool.domain.heartbeat import AgentPhase, HeartbeatReport
 from botpool.domain.ids import AssignmentId, BotId, ContainerId
-from botpool.domain.records import AgentView
 from botpool.domain.states import FINAL, BotStatus
 from botpool.engine.replica import Replica
 

@@ -99,7 +99,7 @@ class CoolifyBackend:
     async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         """Send six requests, or three if the start was issued before."""
         async with self._operation(
-            "start", RequestPurpose.START, timeout_s, start.REQUESTS, request.correlation_id
+            "start", request.purpose, timeout_s, start.REQUESTS, request.correlation_id
         ) as api:
             await self._ownership.require(api, request.container_id)
             return await start.start(api, request)

@@ -53,6 +53,10 @@ class ConcurrentChange(Exception):
     """Another call has changed the container or is changing it: read the slot again."""
 
 
+class ImageMissing(Exception):
+    """The daemon does not have the image of a bot's container."""
+
+
 def _growing_waits() -> Iterator[float]:
     return (min(_FIRST_WAIT_S * 2**number, _MAX_WAIT_S) for number in itertools.count())
 
@@ -128,21 +132,27 @@ class Daemon:
 
     async def create(
         self, draft: ContainerDraft, *, name: str, request: StartRequest | None = None
-    ) -> None:
-        """Raises ConcurrentChange if the name is taken or the image has been removed."""
+    ) -> str:
+        """Create a container and return Docker's id of it.
+
+        Raises ConcurrentChange if the name is taken, and ImageMissing for a bot's container
+        without its image.
+        """
         is_bot = draft.kind is ContainerKind.BOT
         network = await self.network_of(draft.spec.pool_name) if is_bot else None
         body = create_body(draft, request, self.config, network)
         try:
-            await self._send(self._client.containers.create(body, name=name))
+            created = await self._send(self._client.containers.create(body, name=name))
         except DockerError as error:
-            if error.status == 404 and "no such image" in error.message.lower():
-                if not is_bot:
-                    await self._load_placeholder_image()
+            if is_bot and error_messages.is_missing_image(error):
+                raise ImageMissing from error
+            if error_messages.is_missing_image(error):
+                await self._load_placeholder_image()
                 raise ConcurrentChange from error
             if error.status == 409:
                 raise ConcurrentChange from error
             raise error_messages.create_or_start_failed(error, draft.spec) from error
+        return str(created.id)
 
     async def _load_placeholder_image(self) -> None:
         try:
@@ -207,16 +217,6 @@ class Daemon:
             if error.status != 500:
                 raise _change_failed(error) from error
             await self._change(docker_container.delete(force=force, v=True))
-
-    async def has_image(self, image: str) -> bool:
-        try:
-            await self._send(self._client.images.inspect(image))
-        except DockerError as error:
-            # 400: the name is not valid, which the pull reports with a better message.
-            if error.status in (400, 404):
-                return False
-            raise error_messages.request_failed(error) from error
-        return True
 
     async def is_local_image(self, image: str) -> bool:
         """Whether the daemon has an image that was built or loaded here and not pulled."""

@@ -14,6 +14,13 @@ _CANNOT_PULL = _NOT_FOUND + _NO_ACCESS + _NO_CREDENTIALS + _INVALID_NAME
 _CANNOT_RUN = ("oci runtime", "failed to create task", "no command specified", "exec format error")
 
 
+def is_missing_image(error: DockerError) -> bool:
+    """Whether Docker has no such image. A pull describes an invalid name with a better message."""
+    message = error.message.lower()
+    is_invalid = error.status == 400 and any(text in message for text in _INVALID_NAME)
+    return is_invalid or (error.status == 404 and "no such image" in message)
+
+
 def disk_full(message: str) -> BackendRefused | None:
     if "no space left on device" not in message.lower():
         return None

@@ -7,11 +7,15 @@ crash, the same start
 - creates the container, if the crash came before its creation;
 - finds the container by its assignment and continues, if the crash came after the creation;
 - finds the container running or ended and leaves it, if Docker had accepted the start.
+
+A bot waits for this call, so it sends no request that another one makes unnecessary: the creation
+shows whether the daemon has the image, and a call that created and renamed the container starts it
+without a further read. A stop that writes its fence after the last read finds the container.
 """
 
 from contextlib import suppress
 
-from botpool.backends.docker.daemon import ConcurrentChange, Daemon
+from botpool.backends.docker.daemon import ConcurrentChange, Daemon, ImageMissing
 from botpool.backends.docker.promote import promote
 from botpool.backends.docker.pulls import Pulls
 from botpool.backends.docker.slot_containers import (
@@ -26,6 +30,7 @@ from botpool.domain.errors import StartSuperseded
 
 
 async def start(daemon: Daemon, pulls: Pulls, request: StartRequest) -> None:
+    created: str | None = None
     while True:
         slot = await daemon.read_slot(request.container_id)
         own = slot.bot_container(request.assignment_id)
@@ -38,11 +43,11 @@ async def start(daemon: Daemon, pulls: Pulls, request: StartRequest) -> None:
             raise
         try:
             if own is None:
-                await _create_or_pull(daemon, pulls, slot, request)
+                created = await _create_or_pull(daemon, pulls, slot, request)
             elif own.state != CREATED:
                 await _remove_duplicates(daemon, slot, own)
                 return
-            elif await promote(daemon, slot, own):
+            elif await promote(daemon, slot, own, is_new=own.docker_id == created):
                 await daemon.start(own)
                 return
         except ConcurrentChange:
@@ -51,19 +56,19 @@ async def start(daemon: Daemon, pulls: Pulls, request: StartRequest) -> None:
 
 async def _create_or_pull(
     daemon: Daemon, pulls: Pulls, slot: SlotContainers, request: StartRequest
-) -> None:
+) -> str | None:
+    """Create the bot's container and return its Docker id; without its image, pull that first."""
     spec = slot.newest.spec
-    if await daemon.has_image(spec.image):
-        bot = ContainerDraft(ContainerKind.BOT, request.assignment_id, spec)
-        name = bot.temporary_name(slot.id)
-        await daemon.create(bot, name=name, request=request)
-        return
+    bot = ContainerDraft(ContainerKind.BOT, request.assignment_id, spec)
+    with suppress(ImageMissing):
+        return await daemon.create(bot, name=bot.temporary_name(slot.id), request=request)
     newest = slot.newest
     if newest.kind is not ContainerKind.PENDING or newest.assignment_id != request.assignment_id:
         pending = ContainerDraft(ContainerKind.PENDING, request.assignment_id, spec)
         await daemon.create(pending, name=pending.temporary_name(slot.id))
     elif await promote(daemon, slot, slot.newest):
         await pulls.wait(spec, request.assignment_id, within_s=daemon.remaining_s())
+    return None
 
 
 async def _remove_duplicates(daemon: Daemon, slot: SlotContainers, own: Container) -> None:

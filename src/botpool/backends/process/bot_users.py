@@ -76,7 +76,7 @@ def bot_users(
     Raises SettingError if the configured user cannot run them.
     """
     if user is not None:
-        return _configured(user, command, folder)
+        return _check_configured_user(user, command, folder)
     name = _name_of(os.geteuid())
     if os.geteuid() != 0:
         return BotUsers(problem=f"bots run as Botpool's own user ({name})")
@@ -88,7 +88,7 @@ def bot_users(
     return BotUsers(problem=f"bots run as {name}, because other users have no access to {unusable}")
 
 
-def _configured(user: str, command: Sequence[str], folder: Path) -> BotUsers:
+def _check_configured_user(user: str, command: Sequence[str], folder: Path) -> BotUsers:
     account = _find_account(user)
     if account.uid == 0:
         raise SettingError(_SETTING, "is root: name a user without privileges")

@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
 from botpool.domain import reasons
+from botpool.domain.bots import AdmissionRequest, AdmittedBot, Bot, BotRequest, IdempotencyKey
 from botpool.domain.errors import (
     DatabaseUnavailable,
     IdempotencyConflict,
@@ -34,9 +35,8 @@ from botpool.domain.errors import (
 )
 from botpool.domain.ids import BotId, PoolName, TenantId
 from botpool.domain.policy import Policy
-from botpool.domain.records import AdmissionRequest, AdmittedBot, Bot, BotRequest, IdempotencyKey
 from botpool.domain.states import BotStatus
-from botpool.engine.admission.bot_requests import new_bot
+from botpool.engine.admission.bot_requests import new_bot, new_handover
 from botpool.engine.admission.estimates import Estimates
 from botpool.engine.admission.matcher import Matcher
 from botpool.engine.observability import event_log
@@ -191,20 +191,29 @@ class Admission:
             # In a burst, one lease for several batches: admissions need the database meanwhile.
             starts = [slot for slot in claimed if slot.poll_owner is None]
             if starts and len(requests) > 1:
-                self._wakeups.slots_due_soon()
+                self._wakeups.wake_reconcilers_soon()
             elif starts:
-                self._wakeups.slots_due()
-            self._wakeups.handover_push.push(
-                (slot.slot_id, slot.poll_owner) for slot in claimed if slot.poll_owner is not None
-            )
+                self._wakeups.wake_reconcilers()
             warm = sum(slot.container_id is not None for slot in claimed)
             pool_name = requests[0].bot.pool_name
             self._metrics.claimed(pool_name, warm=warm, cold=len(claimed) - warm)
-            # A later callback, because an exception here would make the batcher repeat the
-            # committed statement. The callback still runs before the callers get their results.
-            asyncio.get_running_loop().call_soon(_log_claims, claimed)
+            # Later callbacks, because an exception here would make the batcher repeat the
+            # committed statement. They still run before the callers get their results.
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._hand_over, claimed, requests)
+            loop.call_soon(_log_claims, claimed)
         by_number = {slot.n: slot for slot in claimed}
         return [by_number.get(n) for n in range(1, len(requests) + 1)]
+
+    def _hand_over(
+        self, claimed: Sequence[ClaimedSlot], requests: Sequence[AdmissionRequest]
+    ) -> None:
+        """Give new bots to the standbys that wait for them."""
+        self._wakeups.handover_push.push_new_bots(
+            (new_handover(slot, requests[slot.n - 1]), slot.poll_owner)
+            for slot in claimed
+            if slot.poll_owner is not None
+        )
 
     async def _enqueue(
         self, requests: Sequence[AdmissionRequest]
@@ -237,7 +246,7 @@ class Admission:
         pool = find_pool.statement(pool_name=pool_name)
         enqueue = self._enqueue_statement(requests, match_follows=True)
         turns = [refresh_turns.statement(pool_name=pool_name)] if with_turns else []
-        match = self._matcher.new_match(pool_name)
+        match = self._matcher.prepare_match(pool_name)
         settle = settle_new_bots.statement()
         statements: list[Statement[Any]] = [lock, pool, enqueue]
         statements += [*turns, *match.statements, settle]

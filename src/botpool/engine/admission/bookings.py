@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from botpool.domain.bookings import MAX_DAYS_AHEAD, nearest_free_join, on_time_probability
+from botpool.domain.bots import AdmissionRequest, AdmittedBot, Bot, BotRequest, IdempotencyKey
 from botpool.domain.callers import Caller
 from botpool.domain.errors import (
     BotHasStarted,
@@ -25,7 +26,6 @@ from botpool.domain.errors import (
     ShuttingDown,
 )
 from botpool.domain.ids import BotId
-from botpool.domain.records import AdmissionRequest, AdmittedBot, Bot, BotRequest, IdempotencyKey
 from botpool.engine.admission.admission import Admission
 from botpool.engine.admission.due_bots import DueBots
 from botpool.engine.admission.matcher import Match, Matcher
@@ -59,6 +59,15 @@ class BotUpdate:
     join_at: datetime | None = None
     priority: int | None = None
     bot_display_name: str | None = None
+
+    @property
+    def needs_waiting_bot(self) -> bool:
+        """Whether a bot that has its slot refuses these changes."""
+        return self.priority is not None or self.bot_display_name is not None
+
+
+class _TooLate(Exception):
+    """Rolls back the changes of a bot that cannot be changed any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +125,8 @@ class Bookings(Service):
         """Change a bot before its start; raises BotHasStarted if it is too late."""
         bot = (await self.admission.find(bot_id, tenant_id=caller.visible_tenant)).bot
         if changes.join_at is not None:
-            await self._move(bot, changes.join_at)
-        if changes.priority is not None or changes.bot_display_name is not None:
+            await self._move(bot, changes.join_at, changes)
+        elif changes.needs_waiting_bot:
             changed = await change_waiting_bot(
                 self.database,
                 bot_id=bot_id,
@@ -128,30 +137,38 @@ class Bookings(Service):
                 raise BotHasStarted.of((await self.admission.find(bot_id)).bot)
         return await self.admission.find(bot_id)
 
-    async def _move(self, bot: Bot, join_at: datetime) -> None:
+    async def _move(self, bot: Bot, join_at: datetime, changes: BotUpdate) -> None:
+        """Move a bot, and make the other changes in the same transaction: all of them or none."""
         matches: list[Match] = []
         tenant_id = await self.admission.tenant_of(bot.id)
 
-        async def work(transaction: Transaction) -> BookedBot | None:
+        async def work(transaction: Transaction) -> BookedBot:
             matches.clear()
-            await transaction.run(
-                [
-                    lock_bookings.statement(pool_name=bot.pool_name, tenant_id=tenant_id),
-                    lock_pool.statement(pool_name=bot.pool_name),
-                    move := move_bot.statement(bot_id=bot.id, join_at=join_at),
-                ]
-            )
-            if (moved := move.result) is not None:
-                await self._hold_and_predict(transaction, bot, join_at, moved, matches)
+            lock = lock_bookings.statement(pool_name=bot.pool_name, tenant_id=tenant_id)
+            await transaction.run([lock, lock_pool.statement(pool_name=bot.pool_name)])
+            if changes.needs_waiting_bot:
+                change = change_waiting_bot.statement(
+                    bot_id=bot.id,
+                    priority=changes.priority,
+                    bot_display_name=changes.bot_display_name,
+                )
+                await transaction.run([change])
+                if change.result is None:
+                    raise _TooLate
+            await transaction.run([move := move_bot.statement(bot_id=bot.id, join_at=join_at)])
+            if (moved := move.result) is None:
+                raise _TooLate
+            await self._hold_and_predict(transaction, bot, join_at, moved, matches)
             return moved
 
         await measure_pool_times(self.database, pool_name=bot.pool_name)
-        moved = await self.database.transact(work)
-        if moved is None:
+        try:
+            moved = await self.database.transact(work)
+        except _TooLate:
             current = (await self.admission.find(bot.id)).bot
             if current.status in BotHasStarted.STARTED:
-                raise BotHasStarted.of(current)
-            raise JoinTimeRefused(MAX_DAYS_AHEAD)
+                raise BotHasStarted.of(current) from None
+            raise JoinTimeRefused(MAX_DAYS_AHEAD) from None
         for match in matches:
             self.matcher.report(match)
         self.matcher.expect_bookings(bot.pool_name)
@@ -170,7 +187,7 @@ class Bookings(Service):
         assert booked.bot_id is not None
         reserved = booked.reserved
         if reserved and booked.within_hold:
-            match = Match(bot.pool_name, booked=True)
+            match = self.matcher.prepare_booked_match(bot.pool_name)
             lock = lock_pool.statement(pool_name=bot.pool_name)
             await transaction.run([lock, *match.statements])
             matches.append(match)
@@ -209,6 +226,7 @@ class Bookings(Service):
             priority=request.priority,
             queue_timeout_ms=request.queue_timeout_ms,
             correlation_id=request.correlation_id,
+            traceparent=request.traceparent,
             join_at=request.join_at,
             expected_duration_ms=request.expected_duration_ms,
             require_reservation=request.require_reservation,

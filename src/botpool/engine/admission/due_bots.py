@@ -15,7 +15,7 @@ from typing import Any
 from botpool.domain import reasons
 from botpool.domain.ids import PoolName, TenantId
 from botpool.domain.states import BotStatus
-from botpool.engine.admission.matcher import Match, Matcher
+from botpool.engine.admission.matcher import Matcher
 from botpool.engine.observability import event_log
 from botpool.engine.service import Service
 from botpool.store.bookings import (
@@ -64,7 +64,7 @@ class DueBots(Service):
 
     async def start_due(self, pool_name: PoolName) -> None:
         """Put the due bots of a pool into its queue and match."""
-        match = Match(pool_name, booked=True)
+        match = self.matcher.prepare_booked_match(pool_name)
         enqueue = enqueue_due_bots.statement(pool_name=pool_name, limit=_BATCH)
         settle = settle_due_bots.statement(pool_name=pool_name)
         statements: Sequence[Statement[Any]] = [

@@ -9,6 +9,10 @@ run the match's statements in their own transaction.
 While bots of several tenants wait in a pool, the tenants take turns (`refresh_turns.sql`): the next
 bot is of the tenant with the smallest share of the slots. With one waiting tenant there are no
 turns. The poll corrects a turn that is missing after a crash, or that has no bot any more.
+
+An installation with one tenant uses a statement without turns and quotas (`match_queue.sql`). The
+poll says whether tenants share the pools. The database decides: while they do, that statement
+serves no bot, so an outdated hint delays a match until the next poll.
 """
 
 from collections.abc import Sequence, Set
@@ -19,7 +23,7 @@ import structlog
 from botpool.domain import reasons
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import PoolName, SlotId, TenantId
-from botpool.domain.records import SlotChange
+from botpool.domain.slots import SlotChange
 from botpool.domain.states import SlotStatus
 from botpool.engine.observability import event_log
 from botpool.engine.observability.metrics import Metrics
@@ -28,7 +32,7 @@ from botpool.store.bookings import open_hold, restore_hold
 from botpool.store.database import Database
 from botpool.store.pools import grow_pool, lock_pool, shrink_pool
 from botpool.store.query import Statement
-from botpool.store.queue import MatchedSlot, match_queue
+from botpool.store.queue import MatchedSlot, match_queue, match_shared_queue
 from botpool.store.turns import list_waiting_pools, refresh_turns
 
 _log = structlog.get_logger()
@@ -41,15 +45,16 @@ class Match:
     bots with a reservation, serve these, and hold slots for the next bookings.
     """
 
-    def __init__(self, pool_name: PoolName, *, booked: bool) -> None:
+    def __init__(self, pool_name: PoolName, *, booked: bool, shared: bool) -> None:
+        match = match_shared_queue if shared else match_queue
         self.booked = booked
         self.surplus = shrink_pool.statement(pool_name=pool_name)
         self.opened = open_hold.statement(pool_name=pool_name)
-        self.reserved = match_queue.statement(pool_name=pool_name, reserved=True)
+        self.reserved = match_shared_queue.statement(pool_name=pool_name, reserved=True)
         self.hold = restore_hold.statement(pool_name=pool_name)
-        self.assigned = match_queue.statement(pool_name=pool_name)
+        self.assigned = match.statement(pool_name=pool_name)
         self.created = grow_pool.statement(pool_name=pool_name)
-        self.assigned_created = match_queue.statement(pool_name=pool_name)
+        self.assigned_created = match.statement(pool_name=pool_name)
 
     @property
     def statements(self) -> Sequence[Statement[Any]]:
@@ -85,6 +90,8 @@ class Matcher:
         self._metrics = metrics
         # Pools with open bookings: a hint, which the poll of the schedule renews every second.
         self._booked: set[PoolName] = set()
+        # Whether tenants share the pools: a hint, which the poll of the queue renews every second.
+        self.is_shared = True
 
     def expect_bookings(self, pool_name: PoolName) -> None:
         """Serve and hold reservations in the matches of a pool from now on."""
@@ -98,20 +105,24 @@ class Matcher:
         """Whether a match of the pool must look at bookings."""
         return pool_name in self._booked
 
-    def new_match(self, pool_name: PoolName) -> Match:
+    def prepare_match(self, pool_name: PoolName) -> Match:
         """Return the statements of a match."""
-        return Match(pool_name, booked=self.has_bookings(pool_name))
+        return Match(pool_name, booked=self.has_bookings(pool_name), shared=self.is_shared)
+
+    def prepare_booked_match(self, pool_name: PoolName) -> Match:
+        """Return the statements of a match that regards bookings, whatever the hint says."""
+        return Match(pool_name, booked=True, shared=self.is_shared)
 
     async def match_pool(self, pool_name: PoolName) -> None:
         """Assign as many bots of the pool's queue as it has slots."""
-        match = self.new_match(pool_name)
+        match = self.prepare_match(pool_name)
         lock = lock_pool.statement(pool_name=pool_name)
         await self._database.commit([lock, *match.statements])
         self.report(match)
 
     async def refresh_turns(self, pool_name: PoolName) -> set[SlotId]:
         """Give turns to the tenants that wait in a pool, match, and return the assigned slots."""
-        match = self.new_match(pool_name)
+        match = self.prepare_match(pool_name)
         lock = lock_pool.statement(pool_name=pool_name)
         refresh = refresh_turns.statement(pool_name=pool_name)
         await self._database.commit([lock, refresh, *match.statements])
@@ -147,5 +158,5 @@ class Matcher:
             (slot.slot_id, slot.poll_owner) for slot in assigned if slot.poll_owner is not None
         )
         if match.surplus.result or any(slot.poll_owner is None for slot in assigned):
-            self._wakeups.slots_due()
+            self._wakeups.wake_reconcilers()
         return {slot.slot_id for slot in assigned}

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from botpool.domain import reasons
+from botpool.domain.agent_views import AgentView
 from botpool.domain.bot_data import Command
 from botpool.domain.bot_ending import ending_after_exit, is_applicable, reported_ending
 from botpool.domain.communication import Outcome
 from botpool.domain.errors import NotFound
 from botpool.domain.heartbeat import AgentPhase, HeartbeatReport
 from botpool.domain.ids import AssignmentId, BotId, ContainerId
-from botpool.domain.records import AgentView
 from botpool.domain.states import FINAL, BotStatus, EndReason, SlotStatus, statuses_before
+from botpool.engine.agents.accepts import Accept, Accepts
 from botpool.engine.agents.bot_commands import BotCommands
 from botpool.engine.agents.event_refusals import EventRefusals, events_refusal
 from botpool.engine.agents.heartbeats import Heartbeats
@@ -32,7 +33,6 @@ from botpool.engine.service import Service
 from botpool.store.assignments import begin_finishing, get_agent_assignment, record_boot
 from botpool.store.bots import report_status
 from botpool.store.history import find_agent_event, record_agent_events
-from botpool.store.standbys import accept_assignment
 
 _ASSIGNED = frozenset({SlotStatus.DEPLOYING, SlotStatus.BUSY})
 _ADMITTED = frozenset({BotStatus.IN_WAITING_ROOM, BotStatus.IN_CALL, BotStatus.CALL_ENDED})
@@ -57,6 +57,7 @@ class Agents(Service):
 
     bot_endings: BotEndings
     outcome: DeploymentOutcome
+    accepts: Accepts
     heartbeats: Heartbeats
     epoch_watch: EpochWatch
     pacing: PacingControl
@@ -75,27 +76,18 @@ class Agents(Service):
         The first boot accepts. The same boot may repeat the call; another boot must exit, and
         so must an agent whose bot started cold meanwhile.
         """
-        accepted = await accept_assignment(
-            self.database,
-            assignment_id=assignment_id,
-            run_id=run_id,
-            container_id=container_id,
-            boot_id=boot_id,
-            max_duration_s=self.policy.max_duration_s,
+        view = await self.accepts.accept(
+            Accept(
+                assignment_id=assignment_id,
+                run_id=run_id,
+                container_id=container_id,
+                boot_id=boot_id,
+            )
         )
-        view = await self.find(assignment_id)
+        if view is None:
+            raise await self._unknown(assignment_id)
         if view.agent_container_id != container_id:
             raise NotFound("container", container_id)
-        if accepted is not None:
-            event_log.slot_transition(
-                accepted,
-                old=SlotStatus.DEPLOYING,
-                new=SlotStatus.BUSY,
-                reason=reasons.ACCEPTED_BY_STANDBY,
-            )
-            self.metrics.hot_handover(
-                accepted.pool_name, accepted=True, after_s=accepted.deploying_s
-            )
         is_own = view.slot_status is SlotStatus.BUSY and view.boot_id == boot_id
         return view, not is_own
 
@@ -293,9 +285,13 @@ class Agents(Service):
         """Return the bot of a token's assignment; NotFound if the database does not know it."""
         view = await get_agent_assignment(self.database, assignment_id=assignment_id)
         if view is None:
-            await self.epoch_watch.report_unknown(assignment_id)
-            raise NotFound("assignment", assignment_id)
+            raise await self._unknown(assignment_id)
         return view
+
+    async def _unknown(self, assignment_id: AssignmentId) -> NotFound:
+        """Report an assignment that the database does not know, and return the error."""
+        await self.epoch_watch.report_unknown(assignment_id)
+        return NotFound("assignment", assignment_id)
 
     async def _instruct_lost_agent(
         self, assignment_id: AssignmentId, bot_id: BotId

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from botpool.domain.bot_ending import BotEnding
+from botpool.domain.bots import BotChange
 from botpool.domain.ids import AssignmentId, BotId
-from botpool.domain.records import BotChange
 from botpool.domain.states import BotStatus, FailureCode
 from botpool.engine.lifecycle.pacing import PacingControl
 from botpool.engine.observability import event_log
@@ -124,7 +124,7 @@ class BotEndings:
         by_assignment = {bot.assignment_id: bot for bot in ended}
         results = [by_assignment.get(end.assignment_id) for end in ends]
         if ended:
-            self._wakeups.slots_due()
+            self._wakeups.wake_reconcilers()
             # Outside the batch: an error in the log must not fail ends that are committed. The
             # callback still runs before the waiting callers continue.
             asyncio.get_running_loop().call_soon(self._report_ended, ends, results)

@@ -5,21 +5,24 @@ others, and may replace the command of the image.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from typing import Protocol as TypedProtocol
 
+from botpool.domain.agent_views import Handover
 from botpool.domain.communication import Protocol
 from botpool.domain.container_template import (
     ContainerProgram,
     ContainerTemplate,
     PlaceholderValues,
 )
+from botpool.domain.fenced_slots import LeasedSlot
 from botpool.domain.ids import BotId, ContainerId, PoolName
 from botpool.domain.protocol_environment import ProtocolValues, with_protocol
-from botpool.domain.records import Handover, LeasedSlot
 from botpool.domain.tokens import agent_token, standby_token
+from botpool.domain.trace_context import container_traceparent, trace_of
 
 _BOT_DATA_LIMIT = 100 * 1024
 _PLAIN = ContainerTemplate()
@@ -34,6 +37,8 @@ class _BotOfSlot(TypedProtocol):
     def bot_id(self) -> BotId | None: ...
     @property
     def correlation_id(self) -> str | None: ...
+    @property
+    def traceparent(self) -> str | None: ...
     @property
     def meeting_url(self) -> str | None: ...
     @property
@@ -51,6 +56,9 @@ class ContainerEnvironment:
     standby_key: bytes = field(default=b"", repr=False)
     templates: Mapping[str, ContainerTemplate] = field(default_factory=dict)
     """By pool name, from this replica's settings."""
+    self_fence_s: float = 0.0
+    traces: bool = False
+    """Whether every bot has a trace, also without `traceparent` in its request."""
 
     def of(self, slot: LeasedSlot, container_id: ContainerId) -> ContainerProgram:
         """Return the program of the slot's run: of its assignment, or of a standby."""
@@ -71,8 +79,7 @@ class ContainerEnvironment:
         """Return the program of a standby, which knows no bot: placeholders of it are empty."""
         assert slot.run_id is not None
         own = {
-            "BOTPOOL_URL": self.public_url,
-            "BOTPOOL_CONTAINER_ID": container_id,
+            **self._of_every_container(container_id),
             "BOTPOOL_STANDBY_TOKEN": standby_token(slot.slot_id, slot.run_id, self.standby_key),
         }
         values = dict.fromkeys(
@@ -89,8 +96,7 @@ class ContainerEnvironment:
         The agent fetches bot data that is too large for the environment.
         """
         own = {
-            "BOTPOOL_URL": self.public_url,
-            "BOTPOOL_CONTAINER_ID": container_id,
+            **self._of_every_container(container_id),
             "BOTPOOL_TOKEN": token,
         }
         bot_data = json.dumps(
@@ -105,6 +111,10 @@ class ContainerEnvironment:
         )
         if len(bot_data.encode()) <= _BOT_DATA_LIMIT:
             own["BOT_DATA"] = bot_data
+        if self.traces or slot.traceparent is not None:
+            assert slot.bot_id is not None and slot.correlation_id is not None
+            trace = trace_of(slot.bot_id, slot.correlation_id, slot.traceparent)
+            own["TRACEPARENT"] = container_traceparent(slot.bot_id, trace)
         values = PlaceholderValues(
             values={
                 "bot.id": str(slot.bot_id),
@@ -134,6 +144,12 @@ class ContainerEnvironment:
         )
         environment = with_protocol(template.protocol, program.environment, of_protocol)
         return replace(program, environment=environment)
+
+    def _of_every_container(self, container_id: ContainerId) -> Mapping[str, str]:
+        own = {"BOTPOOL_URL": self.public_url, "BOTPOOL_CONTAINER_ID": container_id}
+        if self.self_fence_s:
+            own["BOTPOOL_SELF_FENCE_S"] = str(math.ceil(self.self_fence_s))
+        return own
 
     def mask(self, pool_name: PoolName, text: str) -> str:
         """Replace the secrets of a pool in a text."""

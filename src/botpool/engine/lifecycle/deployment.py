@@ -23,15 +23,16 @@ from botpool.domain.errors import (
     CallSuperseded,
     ContainerGone,
 )
+from botpool.domain.fenced_slots import LeasedSlot
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import DeploymentState
-from botpool.domain.records import LeasedSlot
-from botpool.domain.states import FailureCode, SlotPhase
+from botpool.domain.states import FailureCode, SlotPhase, Standby
 from botpool.engine.lifecycle.container_environment import ContainerEnvironment
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome
 from botpool.engine.lifecycle.image_digests import ImageDigests
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.lifecycle.observer import Observer
+from botpool.engine.lifecycle.revision_choice import RevisionChoice
 from botpool.engine.lifecycle.slot_steps import SlotSteps, container_spec, ended_assignments
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.clock import loop_time
@@ -63,6 +64,7 @@ class Deployer(Service):
     observer: Observer
     image_gate: ImageGate
     image_digests: ImageDigests
+    revision_choice: RevisionChoice
     environment: ContainerEnvironment
     on_refusal: Callable[[str], None]
     """Receives the name of a backend that refused a call: its health check is due."""
@@ -76,6 +78,7 @@ class Deployer(Service):
         elif slot.phase in _WAITING:
             await self._end_waiting(slot)
         else:
+            slot = await self.revision_choice.choose(slot)
             await self._deploy(await self.image_digests.resolve(slot, lease), lease)
 
     async def handle_unexpected_error(self, slot: LeasedSlot, error: Exception) -> None:
@@ -194,6 +197,7 @@ class Deployer(Service):
             environment=program.environment,
             command=program.command,
             entrypoint=program.entrypoint,
+            has_bot=slot.bot_id is not None,
         )
         backend = self.backends[slot.backend]
         self.observer.changed.discard(slot.container_id)  # Those were changes of the former run.
@@ -247,6 +251,8 @@ class Deployer(Service):
         """Say why a standby is given up: the time of its hand-over or of its poll is over."""
         if slot.phase is SlotPhase.HANDING_OVER and slot.run_started_at is not None:
             return reasons.NOT_ACCEPTED
+        if slot.standby is Standby.PULLING:
+            return reasons.pull_too_slow(self.policy.deploy_timeout_s)
         return reasons.STANDBY_SILENT
 
     async def _check_deadline(self, slot: LeasedSlot) -> None:

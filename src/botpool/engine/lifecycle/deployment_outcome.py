@@ -8,21 +8,24 @@ nothing.
 
 from dataclasses import dataclass, replace
 
+from botpool.backends.protocol import run_protector
+from botpool.domain.fenced_slots import FencedSlot, LeasedSlot, ObservedSlot, ObservedStandby
 from botpool.domain.ids import AssignmentId
 from botpool.domain.observation import DeploymentState
-from botpool.domain.records import FencedSlot, ObservedSlot
-from botpool.domain.states import FailureCode, SlotPhase, SlotStatus
+from botpool.domain.states import FailureCode, SlotPhase, SlotStatus, Standby
 from botpool.engine.lifecycle.image_gate import ImageGate
 from botpool.engine.observability import event_log
 from botpool.engine.service import Service
 from botpool.store.deployments import (
+    RunningSlot,
     end_deployment,
     fail_deployment,
     mark_running,
     record_deployment_status,
 )
+from botpool.store.rollouts import record_pull_failure
 from botpool.store.slots import mark_slot_error
-from botpool.store.standbys import give_up_handover
+from botpool.store.standbys import AcceptedBot, give_up_handover
 
 _FRESH_SHARE = 1 / 24
 """The share of `image_known_s` after which a start renews the time of an image's last start."""
@@ -60,6 +63,7 @@ class DeploymentOutcome(Service):
         )
         if slot is None:
             return False
+        self.protect_call(slot)
         if slot.deployment_id and slot.deployment_status is not DeploymentState.FINISHED:
             event_log.deployment_status_changed(
                 slot,
@@ -80,6 +84,16 @@ class DeploymentOutcome(Service):
         if slot.others_wait:
             await self.image_gate.open(slot.backend)
         return True
+
+    def protect_call(self, slot: RunningSlot | AcceptedBot) -> None:
+        """Let the backend protect the run of a slot that became busy.
+
+        After a crash in between, the next observation does the same.
+        """
+        backend = self.backends.get(slot.backend)  # Agents call any replica.
+        protector = None if backend is None else run_protector(backend)
+        if protector is not None and slot.container_id and slot.deployment_id:
+            protector.protect(slot.container_id, slot.run_id, slot.deployment_id)
 
     async def record_status(self, slot: ObservedSlot, status: DeploymentState) -> ObservedSlot:
         """Record and log the status of a slot's deployment; raises SlotChanged if it is late."""
@@ -119,24 +133,25 @@ class DeploymentOutcome(Service):
             given_up, old=SlotStatus.DEPLOYING, new=SlotStatus.RELEASING, reason=reason
         )
         self.metrics.hot_handover(slot.pool_name, accepted=False)
-        self.wakeups.slots_due()
+        self.wakeups.wake_reconcilers()
         return True
 
     async def fail_standby(
-        self, slot: FencedSlot, *, reason: str, holds_lease: bool = False
+        self, slot: LeasedSlot | ObservedStandby, *, reason: str, holds_lease: bool = False
     ) -> bool:
-        """Take the slot of a standby that failed to `error`, so that it is reset."""
-        failed = await mark_slot_error(
-            self.database,
-            slot_id=slot.slot_id,
-            version=slot.version,
-            reason=reason,
-            holds_lease=holds_lease,
+        """Take the slot of a standby or a pull that failed to `error`, so that it is reset."""
+        failed = mark_slot_error.statement(
+            slot_id=slot.slot_id, version=slot.version, reason=reason, holds_lease=holds_lease
         )
-        if failed is None:
+        is_pull = slot.standby is Standby.PULLING
+        counted = record_pull_failure.statement(run_id=slot.run_id, reason=reason)
+        await self.database.commit([failed, counted] if is_pull else [failed])
+        if failed.result is None:
             return False
-        event_log.slot_transition(failed, old=SlotStatus.IDLE, new=SlotStatus.ERROR, reason=reason)
-        self.wakeups.slots_due()
+        event_log.slot_transition(
+            failed.result, old=SlotStatus.IDLE, new=SlotStatus.ERROR, reason=reason
+        )
+        self.wakeups.wake_reconcilers()
         return True
 
     async def fail(
@@ -175,5 +190,5 @@ class DeploymentOutcome(Service):
         )
         if failed.others_wait:
             await self.image_gate.open(failed.backend)
-        self.wakeups.slots_due()
+        self.wakeups.wake_reconcilers()
         return True

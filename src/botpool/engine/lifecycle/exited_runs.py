@@ -8,8 +8,8 @@ crash before the commit, the next observation repeats it; a repeated or late one
 from dataclasses import dataclass
 
 from botpool.domain.bot_ending import BEFORE_CALL, ending_after_exit, is_retried_after_fault
+from botpool.domain.fenced_slots import BackendSlot
 from botpool.domain.observation import Observation
-from botpool.domain.records import BackendSlot
 from botpool.domain.states import BotStatus, SlotStatus
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.observability import event_log
@@ -63,5 +63,5 @@ class ExitedRuns(Service):
         event_log.slot_transition(
             interrupted, old=SlotStatus.BUSY, new=SlotStatus.RELEASING, reason=fault
         )
-        self.wakeups.slots_due()
+        self.wakeups.wake_reconcilers()
         return True

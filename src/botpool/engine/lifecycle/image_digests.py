@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from botpool.backends.protocol import ImageResolver
 from botpool.domain.errors import BackendError
-from botpool.domain.records import LeasedSlot
+from botpool.domain.fenced_slots import LeasedSlot
 from botpool.domain.states import SlotPhase
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.clock import loop_time
@@ -52,7 +52,9 @@ class ImageDigests(Service):
     async def resolve(self, slot: LeasedSlot, lease: Lease) -> LeasedSlot:
         """Return the slot with the image that its pool's tag names now, or that its phase fixed."""
         backend = self.backends[slot.backend]
-        if slot.phase is not SlotPhase.CREATING or not isinstance(backend, ImageResolver):
+        if "@" in slot.image:
+            return slot
+        if slot.phase not in (None, SlotPhase.CREATING) or not isinstance(backend, ImageResolver):
             return with_known_digest(slot)
         known = self.resolved[slot.backend, slot.image]
         # Concurrent deployments share one request.

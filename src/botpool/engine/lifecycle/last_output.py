@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from botpool.domain.communication import Outcome
 from botpool.domain.errors import BackendError, BackendUnavailable
+from botpool.domain.fenced_slots import BackendSlot
 from botpool.domain.observation import Observation
-from botpool.domain.records import BackendSlot
 from botpool.engine.lifecycle.container_environment import ContainerEnvironment
 from botpool.engine.observability import event_log
 from botpool.engine.service import Service

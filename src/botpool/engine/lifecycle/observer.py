@@ -13,9 +13,11 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
+from botpool.backends.protocol import node_images
 from botpool.domain import reasons
 from botpool.domain.communication import Outcome
 from botpool.domain.errors import BackendError
+from botpool.domain.fenced_slots import ObservedSlot, ObservedStandby, expected_runs
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import (
     ACTIVE_DEPLOYMENT,
@@ -25,7 +27,6 @@ from botpool.domain.observation import (
     DeploymentState,
     Observation,
 )
-from botpool.domain.records import ObservedSlot, ObservedStandby, expected_runs
 from botpool.domain.start_assessment import (
     StartVerdict,
     assess_start,
@@ -35,11 +36,12 @@ from botpool.domain.start_assessment import (
 from botpool.domain.states import SlotPhase, SlotStatus, Standby
 from botpool.engine.lifecycle.deployment_outcome import DeploymentOutcome, SlotChanged
 from botpool.engine.lifecycle.exited_runs import ExitedRuns
+from botpool.engine.lifecycle.image_pulls import ImagePulls, is_pulled
 from botpool.engine.lifecycle.last_output import LastOutput
 from botpool.engine.lifecycle.release import Releaser
 from botpool.engine.observability import event_log
 from botpool.engine.runtime.epoch_watch import EpochWatch
-from botpool.engine.runtime.leases import timed
+from botpool.engine.runtime.leases import timed, timed_pages
 from botpool.engine.service import Service
 from botpool.store.observations import (
     lease_observations,
@@ -62,6 +64,7 @@ class Observer(Service):
     releaser: Releaser
     epoch_watch: EpochWatch
     last_output: LastOutput
+    image_pulls: ImagePulls
     changed: set[ContainerId] = field(default_factory=set)
     """Containers that changed when no slot was to be observed: a start may not be recorded yet."""
 
@@ -69,10 +72,14 @@ class Observer(Service):
         """Observe the backends whose turn this replica gets."""
         interval_s = self.policy.observe_interval_s * _LEASE_SHARE
         leased = await lease_observations(
-            self.database, interval_s=interval_s, backends=sorted(self.backends)
+            self.database,
+            interval_s=interval_s,
+            backends=sorted(self.backends),
+            clusters=[name for name, each in self.backends.items() if node_images(each)],
         )
         for backend in leased:
             await self.observe(backend)
+            await self.outcome.image_gate.find_missing_images(backend)
 
     async def observe_change(self, backend: str, container_id: ContainerId) -> bool:
         """Observe a container that changed; returns False if it should be observed again."""
@@ -103,7 +110,7 @@ class Observer(Service):
         wanted += [standby.container_id for standby in standbys]
         expected = expected_runs([*slots, *standbys])
         try:
-            observations = await timed(
+            observations = await timed_pages(
                 lambda timeout_s: self.backends[backend].observe(
                     wanted, expected=expected, timeout_s=timeout_s
                 ),
@@ -178,14 +185,30 @@ class Observer(Service):
         if standby.standby is Standby.STOPPING:
             await self.releaser.apply_to_standby(standby, observation)
             return
-        assert standby.start_issued_at is not None, "only started standbys are observed"
+        started_at = standby.start_issued_at
+        assert started_at is not None, "only started standbys are observed"
+        is_pull = standby.standby is Standby.PULLING
+        if is_pull or standby.leads:
+            try:
+                observation = await self.image_pulls.follow_deployment(standby, observation)
+                if is_pull and is_pulled(standby, observation):
+                    await self.image_pulls.end(standby)
+                    return
+                standby = await self.image_pulls.end_lead(standby, observation)
+            except BackendError as error:
+                event_log.backend_unavailable(
+                    "observation.unavailable", error, slot=standby.slot_id
+                )
+                return
+            except SlotChanged:
+                return  # The next observation decides.
         names_run = observation.assignment_id == standby.run_id
         if standby.standby is Standby.READY and not names_run:
             return  # The open poll is better evidence than a status that may be old.
         assessment = assess_start(
             observation,
             assignment_id=standby.run_id,
-            started_at=standby.start_issued_at,
+            started_at=started_at,
             awaits_deployment=standby.deployment_id is not None,
             deployment_ended_at=standby.deployment_ended_at,
             now=standby.now,
@@ -264,12 +287,17 @@ class Observer(Service):
         return True
 
     async def _apply_to_handover(self, slot: ObservedSlot, observation: Observation) -> bool:
-        """Give up the hand-over to a standby that ended; a running one proves nothing."""
-        assert slot.start_issued_at is not None
+        """Give up the hand-over to a standby that ended; a running one proves only its image."""
+        started_at = slot.start_issued_at
+        assert started_at is not None
+        try:
+            slot = await self.image_pulls.end_lead(slot, observation)
+        except SlotChanged:
+            return False
         assessment = assess_start(
             observation,
             assignment_id=slot.run_id,
-            started_at=slot.start_issued_at,
+            started_at=started_at,
             awaits_deployment=slot.deployment_id is not None,
             deployment_ended_at=slot.deployment_ended_at,
             now=slot.now,

@@ -15,8 +15,8 @@ import structlog
 
 from botpool.domain.bot_data import MAX_OUTPUT_BYTES
 from botpool.domain.errors import BackendError, DatabaseUnavailable
+from botpool.domain.fenced_slots import LeasedSlot, ObservedSlot
 from botpool.domain.ids import PoolName
-from botpool.domain.records import LeasedSlot, ObservedSlot
 from botpool.engine.service import Service
 from botpool.store.bot_data import keep_output
 

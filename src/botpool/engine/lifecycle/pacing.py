@@ -20,7 +20,7 @@ import structlog
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import AssignmentId, PoolName
-from botpool.domain.records import PoolSpec
+from botpool.domain.pools import PoolSpec
 from botpool.engine.service import Service
 from botpool.store.pacing import report_admitted_bot, report_blocked_bot
 

@@ -25,6 +25,7 @@ class QueuePoller(Service):
     async def poll(self) -> None:
         """Expire bots, match pools and open image gates, where there is something to do."""
         work = await find_queue_work(self.database)
+        self.matcher.is_shared = work.shared
         if work.expired:
             await self.expire()
         for tenant_id in work.uncounted:

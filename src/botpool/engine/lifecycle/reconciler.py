@@ -6,19 +6,21 @@ that stops returns its leases, so that another one continues at once.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import structlog
 
 from botpool.domain.errors import DatabaseUnavailable
+from botpool.domain.fenced_slots import LeasedSlot
 from botpool.domain.ids import SlotId
-from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus, Standby
+from botpool.domain.trace_context import trace_of
 from botpool.engine.lifecycle.deployment import Deployer
 from botpool.engine.lifecycle.release import Releaser
 from botpool.engine.lifecycle.reset import Resetter
 from botpool.engine.lifecycle.running_bots import RunningBots
+from botpool.engine.lifecycle.slot_preparation import SlotPreparer
 from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.runtime.leases import Lease, LeaseTooShort
@@ -27,6 +29,7 @@ from botpool.store.slot_leases import lease_slots, return_leases
 
 _log = structlog.get_logger()
 _MAX_STEPS = 32
+_STARTING = frozenset({Standby.STARTING, Standby.PULLING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,7 @@ class Reconciler(Service):
     deployer: Deployer
     releaser: Releaser
     resetter: Resetter
+    preparer: SlotPreparer
     running_bots: RunningBots
     under_way: set[asyncio.Task[None]] = field(default_factory=set)
     unreturned: list[LeasedSlot] = field(default_factory=list)
@@ -97,8 +101,18 @@ class Reconciler(Service):
         if was_full:
             self.wakeups.slots.set()
 
+    def _log_fields(self, slot: LeasedSlot) -> Mapping[str, str | None]:
+        """Return what all log lines of a step have: the correlation id, and the trace if any."""
+        fields = {"correlation_id": slot.correlation_id}
+        if slot.traceparent is None and not self.policy.traces:
+            return fields
+        if slot.bot_id is not None and slot.correlation_id is not None:
+            trace = trace_of(slot.bot_id, slot.correlation_id, slot.traceparent)
+            fields["trace_id"] = trace.trace_id
+        return fields
+
     async def _run_step(self, slot: LeasedSlot, lease: Lease) -> None:
-        with structlog.contextvars.bound_contextvars(correlation_id=slot.correlation_id):
+        with structlog.contextvars.bound_contextvars(**self._log_fields(slot)):
             try:
                 await self._dispatch(slot, lease)
             except LeaseTooShort:
@@ -108,7 +122,7 @@ class Reconciler(Service):
                 self._keep_lease(slot, error)
             except Exception as error:
                 _log.exception("step.failed", slot=slot.slot_id, status=str(slot.status))
-                if slot.status is SlotStatus.DEPLOYING or slot.standby is Standby.STARTING:
+                if slot.status is SlotStatus.DEPLOYING or slot.standby in _STARTING:
                     retry = self.deployer.handle_unexpected_error(slot, error)
                 else:
                     retry = self.steps.postpone(slot)
@@ -137,10 +151,12 @@ class Reconciler(Service):
                 await self.resetter.reset(slot, lease)
             case SlotStatus.DELETING:
                 await self.resetter.delete(slot, lease)
-            case SlotStatus.IDLE if slot.standby is Standby.STARTING:
+            case SlotStatus.IDLE if slot.standby in _STARTING:
                 await self.deployer.step(slot, lease)
             case SlotStatus.IDLE if slot.standby is Standby.STOPPING:
                 await self.releaser.step(slot, lease)
+            case SlotStatus.IDLE if slot.standby is None:
+                await self.preparer.prepare(slot, lease)
             case SlotStatus.IDLE:
                 await self.steps.postpone(slot)
 

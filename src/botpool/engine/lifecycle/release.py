@@ -17,6 +17,7 @@ from datetime import datetime
 
 from botpool.backends.protocol import Backend, StopMode, run_keeper
 from botpool.domain.errors import BackendError, ContainerGone, StillRunning
+from botpool.domain.fenced_slots import LeasedSlot, ObservedSlot, ObservedStandby, expected_runs
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import (
     ACTIVE_DEPLOYMENT,
@@ -24,12 +25,6 @@ from botpool.domain.observation import (
     ContainerState,
     DeploymentState,
     Observation,
-)
-from botpool.domain.records import (
-    LeasedSlot,
-    ObservedSlot,
-    ObservedStandby,
-    expected_runs,
 )
 from botpool.domain.states import FINAL, SlotStatus, Standby
 from botpool.domain.stop_confirmation import (
@@ -156,7 +151,7 @@ class Releaser(Service):
         if noted is not None and observation.deployment in ACTIVE_DEPLOYMENT:
             # The deployment may start the container after the stop: the stop is repeated.
             await clear_stop(self.database, **noted.fence, limit_s=_MAX_STOPS * limit_s)
-            self.wakeups.slots_due()
+            self.wakeups.wake_reconcilers()
 
     async def _stop(
         self, backend: Backend, slot: LeasedSlot, container_id: ContainerId, lease: Lease
@@ -267,7 +262,7 @@ class Releaser(Service):
             # The slot may have led a pull, or have counted towards the limit of starts.
             await self.image_gate.open(slot.backend)
 
-    def _discard_run(self, slot: LeasedSlot | ObservedSlot) -> None:
+    def _discard_run(self, slot: LeasedSlot | ObservedSlot | ObservedStandby) -> None:
         """Let a backend forget the run. Only now: the commit is the record of its end.
 
         After a crash in between, the cleanup finds the run, which no slot knows any more.
@@ -291,8 +286,8 @@ class Releaser(Service):
             status_unreliable_at=standby.status_unreliable_at,
             now=standby.now,
             status_lag_s=self.backends[standby.backend].status_lag_s,
-        ):
-            await self.handover.end_standby(standby, container_gone=is_gone)
+        ) and await self.handover.end_standby(standby, container_gone=is_gone):
+            self._discard_run(standby)
 
     async def _end_standby(self, slot: LeasedSlot | ObservedSlot, *, container_gone: bool) -> None:
         """After the stop of a standby: start its bot cold, or free the slot."""

@@ -1,9 +1,10 @@
 """The steps of slots without a bot: reset a slot in `error`, delete a slot in `deleting`.
 
-A slot enters `error` only after its stop is confirmed. A reset ensures that the container exists
-and is stopped, or creates it again, and gives the slot to the queue. After a stuck deployment it
-deletes the container first. Resets count until the slot is
-busy again; after the maximum, the slot is deleted. Each step may be repeated after a crash.
+A slot with a bot enters `error` only after its stop is confirmed; a failed standby, which has no
+bot, may still run. A reset ensures that the container exists and is stopped, or creates it again,
+and gives the slot to the queue. After a stuck deployment it deletes the container first. Resets
+count until the slot is busy again; after the maximum, the slot is deleted. Each step may be
+repeated after a crash.
 """
 
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from dataclasses import dataclass
 from botpool.backends.protocol import Backend
 from botpool.domain import reasons
 from botpool.domain.errors import BackendError, BackendRefused, StillRunning
+from botpool.domain.fenced_slots import LeasedSlot
 from botpool.domain.ids import ContainerId
 from botpool.domain.observation import ContainerState
-from botpool.domain.records import LeasedSlot
 from botpool.domain.states import SlotStatus
 from botpool.domain.stop_confirmation import stop_is_overdue
 from botpool.engine.admission.matcher import Matcher
@@ -85,7 +86,7 @@ class Resetter(Service):
             image=slot.image,
             limits=slot.limits,
         )
-        match = self.matcher.new_match(slot.pool_name)
+        match = self.matcher.prepare_match(slot.pool_name)
         lock = lock_pool.statement(pool_name=slot.pool_name)
         await self.database.commit([lock, reset, *match.statements])
         if reset.result is None:
@@ -102,7 +103,7 @@ class Resetter(Service):
 
     async def _commit_removal(self, slot: LeasedSlot) -> None:
         remove = remove_slot.statement(slot_id=slot.slot_id, version=slot.version)
-        match = self.matcher.new_match(slot.pool_name)
+        match = self.matcher.prepare_match(slot.pool_name)
         lock = lock_pool.statement(pool_name=slot.pool_name)
         await self.database.commit([lock, remove, *match.statements])
         if remove.result is None:

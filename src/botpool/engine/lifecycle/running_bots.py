@@ -22,8 +22,8 @@ from botpool.domain.bot_ending import (
 )
 from botpool.domain.communication import LeaveBy
 from botpool.domain.errors import BackendError, ContainerGone
+from botpool.domain.fenced_slots import LeasedSlot
 from botpool.domain.finishing import finish_deadline
-from botpool.domain.records import LeasedSlot
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.slot_steps import SlotSteps
 from botpool.engine.observability import event_log

@@ -43,7 +43,7 @@ class Shutdown(Service):
         self.admission.close()
         self.stop_grace.limit_s = _STOP_GRACE_S
         await retry_releases_now(self.database)
-        self.wakeups.slots_due()
+        self.wakeups.wake_reconcilers()
         try:
             async with asyncio.timeout(within_s):
                 while left := await self._end_twice(reason) + await self.standby_keeper.stop_all():

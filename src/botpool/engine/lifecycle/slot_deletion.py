@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from botpool.domain import reasons
+from botpool.domain.fenced_slots import LeasedSlot, StuckSlot
 from botpool.domain.ids import SlotId
-from botpool.domain.records import LeasedSlot, StuckSlot
 from botpool.domain.states import SlotStatus
 from botpool.engine.observability import event_log
 from botpool.engine.service import Service
@@ -44,7 +44,7 @@ class SlotDeletion(Service):
             new=SlotStatus.DELETING,
             reason=reason,
         )
-        self.wakeups.slots_due()
+        self.wakeups.wake_reconcilers()
         return True
 
     async def start_after_failed_resets(

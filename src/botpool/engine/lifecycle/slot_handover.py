@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from botpool.domain import reasons
+from botpool.domain.fenced_slots import FencedSlot, ReleasableSlot
 from botpool.domain.ids import BotId, PoolName, SlotId
-from botpool.domain.records import FencedSlot, ReleasableSlot
 from botpool.domain.states import FINAL, BotStatus, FailureCode, SlotStatus
 from botpool.engine.admission.matcher import Matcher
 from botpool.engine.observability import event_log
@@ -103,7 +103,7 @@ class SlotHandover:
         end = end_standby.statement(
             slot_id=slot.slot_id, version=slot.version, container_gone=container_gone
         )
-        match = self._matcher.new_match(slot.pool_name)
+        match = self._matcher.prepare_match(slot.pool_name)
         lock = lock_pool.statement(pool_name=slot.pool_name)
         await self._database.commit([lock, end, *match.statements])
         self._matcher.report(match)
@@ -120,7 +120,7 @@ class SlotHandover:
             new=SlotStatus.DEPLOYING,
             reason=reasons.COLD_AFTER_HANDOVER,
         )
-        self._wakeups.slots_due()
+        self._wakeups.wake_reconcilers()
         return True
 
     async def _free_batch(
@@ -186,7 +186,7 @@ class SlotHandover:
                 bot_ids=bot_ids, assignment_ids=assignment_ids, reasons=failures
             )
             statements += [requeue, fail]
-        match = self._matcher.new_match(pool_name)
+        match = self._matcher.prepare_match(pool_name)
         await self._database.commit([*statements, *match.statements])
         freed = {slot.slot_id: slot for slot in free.result}
         codes = {bot.bot_id: bot.failure_code for bot in fail.result} if unfinished else {}
@@ -200,7 +200,7 @@ class SlotHandover:
         else:
             self._pools_with_queue.discard(pool_name)
         if any(release.failure for release in releases):
-            self._wakeups.slots_due()
+            self._wakeups.wake_reconcilers()
         return freed
 
     def _measure(

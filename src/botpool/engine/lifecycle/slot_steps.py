@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendError, BudgetExhausted
+from botpool.domain.fenced_slots import LeasedSlot
 from botpool.domain.ids import AssignmentId
-from botpool.domain.records import LeasedSlot
 from botpool.engine.observability import event_log
 from botpool.engine.service import Service
 from botpool.store.slot_leases import postpone_step, return_lease
@@ -85,7 +85,7 @@ class SlotSteps(Service):
         event_log.write_fenced(name=slot.slot_name, slot_id=slot.slot_id, wanted=action)
         self.metrics.fenced(action)
         await self.return_lease(slot)
-        self.wakeups.slots_due()
+        self.wakeups.wake_reconcilers()
 
     async def return_lease(self, slot: LeasedSlot) -> None:
         """Return the lease, so that the slot's next step can run at once."""

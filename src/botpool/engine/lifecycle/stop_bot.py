@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from botpool.domain import reasons
 from botpool.domain.bot_ending import BotEnding
+from botpool.domain.bots import AdmittedBot, Bot
 from botpool.domain.callers import Caller
 from botpool.domain.communication import LeaveBy
 from botpool.domain.ids import BotId
-from botpool.domain.records import AdmittedBot, Bot
 from botpool.domain.states import FINAL, RUNNING, BotStatus, SlotStatus, statuses_before
 from botpool.engine.admission.admission import Admission
 from botpool.engine.audit import announce
@@ -91,7 +91,7 @@ class BotStopper(Service):
         if bot is None:
             return False
         if bot.leave is LeaveBy.SIGNAL:
-            self.wakeups.slots_due()
+            self.wakeups.wake_reconcilers()
         # Without a change, an earlier request stands, or the call has already ended.
         if bot.status is not None and bot.status is not bot.former_status:
             assert bot.correlation_id is not None

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from botpool.domain import reasons
+from botpool.domain.fenced_slots import LeasedSlot, ObservedSlot
 from botpool.domain.observation import Observation
-from botpool.domain.records import LeasedSlot, ObservedSlot
 from botpool.domain.stop_confirmation import is_unconfirmable
 from botpool.engine.observability import event_log
 from botpool.engine.service import Service

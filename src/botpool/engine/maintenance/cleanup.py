@@ -6,25 +6,27 @@ minutes of lists that succeeded, and only if there are few strays: many at once 
 mistake and wait for an operator. A list that fails is no evidence. Cleanups may run concurrently.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import asdict, dataclass
 
 import structlog
 
 from botpool.backends.protocol import Backend, RunKeeper, run_keeper
 from botpool.domain.errors import BackendError, CallSuperseded
-from botpool.domain.records import Stray
+from botpool.domain.ids import DeploymentId
+from botpool.domain.slots import Stray
 from botpool.engine.audit import announce
 from botpool.engine.lifecycle.queue_poller import QueuePoller
 from botpool.engine.maintenance.recovery import Recovery
 from botpool.engine.maintenance.restored_history import renumber_restored_history
 from botpool.engine.observability import event_log
-from botpool.engine.runtime.leases import timed
+from botpool.engine.runtime.leases import timed, timed_pages
 from botpool.engine.service import Service
 from botpool.store import maintenance
 from botpool.store.audit import prune_audit
 from botpool.store.database import Transaction
 from botpool.store.deployments import list_known_deployments
+from botpool.store.rollouts import prune_rollouts
 from botpool.store.token_buckets import prune_token_buckets
 from botpool.store.webhooks import prune_webhook_deliveries
 
@@ -86,20 +88,20 @@ class Cleanup(Service):
         return deleted
 
     async def _discard_runs(self, name: str, backend: RunKeeper) -> int:
-        """Remove the runs that a crash left at the backend: released, or prepared and not started.
+        """Remove the runs that a crash left: released ones, and prepared ones without a start."""
 
-        The known runs are read first. So an ended run that is not known was released before.
-        """
-        known = frozenset(await list_known_deployments(self.database, backend=name))
-        return await timed(
+        async def read_known() -> Collection[DeploymentId]:
+            return frozenset(await list_known_deployments(self.database, backend=name))
+
+        return await timed_pages(
             lambda timeout_s: backend.discard_unknown(
-                known, min_age_s=self.policy.stray_after_s, timeout_s=timeout_s
+                read_known, min_age_s=self.policy.stray_after_s, timeout_s=timeout_s
             ),
             self.policy.call_timeout_s,
         )
 
     async def _delete_strays_of(self, backend: Backend, *, all_strays: bool) -> int:
-        owned = await timed(
+        owned = await timed_pages(
             lambda timeout_s: backend.list_owned(timeout_s=timeout_s), self.policy.call_timeout_s
         )
         strays = await maintenance.record_strays(
@@ -145,6 +147,7 @@ class Cleanup(Service):
             await _in_batches(self._prune_history)
             + await _in_batches(self._prune_audit)
             + await _in_batches(self._prune_webhook_deliveries)
+            + await _in_batches(self._prune_rollouts)
             + await _in_batches(self._prune_idempotency_keys)
             + await _in_batches(self._prune_token_buckets)
             + await _in_batches(lambda: self.database.transact(self._prune_bots))
@@ -164,6 +167,10 @@ class Cleanup(Service):
             self.database, days=days, max_kept=_MAX_DELIVERIES, limit=_BATCH
         )
         return len(pruned)
+
+    async def _prune_rollouts(self) -> int:
+        days = self.policy.history_days
+        return len(await prune_rollouts(self.database, days=days, limit=_BATCH))
 
     async def _prune_idempotency_keys(self) -> int:
         days = self.policy.idempotency_days

@@ -19,9 +19,9 @@ import structlog
 
 from botpool.backends.protocol import Backend
 from botpool.domain.errors import BackendError
+from botpool.domain.fenced_slots import StuckSlot, expected_runs
 from botpool.domain.ids import ContainerId, SlotId
 from botpool.domain.observation import Observation
-from botpool.domain.records import StuckSlot, expected_runs
 from botpool.domain.recovery import (
     RecoveryAction,
     RecoveryCase,
@@ -36,7 +36,7 @@ from botpool.engine.maintenance.recovery_actions import RecoveryActions
 from botpool.engine.maintenance.rescheduling import Rescheduling
 from botpool.engine.maintenance.silence_alarms import SilenceAlarms
 from botpool.engine.observability import event_log
-from botpool.engine.runtime.leases import timed
+from botpool.engine.runtime.leases import timed_pages
 from botpool.engine.service import Service
 from botpool.store import recovery as statements
 
@@ -146,7 +146,7 @@ class Recovery(Service):
     ) -> Mapping[ContainerId, Observation]:
         container_ids = [slot.container_id for slot in slots if slot.container_id]
         expected = expected_runs(slots)
-        return await timed(
+        return await timed_pages(
             lambda timeout_s: backend.observe(
                 container_ids, expected=expected, timeout_s=timeout_s
             ),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from botpool.domain import reasons
 from botpool.domain.bot_ending import BotEnding
-from botpool.domain.records import StuckSlot
+from botpool.domain.fenced_slots import StuckSlot
 from botpool.domain.recovery import RecoveryAction, RecoveryCase
 from botpool.domain.states import BotStatus, FailureCode, SlotStatus
 from botpool.engine.lifecycle.bot_endings import BotEndings
@@ -100,7 +100,7 @@ class RecoveryActions(Service):
             new=SlotStatus.RELEASING,
             reason=reasons.BOT_ALREADY_ENDED,
         )
-        self.wakeups.slots_due()
+        self.wakeups.wake_reconcilers()
         return True
 
     async def _reset(self, slot: StuckSlot, _: RecoveryCase) -> bool:
@@ -111,7 +111,7 @@ class RecoveryActions(Service):
         if changed is None:
             return False
         event_log.slot_transition(changed, old=SlotStatus.IDLE, new=SlotStatus.ERROR, reason=reason)
-        self.wakeups.slots_due()
+        self.wakeups.wake_reconcilers()
         return True
 
     async def _delete(self, slot: StuckSlot, _: RecoveryCase) -> bool:

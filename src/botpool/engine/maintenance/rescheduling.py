@@ -29,6 +29,8 @@ class Rescheduling(Service):
     async def run(self) -> None:
         """Correct all times that lie implausibly far ahead, and log the number of rows."""
         queue = await clock.reschedule_queue(self.database, tolerance_s=_TOLERANCE_S)
+        # Before the slots: a standby is outdated if it started before the pool was changed.
+        await clock.correct_pools(self.database, tolerance_s=_TOLERANCE_S)
         slots = await self._slots()
         heartbeats = await clock.correct_heartbeats(self.database, tolerance_s=_TOLERANCE_S)
         assignments = await clock.correct_assignments(self.database, tolerance_s=_TOLERANCE_S)
@@ -43,7 +45,7 @@ class Rescheduling(Service):
                 heartbeats=len(heartbeats),
                 backends=len(backends),
             )
-            self.wakeups.slots_due()
+            self.wakeups.wake_reconcilers()
 
     async def _slots(self) -> list[SlotId]:
         policy = self.policy

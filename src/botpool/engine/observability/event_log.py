@@ -13,15 +13,10 @@ import structlog
 
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.errors import BackendError, BudgetExhausted
+from botpool.domain.fenced_slots import BackendSlot, LeasedSlot, ObservedSlot, StuckSlot
 from botpool.domain.ids import BotId, ContainerId, DeploymentId
 from botpool.domain.observation import DeploymentState
-from botpool.domain.records import (
-    BackendSlot,
-    LeasedSlot,
-    ObservedSlot,
-    SlotChange,
-    StuckSlot,
-)
+from botpool.domain.slots import SlotChange
 from botpool.domain.states import BotStatus, SlotStatus
 
 _log = structlog.get_logger("botpool.pool")
@@ -115,6 +110,11 @@ def bot_transition(
 def bot_at_risk(*, bot_id: BotId, pool: str, correlation_id: str, reason: str) -> None:
     """Log that a scheduled bot will probably be late."""
     _log.warning("bot.at_risk", bot=bot_id, pool=pool, correlation_id=correlation_id, reason=reason)
+
+
+def image_pulled(slot: SlotChange, *, pool: str, reason: str) -> None:
+    """Log that the image of a rollout is present, so that its canary begins."""
+    _log.info("rollout.canary", pool=pool, **_of_slot(slot), reason=reason)
 
 
 def write_fenced(*, name: str, slot_id: int, wanted: str) -> None:

@@ -37,6 +37,7 @@ class MetricDefinitions:
         self.described: list[MetricDescription] = []
         self._declare_pools()
         self._declare_bots()
+        self._declare_rollouts()
         self._declare_slots()
         self._declare_backends()
         self._declare_replica()
@@ -74,6 +75,21 @@ class MetricDefinitions:
             "1 while most bots of the pool send no heartbeats, which Botpool itself may cause.",
             "pool",
         )
+        self.warm_target = gauge(
+            "warm_slots_target",
+            "Slots that a pool should have ready now, by floor: `hot` or `idle`. Only pools that "
+            "keep slots ready have this metric.",
+            "pool",
+            "floor",
+        )
+        self.warm_ready = gauge(
+            "warm_slots_ready",
+            "Slots that a pool has ready, by floor: `hot` (the container waits for a bot) or "
+            "`idle` (container and image are present; hot slots included). A floor is missed "
+            "while this is below `warm_slots_target`.",
+            "pool",
+            "floor",
+        )
         self.egress_paused = gauge(
             "egress_paused",
             "1 while the circuit breaker of the egress is open or half open, because bots were "
@@ -84,6 +100,11 @@ class MetricDefinitions:
             "egress_starts_per_minute",
             "Starts per minute that the egress allows now; lower than configured after blocks.",
             "egress",
+        )
+        self.webhook_oldest_pending = gauge(
+            "webhook_oldest_pending_seconds",
+            "Age of the oldest event that an enabled webhook has not received yet; 0 if none is "
+            "pending.",
         )
         self.database_reachable = gauge(
             "database_reachable",
@@ -158,6 +179,26 @@ class MetricDefinitions:
         )
         self.at_risk = counter(
             "bots_at_risk_total", "Scheduled bots that would probably be late.", "pool"
+        )
+
+    def _declare_rollouts(self) -> None:
+        self.rollout_bots = self._gauge(
+            "rollout_assignments",
+            "Assignments of the canary of a pool's rollout, by revision: `old` or `new`.",
+            "pool",
+            "revision",
+        )
+        self.rollout_sureness = self._gauge(
+            "rollout_sureness",
+            "How sure the last comparison of a rollout is that the new revision is not worse, "
+            "from 0 to 1. Botpool promotes at 0.95.",
+            "pool",
+        )
+        self.rollouts_ended = self._counter(
+            "rollouts_ended_total",
+            "Rollouts that this replica ended: `promoted` or `rolled_back`.",
+            "pool",
+            "outcome",
         )
 
     def _declare_slots(self) -> None:
@@ -241,6 +282,12 @@ class MetricDefinitions:
         self.webhook_attempts = self._counter(
             "webhook_attempts_total",
             "Requests to webhooks: `delivered`, `retried` (another attempt follows) or `failed`.",
+            "outcome",
+        )
+        self.trace_spans = self._counter(
+            "trace_spans_total",
+            "Spans of bots: `sent`, `failed` (not taken by the collector, and sent again) or "
+            "`dropped` (too old).",
             "outcome",
         )
         self.webhooks_disabled = self._counter(

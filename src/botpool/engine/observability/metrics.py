@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from botpool.backends.protocol import Health
 from botpool.domain.bookings import ON_TIME_S
-from botpool.domain.records import Bot
+from botpool.domain.bots import Bot
 from botpool.domain.states import BotStatus, FailureCode, SlotPhase
 from botpool.engine.observability.metric_definitions import MetricDefinitions
 
@@ -125,6 +125,10 @@ class Metrics:
         if after_s is not None:
             self.instruments.hot_handover_time.labels(pool).observe(after_s)
 
+    def rollout_ended(self, pool: str, outcome: str) -> None:
+        """Count a rollout that was promoted or rolled back."""
+        self.instruments.rollouts_ended.labels(pool, outcome).inc()
+
     def heartbeat(self, *, should_leave: bool, should_exit: bool) -> None:
         instruction = "exit" if should_exit else "leave" if should_leave else "go_on"
         self.instruments.heartbeats.labels(instruction).inc()
@@ -138,6 +142,9 @@ class Metrics:
 
     def webhook_attempted(self, outcome: str) -> None:
         self.instruments.webhook_attempts.labels(outcome).inc()
+
+    def spans_ended(self, outcome: str, count: int) -> None:
+        self.instruments.trace_spans.labels(outcome).inc(count)
 
     def webhook_disabled(self) -> None:
         self.instruments.webhooks_disabled.inc()

@@ -47,6 +47,8 @@ class ReadinessState:
 
     ready: bool
     problem: str | None
+    is_database_problem: bool
+    """Whether the database is at fault, rather than this replica."""
     listening: bool
     backends: Mapping[str, Health]
     paused_egresses: Mapping[str, datetime]
@@ -109,10 +111,13 @@ class Readiness:
             if database.done()
             else f"The database did not answer within {_CHECK_TIMEOUT_S:g} s."
         )
-        problem = problem or self._refused_writes() or self._late_loop() or self._draining()
+        problem = problem or self._refused_writes()
+        of_database = problem is not None
+        problem = problem or self._late_loop() or self._draining()
         return ReadinessState(
             ready=problem is None,
             problem=problem,
+            is_database_problem=of_database,
             listening=self._wakeups.listening,
             paused_egresses=self._paused_egresses,
             backends={

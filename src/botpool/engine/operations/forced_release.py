@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from botpool.domain import reasons
 from botpool.domain.errors import NotFound, NotReleasableByForce
+from botpool.domain.fenced_slots import ReleasableSlot
 from botpool.domain.ids import BotId, SlotId
-from botpool.domain.records import ReleasableSlot
 from botpool.domain.stop_confirmation import stop_is_overdue
 from botpool.engine.audit import announce
 from botpool.engine.lifecycle.slot_handover import SlotHandover

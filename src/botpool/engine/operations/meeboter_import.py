@@ -20,6 +20,7 @@ from typing import Any
 
 from botpool.backends.protocol import ContainerAdopter, ForeignContainer
 from botpool.domain import reasons
+from botpool.domain.bots import BotRequest, IdempotencyKey
 from botpool.domain.callers import DEFAULT_TENANT, DEFAULT_TENANT_ID, Caller
 from botpool.domain.errors import BotpoolError, ImportRefused
 from botpool.domain.ids import ContainerId, PoolName
@@ -35,7 +36,6 @@ from botpool.domain.meeboter import (
     plan_slots,
     pool_and_number,
 )
-from botpool.domain.records import BotRequest, IdempotencyKey
 from botpool.engine.admission.admission import Admission
 from botpool.store.database import Database
 from botpool.store.doctor import list_slot_containers

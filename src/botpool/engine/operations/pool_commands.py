@@ -5,12 +5,12 @@ ends with a match.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from botpool.domain.errors import NotFound
 from botpool.domain.ids import PoolName, SlotId
-from botpool.domain.records import PoolSpec
+from botpool.domain.pools import PoolSpec
 from botpool.engine.admission.matcher import Matcher
 from botpool.engine.audit import announce, audit_row
 from botpool.engine.lifecycle.pacing import PacingControl
@@ -30,13 +30,17 @@ class PoolCommands(Service):
     matcher: Matcher
     deletion: SlotDeletion
     pacing: PacingControl
+    configured: set[PoolName] = field(default_factory=set)
+    """The pools of the settings. The database keeps those that the settings no longer contain."""
 
     async def configure(self, specs: Sequence[PoolSpec]) -> None:
         """Write the settings of pools; the match that follows grows or shrinks each pool."""
         await register_backends(self.database, backends=sorted(self.backends))
         self.pacing.configure(specs)
+        self.configured.clear()
+        self.configured.update(spec.pool_name for spec in specs)
         for spec in sorted(specs, key=lambda spec: spec.pool_name):
-            match = self.matcher.new_match(spec.pool_name)
+            match = self.matcher.prepare_match(spec.pool_name)
             await self.database.commit(
                 [
                     lock_pool.statement(pool_name=spec.pool_name),

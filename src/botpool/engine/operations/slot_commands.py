@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from botpool.domain import reasons
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.errors import NotFound
+from botpool.domain.fenced_slots import FencedSlot
 from botpool.domain.ids import SlotId
-from botpool.domain.records import FencedSlot
 from botpool.domain.states import BotStatus, FailureCode, SlotStatus
 from botpool.engine.audit import announce
 from botpool.engine.lifecycle.bot_endings import BotEndings
@@ -105,7 +105,7 @@ class SlotCommands(Service):
         if changed is None:
             return False
         event_log.slot_transition(changed, old=SlotStatus.IDLE, new=SlotStatus.ERROR, reason=reason)
-        self.wakeups.slots_due()
+        self.wakeups.wake_reconcilers()
         return True
 
     async def _retry_now(self, slot: FencedSlot, reason: str, correlation_id: str | None) -> bool:
@@ -116,5 +116,5 @@ class SlotCommands(Service):
             reason=reason,
             correlation_id=correlation_id,
         )
-        self.wakeups.slots_due()
+        self.wakeups.wake_reconcilers()
         return slot_id is not None

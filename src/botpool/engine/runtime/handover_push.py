@@ -1,8 +1,9 @@
 """Tells the replica that holds a standby's poll that the standby has a bot.
 
-The claim returns the owner of the poll. This replica answers its own polls; for the polls of
-another one it sends a NOTIFY after the commit, at once. Further slots for the same owner wait only
-while one NOTIFY is under way. A lost notification delays the hand-over until the owner's next read.
+The claim returns the owner of the poll. This replica answers its own polls, those of new bots from
+memory; for the polls of another one it sends a NOTIFY after the commit, at once. Further slots for
+the same owner wait only while one NOTIFY is under way. A lost notification delays the hand-over
+until the owner's next read.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import structlog
 
+from botpool.domain.agent_views import Handover
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.ids import SlotId
 from botpool.store.database import Database
@@ -32,6 +34,8 @@ class HandoverPush:
     def __init__(self, database: Database, *, owner: str) -> None:
         self.on_own: Callable[[Sequence[SlotId]], None] = lambda _: None
         """Receives slots with a bot whose poll this replica holds."""
+        self.on_own_bots: Callable[[Sequence[Handover]], None] = lambda _: None
+        """Receives the new bots of such slots."""
         self._database = database
         self._owner = owner
         self._waiting: dict[str, list[SlotId]] = {}
@@ -49,6 +53,19 @@ class HandoverPush:
                 self._senders[owner] = asyncio.create_task(self._send(owner))
         if own:
             self.on_own(own)
+
+    def push_new_bots(self, handovers: Iterable[tuple[Handover, str]]) -> None:
+        """Push bots that were just admitted, each with the owner of its poll."""
+        own: list[Handover] = []
+        others: list[tuple[SlotId, str]] = []
+        for handover, owner in handovers:
+            if owner == self._owner:
+                own.append(handover)
+            else:
+                others.append((handover.slot_id, owner))
+        if own:
+            self.on_own_bots(own)
+        self.push(others)
 
     def receive(self, payload: str) -> None:
         """Take the slots of a notification."""

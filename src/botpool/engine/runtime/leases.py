@@ -12,6 +12,7 @@ from botpool.domain.errors import BackendUnavailable, BotpoolError
 from botpool.engine.runtime.clock import loop_time
 
 T = TypeVar("T")
+_MAX_PAGES = 100
 
 
 class LeaseTooShort(BotpoolError):
@@ -43,6 +44,20 @@ class Lease:
         if self._monotonic() + self._call_timeout_s >= self._ends_at:
             raise LeaseTooShort
         return await timed(send, self._call_timeout_s)
+
+
+async def timed_pages(send: Callable[[float], Awaitable[T]], timeout_s: float) -> T:
+    """Make a call that reads many containers; the timeout applies to each page of the answer.
+
+    The backend enforces it, since only the backend sees the pages. The whole call is limited too,
+    so that a backend that never ends does not block its caller forever.
+    """
+    try:
+        async with asyncio.timeout(timeout_s * _MAX_PAGES):
+            return await send(timeout_s)
+    except TimeoutError as error:
+        problem = f"no complete answer within {timeout_s * _MAX_PAGES:g} s"
+        raise BackendUnavailable(problem) from error
 
 
 async def timed(send: Callable[[float], Awaitable[T]], timeout_s: float) -> T:

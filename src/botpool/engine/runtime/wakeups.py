@@ -44,12 +44,12 @@ class Wakeups:
         self._sender = Loop("notify", self._notify, interval_s=3600, wake=self._outgoing)
         self._listener: asyncio.Task[None] | None = None
 
-    def slots_due(self) -> None:
+    def wake_reconcilers(self) -> None:
         """Wake all reconcilers."""
         self.slots.set()
         self._outgoing.set()
 
-    def slots_due_soon(self) -> None:
+    def wake_reconcilers_soon(self) -> None:
         """Wake all reconcilers in a moment; one wake-up covers every call until then."""
         if self._due_soon is None:
             loop = asyncio.get_running_loop()
@@ -57,7 +57,7 @@ class Wakeups:
 
     def _end_delay(self) -> None:
         self._due_soon = None
-        self.slots_due()
+        self.wake_reconcilers()
 
     def start(self) -> None:
         self._sender.start()

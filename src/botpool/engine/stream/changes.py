@@ -12,8 +12,8 @@ import structlog
 
 from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable, ShuttingDown
+from botpool.domain.history import Change
 from botpool.domain.ids import TenantId
-from botpool.domain.records import Change
 from botpool.engine.runtime.clock import loop_time
 from botpool.engine.stream.subscriptions import (
     MAX_MISSED,
@@ -31,6 +31,7 @@ _log = structlog.get_logger()
 _INTERVAL_S = 0.2
 _HELD_S = 5.0
 """How long an open transaction may delay changes before the streams get a reset."""
+_RESTORED = "The database was restored or replaced since: changes may be lost."
 
 
 class ChangeStream:
@@ -47,6 +48,7 @@ class ChangeStream:
         self._interval_s = interval_s
         self._monotonic = monotonic
         self._horizon: int | None = None
+        self._epoch = 0
         self._subscriptions: set[Subscription] = set()
         self._reading = asyncio.Lock()
         self._reader: asyncio.Task[None] | None = None
@@ -70,7 +72,9 @@ class ChangeStream:
                 raise ShuttingDown
             # Read also while the reader runs: a cursor of another replica may be ahead of it.
             horizon = await self._read()
-            subscription = Subscription(horizon, self._unsubscribe, tenant_id=tenant_id)
+            subscription = Subscription(
+                horizon, self._unsubscribe, epoch=self._epoch, tenant_id=tenant_id
+            )
             self._subscriptions.add(subscription)
             if self._reader is None:
                 self._reader = asyncio.create_task(self._read_on(), name="changes")
@@ -124,12 +128,16 @@ class ChangeStream:
 
     async def _read(self) -> int:
         """Give all streams the changes since the last read and return the new horizon."""
-        since = self._horizon
+        since, former_epoch = self._horizon, self._epoch
         rows = await self._read_rows(since, None)
         horizon = rows[0].horizon
-        self._horizon = horizon
-        if since is not None:
-            for item in _stream_items(since, horizon, _changes_of(rows)):
+        self._horizon, self._epoch = horizon, rows[0].epoch
+        for subscription in self._subscriptions:
+            subscription.epoch = self._epoch
+        if since is not None and self._epoch != former_epoch:
+            self._distribute(self._reset_item(horizon, _RESTORED), horizon)
+        elif since is not None:
+            for item in self._stream_items(since, horizon, _changes_of(rows)):
                 self._distribute(item, horizon)
         await self._report_held(rows[0].held_s, horizon)
         for subscription in self._subscriptions:
@@ -153,20 +161,26 @@ class ChangeStream:
             held_by = await list_open_transactions(self._database, longer_than_s=_HELD_S)
             _log.warning("stream.held", held_s=round(held_s, 1), held_by=[*map(str, held_by)])
             reason = "A long transaction in the database delays the changes of others."
-            self._distribute(_reset_item(horizon, reason), horizon)
+            self._distribute(self._reset_item(horizon, reason), horizon)
 
     async def _read_missed(self, last_event_id: str, horizon: int) -> Sequence[StreamItem]:
         """Return the changes between an event and the horizon, or a reset."""
         cursor = Cursor.parse(last_event_id)
+        if cursor is not None and cursor.epoch != self._epoch:
+            return [self._reset_item(horizon, _RESTORED)]
         if cursor is None or cursor.until > horizon:
-            return [_reset_item(horizon, "This Last-Event-ID is not one of this installation.")]
+            return [
+                self._reset_item(horizon, "This Last-Event-ID is not one of this installation.")
+            ]
         oldest = await find_oldest_change(self._database)
         # The first id is 1: while that row exists, no row was ever pruned.
         if oldest is not None and oldest.id > 1 and oldest.transaction > cursor.since:
-            return [_reset_item(horizon, "Changes after this Last-Event-ID may have been pruned.")]
+            return [
+                self._reset_item(horizon, "Changes after this Last-Event-ID may have been pruned.")
+            ]
         changes = _changes_of(await self._read_rows(cursor.since, horizon))
         if len(changes) > MAX_MISSED:
-            return [_reset_item(horizon, f"More than {MAX_MISSED} changes followed since.")]
+            return [self._reset_item(horizon, f"More than {MAX_MISSED} changes followed since.")]
         unread = [
             each
             for each in changes
@@ -175,22 +189,22 @@ class ChangeStream:
         rest = [each for each in unread if each.transaction < cursor.until]
         later = [each for each in unread if each.transaction >= cursor.until]
         return [
-            *batches(cursor.since, cursor.until, rest),
-            *batches(cursor.until, horizon, later),
+            *batches(cursor.epoch, cursor.since, cursor.until, rest),
+            *batches(cursor.epoch, cursor.until, horizon, later),
         ]
 
     async def _read_rows(self, since: int | None, until: int | None) -> Sequence[ChangeRow]:
         return await read_changes(self._database, since=since, until=until, limit=MAX_WAITING + 1)
 
+    def _stream_items(
+        self, since: int, until: int, changes: Sequence[Change]
+    ) -> Sequence[StreamItem]:
+        if len(changes) > MAX_WAITING:
+            return [self._reset_item(until, f"More than {MAX_WAITING} changes happened at once.")]
+        return batches(self._epoch, since, until, changes)
 
-def _stream_items(since: int, until: int, changes: Sequence[Change]) -> Sequence[StreamItem]:
-    if len(changes) > MAX_WAITING:
-        return [_reset_item(until, f"More than {MAX_WAITING} changes happened at once.")]
-    return batches(since, until, changes)
-
-
-def _reset_item(horizon: int, reason: str) -> Reset:
-    return Reset(cursor=Cursor.at(horizon), reason=reason)
+    def _reset_item(self, horizon: int, reason: str) -> Reset:
+        return Reset(cursor=Cursor.at(horizon, epoch=self._epoch), reason=reason)
 
 
 def _changes_of(rows: Sequence[ChangeRow]) -> list[Change]:

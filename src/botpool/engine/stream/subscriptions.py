@@ -8,13 +8,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
 from botpool.domain.cursor import Cursor
+from botpool.domain.history import Change
 from botpool.domain.ids import TenantId
-from botpool.domain.records import Change
 
 MAX_WAITING = 10_000
 """How many changes may wait for one stream."""
@@ -32,13 +32,14 @@ class Batch:
     identity.
     """
 
+    epoch: int
     since: int
     until: int
     changes: tuple[Change, ...]
 
     def cursor(self, change: Change) -> Cursor:
         """Return the cursor of a stream that has sent this change."""
-        return Cursor(since=self.since, until=self.until, last_id=change.id)
+        return Cursor(epoch=self.epoch, since=self.since, until=self.until, last_id=change.id)
 
 
 @lru_cache(maxsize=16)
@@ -49,13 +50,13 @@ def batch_of_tenant(batch: Batch, tenant_id: TenantId) -> Batch | None:
     it. Cached, so that all streams of a tenant share one batch, too.
     """
     own = tuple(each for each in batch.changes if each.tenant_id == tenant_id)
-    return Batch(since=batch.since, until=batch.until, changes=own) if own else None
+    return replace(batch, changes=own) if own else None
 
 
-def batches(since: int, until: int, changes: Sequence[Change]) -> list["Batch"]:
+def batches(epoch: int, since: int, until: int, changes: Sequence[Change]) -> list["Batch"]:
     """Divide the changes of a range into batches."""
     return [
-        Batch(since=since, until=until, changes=tuple(changes[n : n + _MAX_BATCH]))
+        Batch(epoch=epoch, since=since, until=until, changes=tuple(changes[n : n + _MAX_BATCH]))
         for n in range(0, len(changes), _MAX_BATCH)
     ]
 
@@ -79,12 +80,14 @@ class Subscription:
         horizon: int,
         leave: Callable[["Subscription"], None],
         *,
+        epoch: int,
         tenant_id: TenantId | None = None,
     ) -> None:
         self._tenant_id = tenant_id
         """The only tenant whose changes the stream gets; None: all changes."""
         self.horizon = horizon
         """All changes below the horizon have been put in."""
+        self.epoch = epoch
         self.over = False
         """No item follows those that wait."""
         self._leave = leave
@@ -95,7 +98,7 @@ class Subscription:
     @property
     def position(self) -> Cursor | None:
         """The cursor of a stream that has sent everything; None while items wait."""
-        return None if self._items else Cursor.at(self.horizon)
+        return None if self._items else Cursor.at(self.horizon, epoch=self.epoch)
 
     def begin_with(self, missed: Sequence[StreamItem]) -> None:
         """Put items from before the horizon in front of the items that wait already."""
@@ -117,7 +120,7 @@ class Subscription:
         if self._waiting > MAX_WAITING:
             self._items.clear()
             item = Reset(
-                cursor=Cursor.at(horizon),
+                cursor=Cursor.at(horizon, epoch=self.epoch),
                 reason=f"This stream was not read in time: more than {MAX_WAITING} changes waited.",
             )
             self.over = True

@@ -11,7 +11,7 @@ from botpool.backends.protocol import Backend, OwnedContainer, RequestPurpose, r
 from botpool.domain.errors import BotpoolError
 from botpool.domain.states import SlotStatus
 from botpool.engine.maintenance.doctor.findings import Check, Finding
-from botpool.engine.runtime.leases import timed
+from botpool.engine.runtime.leases import timed, timed_pages
 from botpool.store import doctor
 from botpool.store.doctor import SlotContainer
 from botpool.store.readonly_connection import ReadonlyConnection
@@ -35,8 +35,8 @@ SEPARATE_USERS = Check(
 NODES_READABLE = Check(
     name="nodes_readable",
     meaning="Botpool may read the nodes of Kubernetes, to see that a node is lost",
-    remedy="Give Botpool the ClusterRole of the chart (get nodes). Without it, a slot on a lost "
-    "node stays in `releasing` until the node is back or an operator releases it.",
+    remedy="Give Botpool the ClusterRole of the chart (get and list nodes). Without it, a slot on "
+    "a lost node stays in `releasing` until the node is back or an operator releases it.",
 )
 LEFTOVER = Check(
     name="leftover_containers",
@@ -137,7 +137,9 @@ async def check_containers(
     """Compare a backend's containers with its slots."""
     try:
         before = await _slots_of(connection, name)
-        listed = await timed(lambda timeout_s: backend.list_owned(timeout_s=timeout_s), _TIMEOUT_S)
+        listed = await timed_pages(
+            lambda timeout_s: backend.list_owned(timeout_s=timeout_s), _TIMEOUT_S
+        )
         compared = compare(before=before, listed=listed, after=await _slots_of(connection, name))
     except BotpoolError as error:
         yield LEFTOVER.not_checked(f"{name}: {error}")
@@ -158,7 +160,7 @@ async def _check_statuses(slots: Sequence[SlotContainer], name: str, backend: Ba
     """Look for containers whose status Botpool does not know."""
     names = {slot.container_id: slot.slot_name for slot in slots if slot.container_id is not None}
     try:
-        observations = await timed(
+        observations = await timed_pages(
             lambda timeout_s: backend.observe(list(names), timeout_s=timeout_s), _TIMEOUT_S
         )
     except BotpoolError as error:

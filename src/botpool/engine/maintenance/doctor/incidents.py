@@ -7,7 +7,13 @@ from botpool.domain.pacing import Breaker, EgressState
 from botpool.engine.maintenance.doctor.findings import Check, Finding
 from botpool.store.clock import ClockJump, get_clock_jump
 from botpool.store.database_epochs import DatabaseEpoch, get_database_epoch
-from botpool.store.doctor import UnconfirmedSlot, list_silent_pools, list_unconfirmed_slots
+from botpool.store.doctor import (
+    PromotedImage,
+    UnconfirmedSlot,
+    list_promoted_images,
+    list_silent_pools,
+    list_unconfirmed_slots,
+)
 from botpool.store.pacing import list_egresses
 from botpool.store.readonly_connection import ReadonlyConnection
 
@@ -51,7 +57,14 @@ UNCONFIRMED_STOPS = Check(
     "Botpool then frees the slots. 'botpool slot release --force' frees one slot at your own risk.",
 )
 
-CHECKS = (EPOCH, SILENCE, CLOCK_JUMP, BREAKERS, UNCONFIRMED_STOPS)
+PROMOTED_IMAGES = Check(
+    name="promoted_image",
+    meaning="the settings name the image of every pool",
+    remedy="A rollout promoted this image, and it overrides the settings until they change. Write "
+    "it into pools.<platform>.image.",
+)
+
+CHECKS = (EPOCH, SILENCE, CLOCK_JUMP, BREAKERS, UNCONFIRMED_STOPS, PROMOTED_IMAGES)
 _SHOWN = 5
 
 
@@ -102,6 +115,15 @@ def unconfirmed_finding(stops: Sequence[UnconfirmedSlot]) -> Finding:
     return UNCONFIRMED_STOPS.warning(", ".join(found))
 
 
+def promoted_finding(promoted: Sequence[PromotedImage]) -> Finding:
+    """Report the pools whose promoted image overrides the settings."""
+    found = [
+        f"{each.pool_name} has {each.image}, the settings name {each.configured_image}"
+        for each in promoted
+    ]
+    return PROMOTED_IMAGES.warning("; ".join(found)) if found else PROMOTED_IMAGES.ok()
+
+
 async def check_incidents(connection: ReadonlyConnection) -> AsyncIterator[Finding]:
     """Report the recorded incidents."""
     try:
@@ -128,3 +150,7 @@ async def check_incidents(connection: ReadonlyConnection) -> AsyncIterator[Findi
         yield unconfirmed_finding(await list_unconfirmed_slots(connection))
     except BotpoolError as error:
         yield UNCONFIRMED_STOPS.not_checked(error)
+    try:
+        yield promoted_finding(await list_promoted_images(connection))
+    except BotpoolError as error:
+        yield PROMOTED_IMAGES.not_checked(error)

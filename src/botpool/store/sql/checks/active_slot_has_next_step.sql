@@ -6,4 +6,5 @@
 SELECT s.slot_name AS slot, s.status
 FROM bot_pool_slots s
 WHERE s.next_step_at IS NULL
-  AND (s.status IN ('deploying', 'releasing', 'error', 'deleting') OR s.standby IN ('starting', 'stopping'))
+  AND (s.status IN ('deploying', 'releasing', 'error', 'deleting')
+       OR s.standby IN ('starting', 'pulling', 'stopping'))

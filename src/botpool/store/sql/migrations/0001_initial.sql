@@ -97,13 +97,24 @@ CREATE TABLE pools (
     stop_grace_s     double precision NOT NULL DEFAULT 30 CHECK (stop_grace_s >= 0),
     warm             jsonb NOT NULL DEFAULT '{}',
     handover_timeout_s double precision NOT NULL DEFAULT 3 CHECK (handover_timeout_s > 0),
+    refilled_until   timestamptz,
+    shared           boolean NOT NULL DEFAULT false,
+    configured_image     text,
+    configured_cpus      double precision,
+    configured_memory_mb integer,
     drained_at       timestamptz,
     silence_alarm_at timestamptz,
     turns_counted_at timestamptz,
     created_at       timestamptz NOT NULL DEFAULT botpool_now(),
     updated_at       timestamptz NOT NULL DEFAULT botpool_now()
 );
-COMMENT ON TABLE pools IS 'The pools as the settings define them; serve writes them at start.';
+COMMENT ON TABLE pools IS
+    'The pools as the settings define them; serve writes them at start. A promoted rollout changes image, cpus and '
+    'memory_mb until the settings change them again.';
+COMMENT ON COLUMN pools.configured_image IS
+    'The image in the settings as last written. A value that the settings did not change since keeps the promoted one.';
+COMMENT ON COLUMN pools.configured_cpus IS 'The same for cpus.';
+COMMENT ON COLUMN pools.configured_memory_mb IS 'The same for memory_mb.';
 COMMENT ON COLUMN pools.heartbeats IS
     'Whether the bots of the pool must send heartbeats: required or none.';
 COMMENT ON COLUMN pools.cpus IS 'The CPU limit of a container.';
@@ -126,6 +137,11 @@ COMMENT ON COLUMN pools.warm IS
     'How many slots the pool keeps ready, and when: the section warm of its settings.';
 COMMENT ON COLUMN pools.handover_timeout_s IS
     'How long a standby may take to accept its bot before the bot starts cold.';
+COMMENT ON COLUMN pools.refilled_until IS
+    'Up to this time the rate at which the pool refills its warm floors is used up.';
+COMMENT ON COLUMN pools.shared IS
+    'Whether the installation has several tenants, or one with a quota of live bots. Else matches and releases '
+    'skip turns and quotas. Triggers keep it.';
 COMMENT ON COLUMN pools.drained_at IS 'When an operator drained the pool; null while it admits bots.';
 COMMENT ON COLUMN pools.turns_counted_at IS 'When the turns of the pool''s tenants were last counted.';
 COMMENT ON COLUMN pools.silence_alarm_at IS
@@ -214,6 +230,40 @@ END $$;
 CREATE TRIGGER tenants_live BEFORE UPDATE OF max_live ON tenants FOR EACH ROW
     WHEN ((OLD.max_live IS NULL) <> (NEW.max_live IS NULL)) EXECUTE FUNCTION botpool_forget_live();
 
+CREATE INDEX idx_tenants_quota ON tenants (id) WHERE max_live IS NOT NULL;
+COMMENT ON INDEX idx_tenants_quota IS 'Tenants with a quota of live bots: a claim of another tenant reads no row of this table.';
+
+CREATE FUNCTION botpool_tenants_share_pools() RETURNS boolean LANGUAGE sql STABLE
+    AS 'SELECT EXISTS (SELECT FROM tenants t WHERE t.id <> 1 OR t.max_live IS NOT NULL)';
+COMMENT ON FUNCTION botpool_tenants_share_pools IS 'Whether matches must regard turns and quotas: the value of pools.shared.';
+
+-- A pool and the second tenant may be created at the same time: the lock lets one wait for the other. It
+-- comes before the tenant's row, so that no holder of a tenant waits for pools.
+CREATE FUNCTION botpool_lock_pools() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM tenants t WHERE t.id <> 1) THEN
+        LOCK TABLE pools IN SHARE ROW EXCLUSIVE MODE;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER tenants_lock_pools BEFORE INSERT OR UPDATE OF max_live ON tenants
+    FOR EACH STATEMENT EXECUTE FUNCTION botpool_lock_pools();
+
+CREATE FUNCTION botpool_share_pools() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE pools p SET shared = NOT p.shared WHERE p.shared <> botpool_tenants_share_pools();
+    RETURN NULL;
+END $$;
+CREATE TRIGGER tenants_share_pools AFTER INSERT OR UPDATE OF max_live ON tenants
+    FOR EACH STATEMENT EXECUTE FUNCTION botpool_share_pools();
+
+CREATE FUNCTION botpool_share_new_pool() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.shared := botpool_tenants_share_pools();
+    RETURN NEW;
+END $$;
+CREATE TRIGGER pools_shared BEFORE INSERT ON pools FOR EACH ROW EXECUTE FUNCTION botpool_share_new_pool();
+
 -- ---------------------------------------------------------------------------------------------
 -- Bots
 
@@ -248,6 +298,7 @@ CREATE TABLE bots (
     priority         integer NOT NULL,
     queue_timeout_ms integer NOT NULL,
     correlation_id   text NOT NULL,
+    traceparent      text,
     attempts         integer NOT NULL DEFAULT 0,
     assignment_id    bigint,
     slot_name        text,
@@ -295,6 +346,8 @@ COMMENT ON COLUMN bots.queue_timeout_ms IS
     'How long the bot may wait in the queue; 0 means that it is not queued.';
 COMMENT ON COLUMN bots.correlation_id IS
     'Identifies the request in log lines, history and calls to backends.';
+COMMENT ON COLUMN bots.traceparent IS
+    'The trace of the request and its span, as the header traceparent (W3C); null if the request had none.';
 COMMENT ON COLUMN bots.failure_code IS
     'Why the bot failed, as one of a fixed set; null unless FAILED.';
 COMMENT ON COLUMN bots.end_reason IS
@@ -354,13 +407,14 @@ CREATE FUNCTION botpool_slot_is_valid(
         AND (phase IS NULL
              OR phase IN ('creating', 'waiting_for_image', 'waiting_for_start', 'starting',
                           'handing_over'))
-        -- The start of a standby has the phases of a deployment; the slot stays idle.
-        AND (status = 'deploying' OR (status = 'idle' AND standby IS NOT DISTINCT FROM 'starting'))
+        -- The start of a standby, or of a pull, has the phases of a deployment; the slot stays idle.
+        AND (status = 'deploying' OR (status = 'idle' AND coalesce(standby IN ('starting', 'pulling'), false)))
             = (phase IS NOT NULL)
         AND (standby IS NULL
              OR (run IS NOT NULL
                  AND CASE standby
                      WHEN 'stopping' THEN status IN ('idle', 'releasing')
+                     WHEN 'pulling' THEN status = 'idle'
                      WHEN 'starting' THEN status = 'idle' OR phase IS NOT DISTINCT FROM 'handing_over'
                      WHEN 'ready' THEN status = 'idle' OR phase IS NOT DISTINCT FROM 'handing_over'
                      ELSE false END))
@@ -427,7 +481,7 @@ CREATE TABLE bot_pool_slots (
     created_at          timestamptz NOT NULL DEFAULT botpool_now(),
     claim_rank          smallint GENERATED ALWAYS AS (
         CASE
-            WHEN status <> 'idle' OR cordoned OR held OR standby = 'stopping' THEN NULL
+            WHEN status <> 'idle' OR cordoned OR held OR standby IN ('stopping', 'pulling') THEN NULL
             WHEN standby = 'ready' THEN 0
             WHEN standby = 'starting' AND start_allowed_at IS NOT NULL AND leads_image IS NULL THEN 1
             WHEN container_id IS NOT NULL AND leads_image IS NULL THEN 2
@@ -470,7 +524,8 @@ COMMENT ON COLUMN bot_pool_slots.run_id IS
     'The current start of the slot''s container, for a bot or for a standby. From the sequence of the assignments, so '
     'that a backend can order both. A bot whose container was started for it has its assignment''s id as run.';
 COMMENT ON COLUMN bot_pool_slots.standby IS
-    'The run without a bot: starting (no poll is open), ready (a poll is open) or stopping. It stays during a '
+    'The run without a bot: starting (no poll is open), ready (a poll is open) or stopping; or pulling, which only '
+    'brings the image of a rollout to the image host and never gets a bot. It stays during a '
     'hand-over; stopping in a releasing slot means that its bot starts cold after the stop.';
 COMMENT ON COLUMN bot_pool_slots.run_started_at IS
     'When the agent of the standby first polled; null for a run that began with a bot.';
@@ -647,83 +702,49 @@ COMMENT ON INDEX idx_tenant_turns_next IS 'The turns: the tenant that is served 
 CREATE FUNCTION botpool_bots_in_turn(of_pool text, slots bigint) RETURNS TABLE (bot_id bigint, n bigint)
     LANGUAGE plpgsql VOLATILE ROWS 10 AS $$
 #variable_conflict use_column
-DECLARE
-    -- Without turns, one tenant waits, or the tenants' turns begin in a moment.
-    by_turns boolean := (
-        SELECT t.tenant_id FROM tenant_turns t WHERE t.pool_name = of_pool AND t.waits
-        ORDER BY t.share, t.pass, t.tenant_id LIMIT 1) IS NOT NULL;
-    -- The room of the first bot's tenant. Null without a quota. A quota that was never counted leaves no room.
-    room_of_first integer := (
-        SELECT greatest(t.max_live - coalesce(t.live, t.max_live), 0)
-        FROM tenants t
-        WHERE t.max_live IS NOT NULL AND t.id = (
-            SELECT q.tenant_id FROM bot_pool_queue q WHERE q.pool_name = of_pool
-            ORDER BY q.priority, q.arrival LIMIT 1));
 BEGIN
     RETURN QUERY
-    WITH in_order AS MATERIALIZED (
-        SELECT w.bot_id, w.tenant_id, w.priority, w.arrival
-        FROM bot_pool_queue w
-        WHERE w.pool_name = of_pool AND (w.timeout_at > botpool_now()) IS TRUE
-        ORDER BY w.priority, w.arrival
-        LIMIT CASE WHEN by_turns THEN 0 ELSE least(slots, room_of_first) END
-        FOR UPDATE
-    ), turn AS MATERIALIZED (
-        SELECT
-            t.tenant_id, t.in_use, t.weight, t.pass,
-            (
-                SELECT greatest(n.max_live - coalesce(n.live, n.max_live), 0)
-                FROM tenants n WHERE n.id = t.tenant_id AND n.max_live IS NOT NULL) AS room
+    WITH turn AS MATERIALIZED (
+        -- Passes over turns without a bot or at the quota, which the next refresh ends.
+        SELECT t.tenant_id, t.in_use, t.weight, t.pass, head.bot_ids
         FROM tenant_turns t
-        WHERE t.pool_name = of_pool
-          AND t.waits
-          -- Passes over turns without a bot or at the quota, which the next refresh ends.
-          AND coalesce((
-                  SELECT coalesce(n.live < n.max_live, false)
-                  FROM tenants n WHERE n.id = t.tenant_id AND n.max_live IS NOT NULL), true)
-          AND (
-              SELECT w.bot_id FROM bot_pool_queue w
-              WHERE w.pool_name = of_pool
-                AND w.tenant_id = t.tenant_id
-                AND (w.timeout_at > botpool_now()) IS TRUE
-              ORDER BY w.priority, w.arrival LIMIT 1) IS NOT NULL
+        CROSS JOIN LATERAL (
+            -- A quota that was never counted leaves no room.
+            SELECT coalesce((
+                SELECT greatest(q.max_live - coalesce(q.live, q.max_live), 0)
+                FROM tenants q WHERE q.id = t.tenant_id AND q.max_live IS NOT NULL), slots) AS room
+            OFFSET 0
+        ) AS quota
+        CROSS JOIN LATERAL (
+            SELECT ARRAY(
+                SELECT w.bot_id
+                FROM bot_pool_queue w
+                WHERE w.pool_name = of_pool
+                  AND w.tenant_id = t.tenant_id
+                  AND (w.timeout_at > botpool_now()) IS TRUE
+                ORDER BY w.priority, w.arrival
+                LIMIT least(slots, quota.room)) AS bot_ids
+            OFFSET 0
+        ) AS head
+        WHERE t.pool_name = of_pool AND t.waits AND head.bot_ids <> '{}'
         ORDER BY t.share, t.pass, t.tenant_id
-        LIMIT CASE WHEN by_turns THEN slots ELSE 0 END
+        LIMIT slots
     ), candidate AS MATERIALIZED (
         -- The nth bot of a tenant counts with the slots of the n - 1 before it.
         SELECT
             h.bot_id, t.tenant_id, (t.in_use + h.nth - 1)::float8 / t.weight AS share,
             t.pass + (h.nth - 1)::float8 / t.weight AS pass, h.nth
         FROM turn t
-        CROSS JOIN LATERAL (
-            SELECT q.bot_id, row_number() OVER (ORDER BY q.priority, q.arrival) AS nth
-            FROM (
-                SELECT w.bot_id, w.priority, w.arrival
-                FROM bot_pool_queue w
-                WHERE w.pool_name = of_pool
-                  AND w.tenant_id = t.tenant_id
-                  AND (w.timeout_at > botpool_now()) IS TRUE
-                ORDER BY w.priority, w.arrival
-                LIMIT least(slots, t.room)
-            ) AS q
-        ) AS h
+        CROSS JOIN LATERAL unnest(t.bot_ids) WITH ORDINALITY AS h (bot_id, nth)
         ORDER BY share, pass, t.tenant_id, h.nth
         LIMIT slots
-    ), in_turn AS MATERIALIZED (
+    ), heads AS MATERIALIZED (
         SELECT c.bot_id, c.tenant_id, c.share, c.pass, c.nth
         FROM candidate c
         JOIN bot_pool_queue w ON w.bot_id = c.bot_id
         WHERE w.bot_id = ANY (ARRAY(SELECT d.bot_id FROM candidate d))
         ORDER BY w.bot_id
         FOR UPDATE OF w
-    ), heads AS MATERIALIZED (
-        SELECT o.bot_id, o.tenant_id, row_number() OVER (ORDER BY o.priority, o.arrival) AS nth
-        FROM in_order o
-        UNION ALL
-        SELECT
-            i.bot_id, i.tenant_id,
-            row_number() OVER (ORDER BY i.share, i.pass, i.tenant_id, i.nth) AS nth
-        FROM in_turn i
     ), quota AS MATERIALIZED (
         -- The lock returns the current count, also in an older snapshot.
         SELECT t.id, t.max_live - t.live AS room
@@ -732,20 +753,53 @@ BEGIN
         ORDER BY t.id
         FOR NO KEY UPDATE SKIP LOCKED
     )
-    SELECT h.bot_id, row_number() OVER (ORDER BY h.nth)
+    SELECT h.bot_id, row_number() OVER (ORDER BY h.share, h.pass, h.tenant_id, h.nth)
+    FROM heads h
+    WHERE (SELECT t.id FROM tenants t WHERE t.id = h.tenant_id AND t.max_live IS NOT NULL) IS NULL
+       OR h.nth <= (SELECT q.room FROM quota q WHERE q.id = h.tenant_id);
+
+    IF FOUND OR (
+        SELECT t.tenant_id FROM tenant_turns t WHERE t.pool_name = of_pool AND t.waits
+        ORDER BY t.share, t.pass, t.tenant_id LIMIT 1) IS NOT NULL
+    THEN
+        RETURN;
+    END IF;
+
+    -- Without turns, one tenant waits, or the tenants' turns begin in a moment.
+    RETURN QUERY
+    WITH heads AS MATERIALIZED (
+        SELECT w.bot_id, w.tenant_id, w.priority, w.arrival
+        FROM bot_pool_queue w
+        WHERE w.pool_name = of_pool AND (w.timeout_at > botpool_now()) IS TRUE
+        ORDER BY w.priority, w.arrival
+        LIMIT least(slots, (
+            SELECT greatest(t.max_live - coalesce(t.live, t.max_live), 0)
+            FROM tenants t
+            WHERE t.max_live IS NOT NULL AND t.id = (
+                SELECT q.tenant_id FROM bot_pool_queue q WHERE q.pool_name = of_pool
+                ORDER BY q.priority, q.arrival LIMIT 1)))
+        FOR UPDATE
+    ), quota AS MATERIALIZED (
+        SELECT t.id, t.max_live - t.live AS room
+        FROM tenants t
+        WHERE t.id = ANY (ARRAY(SELECT h.tenant_id FROM heads h)) AND t.max_live IS NOT NULL
+        ORDER BY t.id
+        FOR NO KEY UPDATE SKIP LOCKED
+    )
+    SELECT h.bot_id, row_number() OVER (ORDER BY h.priority, h.arrival)
     FROM (
         SELECT
-            d.bot_id, d.tenant_id, d.nth,
-            row_number() OVER (PARTITION BY d.tenant_id ORDER BY d.nth) AS nth_of_tenant
+            d.bot_id, d.tenant_id, d.priority, d.arrival,
+            row_number() OVER (PARTITION BY d.tenant_id ORDER BY d.priority, d.arrival) AS nth
         FROM heads d
     ) AS h
-    WHERE (SELECT t.max_live FROM tenants t WHERE t.id = h.tenant_id) IS NULL
-       OR h.nth_of_tenant <= (SELECT q.room FROM quota q WHERE q.id = h.tenant_id);
+    WHERE (SELECT t.id FROM tenants t WHERE t.id = h.tenant_id AND t.max_live IS NOT NULL) IS NULL
+       OR h.nth <= (SELECT q.room FROM quota q WHERE q.id = h.tenant_id);
 END $$;
 COMMENT ON FUNCTION botpool_bots_in_turn IS
-    'The queued bots that a pool serves next, if several tenants wait or the waiting tenant has a quota: the heads of the tenants '
-    'with the smallest (share, pass) that are below their quotas. Locks the queue rows, then the counts, and skips counts that '
-    'other transactions hold. The caller holds the pool''s lock.';
+    'The queued bots that a shared pool serves next: the heads of the tenants with the smallest (share, pass) that are below '
+    'their quotas, or without turns the head of the queue. Locks the queue rows, then the counts, and skips counts that other '
+    'transactions hold. The caller holds the pool''s lock.';
 
 CREATE FUNCTION botpool_count_served(of_pool text, bot_ids bigint[], tenant_ids bigint[]) RETURNS boolean
     LANGUAGE plpgsql VOLATILE AS $$
@@ -872,6 +926,43 @@ $$;
 COMMENT ON FUNCTION botpool_assignable_bots IS
     'How many bots the matcher may assign in the pools of an egress: no more than could start now. The '
     'others keep their place in the queue.';
+
+CREATE FUNCTION botpool_lock_assignable_bots(of_egress text) RETURNS integer LANGUAGE plpgsql VOLATILE AS $$ BEGIN
+    PERFORM FROM egresses e WHERE e.egress = of_egress FOR UPDATE;
+    -- A statement of its own, so that it sees the permits that others spent before this lock.
+    RETURN botpool_assignable_bots(of_egress);
+END $$;
+COMMENT ON FUNCTION botpool_lock_assignable_bots IS
+    'The same, and no other transaction spends permits of the egress until this one ends.';
+
+CREATE FUNCTION botpool_spend_permits(
+    of_egress text, starts bigint, newest_assignment_id bigint, probe_reason text)
+    RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    e egresses;
+BEGIN
+    IF starts = 0 THEN
+        RETURN true;
+    END IF;
+    SELECT o.* INTO e FROM egresses o WHERE o.egress = of_egress FOR UPDATE;
+    UPDATE egresses o
+    SET pace = botpool_pace(e),
+        permits = greatest(botpool_permits(e) - starts, 0),
+        counted_at = botpool_now(),
+        breaker = CASE WHEN e.breaker = 'closed' THEN 'closed' ELSE 'half_open' END,
+        probe_at = CASE WHEN e.breaker <> 'closed' THEN botpool_now() + make_interval(secs => e.pause_s) END,
+        probe_assignment_id = CASE WHEN e.breaker <> 'closed' THEN newest_assignment_id END
+    WHERE o.egress = of_egress;
+    IF e.breaker <> 'closed' THEN
+        INSERT INTO history (kind, assignment_id, from_state, to_state, reason, data)
+        VALUES (
+            'egress.breaker', newest_assignment_id, e.breaker, 'half_open', probe_reason,
+            json_build_object('egress', of_egress));
+    END IF;
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION botpool_spend_permits IS
+    'Spends permits of an egress. While its circuit breaker is open, the start is the probe.';
 
 CREATE TABLE bot_heartbeats (
     bot_id        bigint PRIMARY KEY,
@@ -1049,6 +1140,78 @@ CREATE TRIGGER bots_scheduled AFTER UPDATE OF status ON bots FOR EACH ROW
     EXECUTE FUNCTION botpool_follow_scheduled_bot();
 
 -- ---------------------------------------------------------------------------------------------
+-- Image rollouts
+
+CREATE TABLE revisions (
+    id         bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    pool_name  text NOT NULL REFERENCES pools ON DELETE CASCADE,
+    image      text NOT NULL,
+    cpus       double precision NOT NULL CHECK (cpus > 0),
+    memory_mb  integer NOT NULL CHECK (memory_mb > 0),
+    created_at timestamptz NOT NULL DEFAULT botpool_now()
+);
+COMMENT ON TABLE revisions IS 'The images with their settings that rollouts compare. Each rollout has two of its own.';
+COMMENT ON COLUMN revisions.image IS
+    'The image, with its digest where the backend resolves one: the start of the pull adds it.';
+
+CREATE TABLE rollouts (
+    id              bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+    pool_name       text NOT NULL REFERENCES pools ON DELETE CASCADE,
+    old_revision_id bigint NOT NULL REFERENCES revisions ON DELETE CASCADE,
+    new_revision_id bigint NOT NULL REFERENCES revisions ON DELETE CASCADE,
+    share           numeric NOT NULL CHECK (share > 0 AND share <= 0.5),
+    bake_s          double precision NOT NULL CHECK (bake_s >= 0),
+    tolerance       double precision NOT NULL CHECK (tolerance > 0 AND tolerance < 1),
+    state           text NOT NULL DEFAULT 'pulling'
+        CHECK (state IN ('pulling', 'canary', 'promoted', 'rolled_back')),
+    reason          text,
+    waits_for       text,
+    started_by      text NOT NULL,
+    started_at      timestamptz NOT NULL DEFAULT botpool_now(),
+    pull_slot_id    bigint,
+    pull_run_id     bigint,
+    pull_failures   integer NOT NULL DEFAULT 0,
+    canary_at       timestamptz,
+    assigned        bigint NOT NULL DEFAULT 0,
+    new_runs        bigint NOT NULL DEFAULT 0,
+    evaluate_after  timestamptz,
+    comparison      json,
+    ended_at        timestamptz,
+    CHECK ((state IN ('promoted', 'rolled_back')) = (ended_at IS NOT NULL)),
+    CHECK (ended_at IS NULL OR reason IS NOT NULL),
+    CHECK (state <> 'canary' OR canary_at IS NOT NULL)
+);
+COMMENT ON TABLE rollouts IS
+    'Rollouts of a new revision in a pool. The row is the whole state: any replica takes the next step.';
+COMMENT ON COLUMN rollouts.share IS
+    'The share of assignments that the new revision gets. Numeric, so that the share is exact.';
+COMMENT ON COLUMN rollouts.bake_s IS 'The shortest time between the first bot and the promotion.';
+COMMENT ON COLUMN rollouts.tolerance IS 'By how much a share of failures may rise before it counts as worse.';
+COMMENT ON COLUMN rollouts.waits_for IS 'What the rollout waits for, for people.';
+COMMENT ON COLUMN rollouts.pull_run_id IS 'The run that pulls the image, in the slot pull_slot_id.';
+COMMENT ON COLUMN rollouts.pull_failures IS 'Failed pulls; after three of them Botpool rolls back.';
+COMMENT ON COLUMN rollouts.assigned IS
+    'Assignments since canary_at: deployments count themselves, each comparison counts those of standbys.';
+COMMENT ON COLUMN rollouts.new_runs IS 'Runs of the new revision: never more than share times assigned.';
+COMMENT ON COLUMN rollouts.evaluate_after IS 'When the next comparison is due: its lease. Null: now.';
+COMMENT ON COLUMN rollouts.comparison IS 'The last comparison of both revisions.';
+CREATE UNIQUE INDEX idx_rollouts_active ON rollouts (pool_name) WHERE ended_at IS NULL;
+COMMENT ON INDEX idx_rollouts_active IS 'A pool has at most one rollout that has not ended.';
+CREATE INDEX idx_rollouts_pool ON rollouts (pool_name, id);
+
+CREATE TABLE rollout_runs (
+    run_id      bigint PRIMARY KEY,
+    rollout_id  bigint NOT NULL REFERENCES rollouts ON DELETE CASCADE,
+    revision_id bigint NOT NULL REFERENCES revisions ON DELETE CASCADE,
+    is_new      boolean NOT NULL,
+    chosen_at   timestamptz NOT NULL DEFAULT botpool_now()
+);
+COMMENT ON TABLE rollout_runs IS
+    'The revision of each run that began during a rollout. A run chooses once; a run without a row has the pool''s image.';
+COMMENT ON COLUMN rollout_runs.run_id IS 'The assignment whose deployment started the container, or the run of a standby.';
+CREATE INDEX idx_rollout_runs_rollout ON rollout_runs (rollout_id, is_new);
+
+-- ---------------------------------------------------------------------------------------------
 -- Data that an agent sends about its bot, and commands to the bot. All of it ends with the bot's row.
 
 CREATE TABLE bot_artifacts (
@@ -1195,6 +1358,18 @@ COMMENT ON TABLE pool_samples IS 'The state of each pool in each minute of the l
 COMMENT ON COLUMN pool_samples.queue_depth IS 'The longest queue that was observed in the minute.';
 COMMENT ON COLUMN pool_samples.slots IS 'Slots by status, as last observed in the minute.';
 CREATE INDEX idx_pool_samples_at ON pool_samples (at);
+
+CREATE TABLE trace_cursor (
+    id           boolean PRIMARY KEY DEFAULT true CHECK (id),
+    cursor_xid   xid8 NOT NULL,
+    cursor_id    bigint NOT NULL DEFAULT 0,
+    lease_owner  text,
+    lease_until  timestamptz
+);
+COMMENT ON TABLE trace_cursor IS
+    'Up to where history was written as spans, and which replica writes now: one row once traces are on.';
+COMMENT ON COLUMN trace_cursor.lease_until IS
+    'After a failure of the collector, the next attempt follows the end of the lease.';
 
 -- ---------------------------------------------------------------------------------------------
 -- Webhooks: the outbox is the history. A webhook reads it from its cursor on, and gets rows only for
@@ -1466,6 +1641,8 @@ BEGIN
         PERFORM setval('api_keys_id_seq', (s.last_value / 1000 + 2) * 1000) FROM api_keys_id_seq s;
         PERFORM setval('tenants_id_seq', (s.last_value / 1000 + 2) * 1000) FROM tenants_id_seq s;
         PERFORM setval('webhooks_id_seq', (s.last_value / 1000 + 2) * 1000) FROM webhooks_id_seq s;
+        PERFORM setval('revisions_id_seq', (s.last_value / 1000 + 2) * 1000) FROM revisions_id_seq s;
+        PERFORM setval('rollouts_id_seq', (s.last_value / 1000 + 2) * 1000) FROM rollouts_id_seq s;
         PERFORM setval('bot_pool_slots_id_seq', (s.last_value / 100000 + 2) * 100000)
         FROM bot_pool_slots_id_seq s;
         PERFORM setval('history_id_seq', (s.last_value / 1000000000 + 2) * 1000000000)

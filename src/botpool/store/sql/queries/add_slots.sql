@@ -1,4 +1,4 @@
--- Create slots for standbys, within the pool's maximum, with the first free numbers. An earlier statement has
+-- Create slots for standbys and idle floors, within the pool's maximum, with the first free numbers. An earlier statement has
 -- taken the pool's lock.
 WITH pool AS MATERIALIZED (
     SELECT

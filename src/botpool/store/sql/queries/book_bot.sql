@@ -59,11 +59,11 @@ WITH period AS MATERIALIZED (
 ), bot AS (
     INSERT INTO bots (
         id, tenant_id, created_by, pool_name, status, meeting_url, bot_display_name, bot_data,
-        priority, queue_timeout_ms, correlation_id, created_at, join_at)
+        priority, queue_timeout_ms, correlation_id, traceparent, created_at, join_at)
     SELECT
         a.bot_id, %(tenant_id)s, %(api_key_id)s, %(pool_name)s, 'SCHEDULED', %(meeting_url)s,
         %(bot_display_name)s, %(bot_data)s::json, %(priority)s, %(queue_timeout_ms)s, %(correlation_id)s,
-        botpool_now(), %(join_at)s
+        %(traceparent)s, botpool_now(), %(join_at)s
     FROM admitted a
     RETURNING id
 ), booking AS (

@@ -9,7 +9,7 @@ WITH slot AS (
     WHERE id = %(slot_id)s
       AND assignment_id IS NOT DISTINCT FROM %(assignment_id)s
       AND version = %(version)s
-      AND (status = 'deploying' OR standby = 'starting')
+      AND (status = 'deploying' OR standby IN ('starting', 'pulling'))
       AND deployment_ended_at IS NULL
     RETURNING id, backend, image_host, image, version
 ), known AS (

@@ -16,18 +16,18 @@ WITH waiting_before AS MATERIALIZED (
 ), request AS MATERIALIZED (
     SELECT
         w.n, w.meeting_url, w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms,
-        w.correlation_id, w.tenant_id, w.api_key_id, w.idempotency_key, w.body_hash,
+        w.correlation_id, w.traceparent, w.tenant_id, w.api_key_id, w.idempotency_key, w.body_hash,
         CASE WHEN w.n + b.bots <= %(max_length)s::integer THEN nextval('bots_id_seq') END AS bot_id
     FROM pools p
     CROSS JOIN waiting_before b
     CROSS JOIN unnest(
         %(meeting_urls)s::text[], %(bot_display_names)s::text[], %(bot_data)s::json[],
         %(priorities)s::integer[], %(queue_timeouts_ms)s::integer[], %(correlation_ids)s::text[],
-        %(tenant_ids)s::bigint[], %(api_key_ids)s::bigint[], %(idempotency_keys)s::text[],
+        %(traceparents)s::text[], %(tenant_ids)s::bigint[], %(api_key_ids)s::bigint[], %(idempotency_keys)s::text[],
         %(body_hashes)s::bytea[]
     ) WITH ORDINALITY AS w (
         meeting_url, bot_display_name, bot_data, priority, queue_timeout_ms, correlation_id,
-        tenant_id, api_key_id, idempotency_key, body_hash, n)
+        traceparent, tenant_id, api_key_id, idempotency_key, body_hash, n)
     WHERE p.pool_name = %(pool_name)s
       AND p.drained_at IS NULL
       AND (
@@ -57,11 +57,11 @@ WITH waiting_before AS MATERIALIZED (
 ), bot AS (
     INSERT INTO bots (
         id, tenant_id, created_by, pool_name, status, meeting_url, bot_display_name, bot_data,
-        priority, queue_timeout_ms, correlation_id, created_at)
+        priority, queue_timeout_ms, correlation_id, traceparent, created_at)
     SELECT
         w.bot_id, w.tenant_id, w.api_key_id, %(pool_name)s, 'PENDING', w.meeting_url,
         w.bot_display_name, w.bot_data, w.priority, w.queue_timeout_ms, w.correlation_id,
-        botpool_now()
+        w.traceparent, botpool_now()
     FROM request w
     JOIN admitted a ON a.n = w.n
 ), waiting AS (

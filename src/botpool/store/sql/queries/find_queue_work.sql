@@ -1,5 +1,5 @@
 -- What the queue poll has to do: queue rows past their deadline, pools that could serve a queued
--- bot, pools in which several tenants wait, tenants whose live bots were never counted, and backends
+-- bot, whether tenants share the pools, pools in which several tenants wait, tenants whose live bots were never counted, and backends
 -- with slots that wait at the image gate. The first entries of indexes show
 -- whether bots wait and slots are idle.
 SELECT
@@ -21,6 +21,7 @@ SELECT
           )
         ORDER BY p.pool_name
     ) AS servable,
+    botpool_tenants_share_pools() AS shared,
     ARRAY(
         SELECT p.pool_name
         FROM pools p

@@ -35,9 +35,15 @@ WITH due AS (
         coalesce(s.abandoned_through, 0) AS abandoned_through
 )
 SELECT
-    leased.*, p.image, p.cpus, p.memory_mb, p.outcome, p.leave, p.finish_timeout_s, p.stop_grace_s,
-    p.egress IS NOT NULL AS is_paced, b.id AS bot_id, b.status AS bot_status,
-    b.correlation_id, b.meeting_url, b.bot_display_name, b.bot_data, b.attempts,
+    leased.*, coalesce(v.image, p.image) AS image, coalesce(v.cpus, p.cpus) AS cpus,
+    coalesce(v.memory_mb, p.memory_mb) AS memory_mb,
+    -- A run that has not chosen its revision yet.
+    CASE WHEN v.id IS NULL AND leased.run_id IS NOT NULL THEN (
+        SELECT r.id FROM rollouts r
+        WHERE r.pool_name = leased.pool_name AND r.ended_at IS NULL AND r.state = 'canary') END AS rollout_id,
+    p.outcome, p.leave, p.finish_timeout_s, p.stop_grace_s,
+    p.egress IS NOT NULL AND b.id IS NOT NULL AS is_paced, b.id AS bot_id, b.status AS bot_status,
+    b.correlation_id, b.traceparent, b.meeting_url, b.bot_display_name, b.bot_data, b.attempts,
     b.leave_by, b.finishing_at, a.running_at, a.failure,
     coalesce(a.infrastructure_fault, false) AS infrastructure_fault,
     k.status_unreliable_at, botpool_newest_assignment() AS newest_assignment_id,
@@ -45,5 +51,7 @@ SELECT
 FROM leased
 JOIN backends k ON k.name = leased.backend
 JOIN pools p ON p.pool_name = leased.pool_name
+LEFT JOIN rollout_runs u ON u.run_id = leased.run_id
+LEFT JOIN revisions v ON v.id = u.revision_id
 LEFT JOIN bots b ON b.id = leased.assigned_bot_id
 LEFT JOIN assignments a ON a.id = leased.assignment_id

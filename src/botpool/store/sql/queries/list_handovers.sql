@@ -2,7 +2,7 @@
 -- a replica holds.
 SELECT
     s.id AS slot_id, s.run_id, s.assignment_id, s.container_id, s.pool_name, b.id AS bot_id, b.correlation_id,
-    b.meeting_url, b.bot_display_name, b.bot_data
+    b.traceparent, b.meeting_url, b.bot_display_name, b.bot_data
 FROM bot_pool_slots s
 JOIN bots b ON b.id = s.assigned_bot_id
 WHERE s.phase = 'handing_over'

@@ -6,6 +6,7 @@ SELECT
     coalesce(s.run_id, s.assignment_id) AS run_id, s.standby,
     s.deployment_id, s.deployment_status, s.start_issued_at, s.deployment_ended_at,
     s.stop_issued_at, s.delete_issued_at, s.unconfirmed_reason, s.unconfirmed_node, s.version,
+    s.leads_image IS NOT NULL AS leads,
     b.id AS bot_id, b.status AS bot_status, b.correlation_id, b.leave_by, b.finishing_at,
     p.outcome, p.stop_grace_s, p.heartbeats = 'required' AS needs_heartbeats, a.running_at,
     a.observed_running_at, a.failure, a.infrastructure_fault,

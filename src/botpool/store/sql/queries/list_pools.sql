@@ -1,6 +1,7 @@
 -- Pools with their figures. Ratios and times cover each pool's last thousand assignments that ran.
 SELECT
-    p.pool_name, p.backend, p.image, p.max_size, p.heartbeats, p.drained_at,
+    p.pool_name, p.backend, p.image,
+    CASE WHEN p.configured_image <> p.image THEN p.configured_image END AS configured_image, p.max_size, p.heartbeats, p.drained_at,
     coalesce(slots.size, 0) AS size,
     coalesce(slots.by_status, '{}') AS slots_by_status,
     coalesce(slots.unconfirmed, 0) AS unconfirmed_stops,

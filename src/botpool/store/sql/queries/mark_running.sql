@@ -27,7 +27,8 @@ WITH slot AS (
       AND (%(version)s::bigint IS NULL OR s.version = %(version)s)
     RETURNING
         s.id, s.slot_name, s.assigned_bot_id, s.assignment_id, s.container_id, s.backend,
-        s.image_host, s.image, s.start_allowed_at, s.deployment_id, s.deployment_status
+        s.image_host, s.image, s.start_allowed_at, s.deployment_id, s.deployment_status,
+        coalesce(s.run_id, s.assignment_id) AS run_id
 ), known AS (
     INSERT INTO known_images AS k (backend, image_host, image, last_started_at)
     SELECT slot.backend, slot.image_host, slot.image, botpool_now()
@@ -80,7 +81,7 @@ SELECT
     CASE WHEN bot.status = 'JOINING_CALL' THEN extract(epoch FROM botpool_now() - bot.join_at)::float8 END
         AS late_s,
     (SELECT k.on_time_probability FROM bookings k WHERE k.bot_id = bot.id) AS on_time_probability,
-    slot.backend, slot.deployment_id, slot.deployment_status, assigned.pool_name, assigned.warm,
+    slot.backend, slot.run_id, slot.deployment_id, slot.deployment_status, assigned.pool_name, assigned.warm,
     extract(epoch FROM botpool_now() - assigned.assigned_at)::float8 AS deploying_s,
     extract(epoch FROM botpool_now() - slot.start_allowed_at)::float8 AS starting_s,
     EXISTS (

@@ -1,6 +1,6 @@
--- Let slots pass that wait for an image: all whose image is known on their image host, and of every
--- other image the first slots, which lead its pulls: one, or in a cluster one for each node that may
--- pull at once. The transaction holds the gate's lock.
+-- Let slots pass that wait for an image: all whose image is known on their image host and missing on
+-- few of its nodes, and of every other image the first slots, which lead its pulls: one, or in a
+-- cluster one for each node that may pull at once. The transaction holds the gate's lock.
 WITH waiting AS MATERIALIZED (
     SELECT
         s.id, s.pool_name, s.slot_name, s.image_host, s.image, s.assigned_bot_id, s.assignment_id,
@@ -11,6 +11,7 @@ WITH waiting AS MATERIALIZED (
             WHERE k.backend = s.backend
               AND k.image_host = s.image_host
               AND k.image = s.image
+              AND NOT k.is_missing
               AND k.last_started_at > botpool_now() - make_interval(secs => %(image_known_s)s)
         ) AS known
     FROM bot_pool_slots s

@@ -1,14 +1,35 @@
 -- Let slots start in the order of their assignment, within the backend's limit of concurrent
 -- deployments (null: no limit) and the permits of their egress. A permit is spent in the transaction
--- that allows the start. The transaction holds the gate's lock, which guards one backend; the rows of
--- the egresses are locked because pools of other backends may share them.
+-- that allows the start; a standby needs none, because it joins no meeting. The transaction holds the
+-- gate's lock, which guards one backend; the rows of the egresses are locked because pools of other
+-- backends may share them.
 WITH waiting AS MATERIALIZED (
     SELECT
-        s.id, s.assigned_bot_id IS NULL AS is_standby, s.last_assigned_at, p.egress,
-        row_number() OVER (PARTITION BY p.egress ORDER BY s.last_assigned_at, s.id) AS nth
-    FROM bot_pool_slots s
-    JOIN pools p ON p.pool_name = s.pool_name
-    WHERE s.backend = %(backend)s AND s.phase = 'waiting_for_start'
+        w.id, w.is_standby, w.last_assigned_at, w.egress,
+        row_number() OVER (PARTITION BY w.egress ORDER BY w.last_assigned_at, w.id) AS nth
+    FROM (
+        SELECT
+            s.id,
+            s.assigned_bot_id IS NULL AND behind.first_assigned_at IS NULL AS is_standby,
+            CASE WHEN s.assigned_bot_id IS NULL THEN coalesce(behind.first_assigned_at, s.last_assigned_at)
+                 ELSE s.last_assigned_at END AS last_assigned_at,
+            CASE WHEN s.assigned_bot_id IS NOT NULL THEN p.egress END AS egress
+        FROM bot_pool_slots s
+        JOIN pools p ON p.pool_name = s.pool_name
+        -- A standby that leads the pull for waiting bots has the place of the first of them: they
+        -- cannot start before it.
+        CROSS JOIN LATERAL (
+            SELECT min(w.last_assigned_at) AS first_assigned_at
+            FROM bot_pool_slots w
+            WHERE s.leads_image IS NOT NULL
+              AND w.backend = s.backend
+              AND w.image_host = s.image_host
+              AND w.image = s.leads_image
+              AND w.phase = 'waiting_for_image'
+              AND w.assigned_bot_id IS NOT NULL
+        ) AS behind
+        WHERE s.backend = %(backend)s AND s.phase = 'waiting_for_start'
+    ) AS w
 ), locked AS MATERIALIZED (
     SELECT e AS state
     FROM egresses e
@@ -16,23 +37,29 @@ WITH waiting AS MATERIALIZED (
     ORDER BY e.egress
     FOR UPDATE
 ), egress AS MATERIALIZED (
-    SELECT (l.state).egress, l.state, botpool_allowed_starts(l.state) AS starts
+    SELECT (l.state).egress, botpool_allowed_starts(l.state) AS starts
     FROM locked l
+), room AS MATERIALIZED (
+    SELECT %(limit)s::integer - count(*) AS starts
+    FROM bot_pool_slots u
+    WHERE u.backend = %(backend)s
+      AND u.start_allowed_at IS NOT NULL
+      AND u.deployment_ended_at IS NULL
 ), next AS MATERIALIZED (
-    SELECT w.id
-    FROM waiting w
-    LEFT JOIN egress ON egress.egress = w.egress
-    WHERE w.egress IS NULL OR w.nth <= egress.starts
-    -- Bots go first: a standby must not take their start.
-    ORDER BY w.is_standby, w.last_assigned_at, w.id
-    LIMIT CASE WHEN %(limit)s::integer IS NOT NULL THEN greatest(
-        %(limit)s - (
-            SELECT count(*)
-            FROM bot_pool_slots u
-            WHERE u.backend = %(backend)s
-              AND u.start_allowed_at IS NOT NULL
-              AND u.deployment_ended_at IS NULL),
-        0) END
+    SELECT ready.id
+    FROM (
+        SELECT
+            w.id, w.is_standby,
+            -- Bots go first: a standby must not take their start.
+            row_number() OVER (ORDER BY w.is_standby, w.last_assigned_at, w.id) AS nth
+        FROM waiting w
+        LEFT JOIN egress ON egress.egress = w.egress
+        WHERE w.egress IS NULL OR w.nth <= egress.starts
+    ) AS ready
+    CROSS JOIN room
+    -- Standbys leave one start of the limit to the next bot.
+    WHERE room.starts IS NULL
+       OR ready.nth <= room.starts - CASE WHEN ready.is_standby AND %(limit)s > 1 THEN 1 ELSE 0 END
 ), passing AS MATERIALIZED (
     -- Locked in the order of their ids, as every statement that locks several slots.
     SELECT
@@ -58,28 +85,8 @@ WITH waiting AS MATERIALIZED (
     SELECT p.egress, count(*) AS starts, max(passing.assignment_id) AS assignment_id
     FROM passing
     JOIN pools p ON p.pool_name = passing.pool_name
-    WHERE p.egress IS NOT NULL
+    WHERE p.egress IS NOT NULL AND passing.assigned_bot_id IS NOT NULL
     GROUP BY p.egress
-), spent AS (
-    UPDATE egresses e
-    SET pace = botpool_pace(egress.state),
-        permits = greatest(botpool_permits(egress.state) - started.starts, 0),
-        counted_at = botpool_now(),
-        breaker = CASE WHEN e.breaker = 'closed' THEN 'closed' ELSE 'half_open' END,
-        probe_at = CASE WHEN e.breaker <> 'closed'
-                             THEN botpool_now() + make_interval(secs => e.pause_s) END,
-        probe_assignment_id = CASE WHEN e.breaker <> 'closed' THEN started.assignment_id END
-    FROM started
-    JOIN egress ON egress.egress = started.egress
-    WHERE e.egress = started.egress
-), probing AS (
-    INSERT INTO history (kind, assignment_id, from_state, to_state, reason, data)
-    SELECT
-        'egress.breaker', started.assignment_id, (egress.state).breaker, 'half_open',
-        %(probe_reason)s, json_build_object('egress', started.egress)
-    FROM started
-    JOIN egress ON egress.egress = started.egress
-    WHERE (egress.state).breaker <> 'closed'
 ), written AS (
     INSERT INTO history (
         kind, bot_id, slot_id, assignment_id, slot_name, from_state, to_state, reason,
@@ -96,3 +103,9 @@ SELECT
     extract(epoch FROM botpool_now() - l.phase_at)::float8 AS waited_s
 FROM passing l
 JOIN slot ON slot.id = l.id
+-- Once for each egress.
+WHERE (
+    SELECT coalesce(
+        bool_and(botpool_spend_permits(started.egress, started.starts, started.assignment_id, %(probe_reason)s)),
+        true)
+    FROM started)

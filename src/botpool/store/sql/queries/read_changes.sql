@@ -1,6 +1,7 @@
 -- The changes of transactions from `since` up to the horizon, and the horizon itself. All transactions
 -- below the horizon have ended, so no change can appear below it later. Ids follow the order of the
 -- changes but not the order of the commits; a range below the horizon has no gaps.
+-- `epoch` identifies the history that they belong to: a restored database begins another one.
 -- `held_s` is the age of the oldest visible change above the horizon.
 WITH horizon AS MATERIALIZED (
     SELECT coalesce(%(until)s::text::xid8, pg_snapshot_xmin(pg_current_snapshot())) AS xid
@@ -14,6 +15,9 @@ WITH horizon AS MATERIALIZED (
     LIMIT %(limit)s
 )
 SELECT
+    coalesce(
+        (SELECT e.first_assignment_id FROM database_epochs e ORDER BY e.number DESC LIMIT 1), 0
+    ) AS epoch,
     horizon.xid::text::bigint AS horizon,
     (
         SELECT extract(epoch FROM botpool_now() - waiting.at)::float8

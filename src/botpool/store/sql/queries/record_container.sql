@@ -16,6 +16,7 @@ WITH next AS MATERIALIZED (
                 WHERE k.backend = s.backend
                   AND k.image_host = %(image_host)s
                   AND k.image = %(image)s
+                  AND NOT k.is_missing
                   AND k.last_started_at
                       > botpool_now() - make_interval(secs => %(image_known_s)s)
             ) THEN 'waiting_for_image'
@@ -26,7 +27,7 @@ WITH next AS MATERIALIZED (
     WHERE s.id = %(slot_id)s
       AND s.assignment_id IS NOT DISTINCT FROM %(assignment_id)s
       AND s.version = %(version)s
-      AND (s.status = 'deploying' OR s.standby = 'starting')
+      AND (s.status = 'deploying' OR s.standby IN ('starting', 'pulling'))
     FOR UPDATE
 ), slot AS (
     UPDATE bot_pool_slots s

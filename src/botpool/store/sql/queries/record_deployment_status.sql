@@ -5,5 +5,5 @@ SET deployment_status = %(deployment_status)s,
 WHERE id = %(slot_id)s
   AND assignment_id IS NOT DISTINCT FROM %(assignment_id)s
   AND version = %(version)s
-  AND (status = 'deploying' OR standby = 'starting')
+  AND (status = 'deploying' OR standby IN ('starting', 'pulling'))
 RETURNING version

@@ -4,7 +4,7 @@
 WITH future AS MATERIALIZED (
     SELECT
         s.id, s.status, b.leave_by, b.finishing_at, p.finish_timeout_s,
-        s.status = 'deploying'
+        (s.status = 'deploying' OR s.standby IN ('starting', 'pulling'))
             AND (s.start_issued_at IS NOT NULL OR s.phase IN ('waiting_for_image', 'waiting_for_start'))
             AS has_deadline
     FROM bot_pool_slots s
@@ -12,12 +12,13 @@ WITH future AS MATERIALIZED (
     LEFT JOIN bots b ON b.id = s.assigned_bot_id
     WHERE greatest(
               s.phase_at, s.last_assigned_at, s.last_released_at, s.last_used_at, s.start_allowed_at,
-              s.start_issued_at, s.deployment_ended_at, s.stop_issued_at, s.delete_issued_at
+              s.start_issued_at, s.run_started_at, s.deployment_ended_at, s.stop_issued_at, s.delete_issued_at,
+              s.error_at
           ) > botpool_now() + make_interval(secs => %(tolerance_s)s)
        OR s.lease_until > botpool_now() + make_interval(secs => %(lease_s)s::float8 + %(tolerance_s)s)
        OR (s.status <> 'busy'
            AND s.next_step_at > botpool_now() + make_interval(secs => CASE
-               WHEN s.status = 'deploying' THEN %(deadline_s)s::float8
+               WHEN s.status = 'deploying' OR s.standby IN ('starting', 'pulling') THEN %(deadline_s)s::float8
                -- A container that was asked to stop has its grace.
                WHEN s.status = 'releasing' THEN p.stop_grace_s + %(delay_s)s
                ELSE %(delay_s)s END))
@@ -50,6 +51,8 @@ SET next_step_at = CASE
     last_used_at = botpool_not_after(s.last_used_at, botpool_now()),
     start_allowed_at = botpool_not_after(s.start_allowed_at, botpool_now()),
     start_issued_at = botpool_not_after(s.start_issued_at, botpool_now()),
+    run_started_at = botpool_not_after(s.run_started_at, botpool_now()),
+    error_at = botpool_not_after(s.error_at, botpool_now()),
     deployment_ended_at = botpool_not_after(s.deployment_ended_at, botpool_now()),
     stop_issued_at = botpool_not_after(s.stop_issued_at, botpool_now()),
     delete_issued_at = botpool_not_after(s.delete_issued_at, botpool_now()),
