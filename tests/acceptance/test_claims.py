@@ -1,9 +1,9 @@
-"""A hundred thousand claims and releases from eight processes: none given twice, none lost.
+"""Claims and releases from eight processes: none given twice, none lost.
 
-`make test` runs some of them, `make test-long` all; each claim takes nine statements. Each process
-is a replica of the real engine with its own connections. To keep the test short, the user stops
-each bot while it deploys, so the first step of its slot ends it and no backend is called. The test
-covers admission, queue, hand-over and release.
+`make test` runs a thousand, `make test-long` ten thousand and `make soak` a hundred thousand; each
+claim takes nine statements. Each process is a replica of the real engine with its own connections.
+To keep the test short, the user stops each bot while it deploys, so the first step of its slot ends
+it and no backend is called. The test covers admission, queue, hand-over and release.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ import structlog
 import uvloop
 
 from botpool.domain.bot_ending import BotEnding
+from botpool.domain.fenced_slots import LeasedSlot
 from botpool.domain.policy import Policy
-from botpool.domain.records import LeasedSlot
 from botpool.domain.states import BotStatus
 from botpool.engine.lifecycle.bot_endings import BotEndings
 from botpool.engine.lifecycle.slot_steps import SlotSteps
@@ -35,6 +35,7 @@ from botpool.store.migrator import migrate
 from tests.support.invariants import assert_settled
 from tests.support.postgres import TestPostgres
 from tests.support.replicas import bot_request, pool
+from tests.support.run_sizes import long_or_soak
 from tests.support.scripted_backend import ScriptedBackend
 
 pytestmark = pytest.mark.alone
@@ -43,6 +44,7 @@ PROCESSES = 8
 CALLERS = 4
 POOL = 40
 IN_FLIGHT = 44
+MANY_CLAIMS = long_or_soak(10_000, 100_000)
 """Slightly more than the slots: some bots get an idle slot, others wait for a release."""
 
 STUCK_S = 300.0
@@ -69,7 +71,9 @@ in_flight: Semaphore
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("claims", [1_280, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "claims", [1_280, pytest.param(MANY_CLAIMS, marks=[pytest.mark.long, pytest.mark.soak])]
+)
 async def test_no_slot_is_given_twice_and_none_is_lost(postgres: TestPostgres, claims: int) -> None:
     url = postgres.create_database()
     migrate(url)

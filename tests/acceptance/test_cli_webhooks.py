@@ -33,8 +33,8 @@ async def test_commands_manage_a_webhook(
         async with receiving() as receiver:
             assert "There is no webhook." in (await botpool("list")).out
             made = await botpool("create", receiver.url, "--event", "bot.done")
-            assert made.out.startswith("Webhook 1 is created. Its secret, which is shown only now:")
-            secret = made.out.splitlines()[1]
+            assert made.err == "botpool: Webhook 1 is created. Its secret is shown only now:\n"
+            secret = made.out.strip()
             tested = await botpool("test", "1")
             assert tested.out.startswith("Webhook 1 answered 204 to bot.done after "), tested
             (request,) = receiver.requests
@@ -52,7 +52,7 @@ async def test_commands_manage_a_webhook(
             both = json.loads((await botpool("deliveries", "1", "--json")).out)["deliveries"]
             assert [each["status"] for each in both] == ["failed", "delivered"]
             rotated = await botpool("rotate", "1", "--overlap", "60")
-            assert rotated.out.splitlines()[1].startswith("whsec_")
+            assert rotated.out.startswith("whsec_")
             assert (await botpool("replay", "1")).out.startswith("Webhook 1 is enabled")
             since = await botpool("replay", "1", "--since", "2026-01-05")
             assert "all events since 2026-01-05" in since.out

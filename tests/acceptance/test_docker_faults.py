@@ -58,6 +58,16 @@ async def container_of(installed: DockerInstallation, bot: dict[str, Any]) -> st
     return container_id
 
 
+async def kill_container(daemon: Dockerd, container: str) -> None:
+    """Kill a container and wait until Docker shows its end."""
+    daemon.call("POST", f"/containers/{container}/kill")
+
+    async def has_ended() -> bool:
+        return not daemon.call("GET", f"/containers/{container}/json")["State"]["Running"]
+
+    await wait_for(f"Docker to end {container}", has_ended, within_s=60)
+
+
 @pytest.mark.timeout(600)
 async def test_failure_reason_names_what_happened_to_the_container(
     installed: DockerInstallation,
@@ -67,7 +77,7 @@ async def test_failure_reason_names_what_happened_to_the_container(
     (missing,) = await installed.send(1, SHORT_CALL, "missing")
     await installed.wait_for_in_call(killed, removed)
     daemon = installed.dockerd
-    daemon.call("POST", f"/containers/{await container_of(installed, killed)}/kill")
+    await kill_container(daemon, await container_of(installed, killed))
     daemon.call("DELETE", f"/containers/{await container_of(installed, removed)}", force=1)
 
     for bot, code, *reasons in (

@@ -1,13 +1,18 @@
 """The audit log: every administrative action has a row with its actor."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx
 import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from botpool.api.listener import listening_socket
+from botpool.api.server import HttpServer
 from botpool.cli.database import _with_database_at
 from botpool.domain.audit import Actor, current_actor
 from botpool.engine.api_keys import ApiKeys
@@ -201,3 +206,48 @@ async def test_command_at_the_database_is_recorded_as_cli(api: Api) -> None:
     key_id = await asyncio.create_task(_with_database_at(api.stage.url, create))
     (entry,) = await entries(api, target=f"key {key_id}")
     assert (entry["actor"], entry["action"], entry["address"]) == ("cli", "key.create", None)
+
+
+@asynccontextmanager
+async def served(api: Api, *trusted_proxies: str) -> AsyncIterator[httpx.AsyncClient]:
+    """The API behind a socket, whose peer is 127.0.0.1."""
+    ready = asyncio.Event()
+    with listening_socket("127.0.0.1", 0) as listener:
+        server = HttpServer(api.app, listener, trusted_proxies=trusted_proxies)
+        task = asyncio.create_task(server.serve(on_ready=ready.set))
+        await ready.wait()
+        try:
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+                yield client
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().remove_signal_handler(number)
+
+
+@pytest.mark.parametrize(
+    ("trusted_proxies", "forwarded", "address"),
+    [
+        (["127.0.0.1"], "203.0.113.9", "203.0.113.9"),
+        (["127.0.0.0/8"], "203.0.113.9", "203.0.113.9"),
+        # The client itself wrote the first address; the proxy appended the one that it saw.
+        (["127.0.0.1"], "10.0.0.1, 203.0.113.9", "203.0.113.9"),
+        (["127.0.0.1", "198.51.100.7"], "203.0.113.9, 198.51.100.7", "203.0.113.9"),
+        ([], "203.0.113.9", "127.0.0.1"),
+        (["198.51.100.7"], "203.0.113.9", "127.0.0.1"),
+    ],
+    ids=["proxy", "network", "spoofed through proxy", "two proxies", "none", "untrusted peer"],
+)
+async def test_address_comes_from_trusted_proxies_only(
+    api: Api, trusted_proxies: list[str], forwarded: str, address: str
+) -> None:
+    headers = {"X-API-Key": api.api_keys["operator"], "X-Forwarded-For": forwarded}
+    async with served(api, *trusted_proxies) as client:
+        answer = await client.post("/v1/pools/google-meet/drain", headers=headers)
+        assert answer.status_code == 202, answer.text
+        refused = await client.get("/v1/bots", headers=headers | {"X-API-Key": "wrong"})
+        assert refused.status_code == 401
+    (entry,) = await entries(api, action="pool.drain")
+    assert entry["address"] == address

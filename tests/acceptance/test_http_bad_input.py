@@ -157,7 +157,10 @@ async def test_field_of_the_wrong_type_is_rejected(api: Api, field: str, right: 
                 {"meetingUrl": "https://meet.google.com.example.org/a"},
                 "pool cannot be derived from this meetingUrl",
             ),
-            "unknown platform": ({"platform": "webex"}, "no pool 'webex'. Pools here: google"),
+            "unknown platform": (
+                {"platform": "webex"},
+                "There is no pool 'webex' in the settings. Pools here: google-meet, teams.",
+            ),
             "platform in capitals": ({"platform": "Zoom"}, "platform: should be lower-case"),
             "empty platform": ({"platform": ""}, "platform: should be lower-case"),
             "empty name": ({"botDisplayName": ""}, "botDisplayName: should have at least 1"),

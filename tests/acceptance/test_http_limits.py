@@ -257,6 +257,16 @@ async def test_events_have_a_rate_and_a_number(stage: Stage, clock: Clock) -> No
         assert (await send_events(api, (await api.running())["id"], 100)).status_code == 200
 
 
+async def test_events_have_a_number_of_bytes(stage: Stage) -> None:
+    policy = limits(events=EventLimits(count=100, bytes=10_000, per_minute=0, burst=100))
+    async with api_over(stage, pool(1), policy=policy) as api:
+        bot = (await api.running())["id"]
+        assert (await send_events(api, bot, 1, 6_000)).status_code == 200
+        answer = await send_events(api, bot, 1, 6_000)
+        assert_limited(answer, 429, "limits.event_bytes_per_assignment")
+    assert stored(stage) == 1
+
+
 async def test_limits_of_events_are_exact_under_concurrent_calls(stage: Stage) -> None:
     policy = limits(events=EventLimits(count=100, bytes=10**6, per_minute=0, burst=100))
     async with api_over(stage, pool(1), policy=policy) as api:

@@ -205,7 +205,7 @@ async def test_signed_token_of_an_unknown_assignment_changes_nothing(api: Api) -
         "shouldExit": True,
         "commands": [],
     }
-    assert responses.pop("status").json()["applied"] is False
+    assert_problem(responses.pop("status"), 404, "no assignment")
     assert responses.pop("events").status_code == 200
     assert not responses, "another call of agents"
     assert (await request(api, "GET", f"/v1/bots/{RUNNING}", api.user)).json() == before

@@ -245,3 +245,10 @@ async def test_readiness_shows_addresses_only_to_operators(
         assert ("10.0.0.5" in shown, "db.internal" in shown) == (is_shown, is_shown)
         assert "backends.docker.host: no answer" in shown
         assert "The database does not answer" in shown
+
+
+async def test_readiness_blames_no_setting_for_a_replica_that_stops(api: Api) -> None:
+    api.replica.readiness.drain()
+    answer = await api.client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["problem"] == "This replica is about to stop."

@@ -20,8 +20,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from botpool.api.connections import ConnectionLimits
+from botpool.api.file_limit import files_needed
 from tests.support.agent_programs import built_npm_package, wrapper_program
 from tests.support.components import missing
+from tests.support.wheel import build_wheel, copy_sources, install_wheel
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILES = (
@@ -58,12 +61,17 @@ def test_hadolint_accepts_the_dockerfiles(path: str) -> None:
 
 def test_dockerfiles_copy_existing_files_and_drop_root() -> None:
     """Check the sources of COPY, because tests cannot pull the base images."""
+    rules = (ROOT / ".dockerignore").read_text().splitlines()
+    sent = [rule[1:] for rule in rules if rule.startswith("!")]
     for path in DOCKERFILES:
         text = (ROOT / path).read_text()
         assert "\nUSER 10001\n" in text
         for sources in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE):
             for source in sources.split():
                 assert (ROOT / source).exists(), f"{path} copies {source}"
+                assert any(source == each or source.startswith(f"{each}/") for each in sent), (
+                    f"{path} copies {source}, which .dockerignore leaves out"
+                )
 
 
 def test_base_images_are_pinned_by_digest() -> None:
@@ -84,7 +92,7 @@ def test_base_images_are_pinned_by_digest() -> None:
 @pytest.mark.parametrize("path", DOCKERFILES)
 def test_dockerfiles_install_packages_with_hashes_only(path: str) -> None:
     text = (ROOT / path).read_text().replace("\\\n", " ")
-    for install in re.findall(r"pip3? install [^&\n]+", text):
+    for install in re.findall(r"pip3?(?: --python \S+)? install [^&\n]+", text):
         files = re.findall(r"-r (?:/opt/)?(\S+)", install)
         assert files or install.split()[-1] == ".", f"{install} names packages"
         assert not files or "--require-hashes" in install
@@ -154,25 +162,16 @@ def test_systemd_unit_is_valid(tmp_path: Path) -> None:
     assert complaints == []
 
 
+def test_systemd_unit_allows_files_for_all_connections() -> None:
+    unit = (ROOT / "deploy" / "systemd" / "botpool.service").read_text()
+    (files,) = re.findall(r"^LimitNOFILE=(\d+)$", unit, re.MULTILINE)
+    assert int(files) >= files_needed(ConnectionLimits().connections)
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel without the wrapper, as a machine without Go does."""
-    return _build_wheel(_copy_of_sources(tmp_path_factory.mktemp("wheel")))
-
-
-def _copy_of_sources(folder: Path) -> Path:
-    """Copy what a build reads, because a build leaves files behind."""
-    for name in ("pyproject.toml", "README.md", "LICENSE", "setup.py", "MANIFEST.in"):
-        shutil.copy(ROOT / name, folder)
-    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
-
-
-def _build_wheel(folder: Path) -> Path:
-    build = ("-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", "dist", ".")
-    run(sys.executable, *build, cwd=folder)
-    (built,) = (folder / "dist").glob("*.whl")
-    return built
+    return build_wheel(copy_sources(tmp_path_factory.mktemp("wheel")))
 
 
 def test_wheel_without_the_wrapper_is_for_every_machine(wheel: Path) -> None:
@@ -182,11 +181,11 @@ def test_wheel_without_the_wrapper_is_for_every_machine(wheel: Path) -> None:
 
 
 def test_wheel_carries_the_wrapper_and_installs_its_command(tmp_path: Path) -> None:
-    folder = _copy_of_sources(tmp_path)
+    folder = copy_sources(tmp_path)
     (folder / "packages" / "agent-go").mkdir(parents=True)
     binary = folder / "packages" / "agent-go" / "botpool-agent"
     shutil.copy(wrapper_program(), binary)
-    wheel = _build_wheel(folder)
+    wheel = build_wheel(folder)
     assert re.search(r"-py3-none-\w*linux\w*\.whl$", wheel.name)
     home = tmp_path / "venv"
     venv.create(home, with_pip=False, symlinks=True)
@@ -235,7 +234,11 @@ def test_wheel_declares_every_imported_package(wheel: Path) -> None:
         )
         sources = [name for name in archive.namelist() if name.endswith(".py")]
         imported = {name for each in sources for name in _imports(archive.read(each).decode())}
-    named = {_plain(re.split(r"[^\w.-]", each)[0]) for each in required if "extra ==" not in each}
+    named = {
+        _plain(re.split(r"[^\w.-]", each)[0])
+        for each in required
+        if not re.search(r"extra == .(dev|bench)", each)
+    }
     known = packages_distributions()
     for name in sorted(imported - set(sys.stdlib_module_names) - {"botpool"}):
         distributions = {_plain(each) for each in known[name]}
@@ -261,16 +264,7 @@ def _plain(name: str) -> str:
 @pytest.mark.timeout(600)
 def test_wheel_runs_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
     """Use the packages of this environment; `make test-long` installs them too."""
-    home = tmp_path / "venv"
-    venv.create(home, with_pip=False, symlinks=True)
-    python = home / "bin" / "python"
-    install = ("install", "--quiet", "--no-deps", "--no-compile", str(wheel))
-    run(sys.executable, "-m", "pip", "--python", str(python), *install)
-    (packages,) = home.glob("lib/python*/site-packages")
-    # A path in a .pth file adds packages, but does not read further .pth files, such as that of
-    # the checkout.
-    (packages / "others.pth").write_text(f"{_packages_of_this_run()}\n")
-    assert_up_serves(home / "bin" / "botpool", tmp_path)
+    assert_up_serves(install_wheel(wheel, tmp_path / "venv") / "botpool", tmp_path)
 
 
 @pytest.mark.long
@@ -280,12 +274,6 @@ def test_wheel_installs_in_a_clean_environment(wheel: Path, tmp_path: Path) -> N
     venv.create(home, with_pip=True, symlinks=True)
     run(str(home / "bin" / "pip"), "install", "--quiet", str(wheel))
     assert_up_serves(home / "bin" / "botpool", tmp_path)
-
-
-def _packages_of_this_run() -> Path:
-    import psycopg
-
-    return Path(psycopg.__file__).parents[1]
 
 
 def assert_up_serves(command: Path, folder: Path) -> None:

@@ -47,12 +47,14 @@ def run(code: str, installed: Installation) -> str:
 
 
 async def test_examples_of_the_page_run(installed: Installation) -> None:
-    first, second = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    first, concurrent, second = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     watching = asyncio.create_task(asyncio.to_thread(run, second, installed))
     output = await asyncio.to_thread(run, first, installed)
     assert re.search(r"bot \d+ is in the call", output)
     assert re.search(r"bot \d+ ended (DONE|CANCELLED)", output)
     assert "bot.status JOINING_CALL -> IN_CALL" in output
+    output = await asyncio.to_thread(run, concurrent, installed)
+    assert len(re.findall(r"bot \d+ ended DONE after .*in_call", output)) == 3, output
     # The second example needs a bot that ends after its stream is connected.
     with Client(installed.servers[-1].url, installed.key) as botpool:
         while not watching.done():

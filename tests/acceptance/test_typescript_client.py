@@ -50,6 +50,18 @@ check((await botpool.wait(first.bot.id)).status === "CANCELLED", "the bot did no
 const ended = await botpool.wait(first.bot.id, { until: ["IN_CALL"] }).catch((error) => error);
 check(ended instanceof BotEnded, "an ended bot is waited for");
 check((await botpool.getPool("google-meet")).pool.maxSize === 0, "the pool");
+check((await botpool.listSlots({ platform: "google-meet" })).slots.length === 0, "the slots");
+const { tenant } = await botpool.createTenant({ name: "sales", maxLive: 2 });
+check((await botpool.changeTenant("sales", { maxLive: null })).tenant.maxLive === null, "quota");
+check(tenant.maxLive === 2 && (await botpool.listTenants()).tenants.length === 2, "the tenants");
+const plan = (await botpool.planPool("google-meet", { replayMs: 3_600_000 })).plan;
+check(plan.bots >= 0 && plan.platform === "google-meet", "the plan");
+check((await botpool.drainPool("google-meet")).pool.drained, "the drained pool");
+check((await botpool.listAudit({ action: "pool.drain" })).entries.length === 1, "the audit log");
+const command = await botpool.sendCommand(first.bot.id, { kind: "chat" }).catch((error) => error);
+check(command instanceof Refused && command.status === 409, "an ended bot takes a command");
+const picture = await botpool.getScreenshot(first.bot.id, 1).catch((error) => error);
+check(picture instanceof Refused && picture.status === 404, "a picture of a bot without pictures");
 const nowhere = new Botpool({ url: "http://127.0.0.1:1", attempts: 2 });
 const gone = await nowhere.listPools().catch((error) => error);
 check(gone instanceof Unreachable, "a server that does not exist answers");
@@ -73,7 +85,7 @@ def run(server: Server, program: Path) -> str:
         missing("Node", "install the package nodejs, 18 or later")
     environment = os.environ | {
         "BOTPOOL_URL": server.url,
-        "BOTPOOL_API_KEY": server.new_key("operator"),
+        "BOTPOOL_API_KEY": server.new_key("admin"),
     }
     ran = subprocess.run(
         [node, program], env=environment, capture_output=True, text=True, timeout=LIMIT_S
@@ -98,9 +110,14 @@ def test_examples_run(url: str, tmp_path: Path) -> None:
     }
     with served(url, tmp_path, max_size=1, **settings) as server:
         sent = run(server, examples / "send-bot.mjs")
+        booked = run(server, examples / "schedule-bot.mjs")
         received = run(server, examples / "receive-webhook.mjs")
     assert "is in the call" in sent and re.search("ended (DONE|CANCELLED)", sent), sent
     assert "bot.status PENDING -> DEPLOYING" in sent
+    assert re.match(
+        r"bot \d+ is SCHEDULED, with a reserved slot: false\nScribe joins earlier\n", booked
+    )
+    assert re.search(r"(?s)done\nbot \d+ ended DONE\n.*joining.* > in_call", booked), booked
     assert received == "bot.failed of bot 7\nthe test was answered with 204\n"
 
 

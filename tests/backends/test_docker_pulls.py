@@ -16,7 +16,6 @@ import psutil
 import pytest
 
 from botpool.backends.docker import DockerBackend
-from botpool.backends.docker.daemon import Daemon
 from botpool.backends.protocol import ContainerSpec
 from botpool.domain.errors import BackendRefused, BudgetExhausted, StartSuperseded
 from botpool.domain.ids import AssignmentId, ContainerId
@@ -45,26 +44,6 @@ async def test_invalid_image_name_names_its_setting(
     )
     with pytest.raises(BackendRefused, match=r"^pools\.teams\.image: "):
         await backend.start(start_request(docker_harness, container_id, FIRST), timeout_s=60)
-
-
-@pytest.mark.long
-async def test_image_removed_before_create_is_pulled(
-    docker_harness: DockerHarness, registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    image = publish(docker_harness.dockerd, registry, secrets.token_hex(4), PROGRAM, mb=1)
-    backend = await docker_harness.open_backend()
-    container_id = await backend.ensure(
-        pulled_spec(image), stop_through=NO_ASSIGNMENT, timeout_s=TIMEOUT_S
-    )
-    has_image, calls = Daemon.has_image, []
-
-    async def has_image_at_first(daemon: Daemon, name: str) -> bool:
-        calls.append(name)
-        return len(calls) == 1 or await has_image(daemon, name)
-
-    monkeypatch.setattr(Daemon, "has_image", has_image_at_first)
-    await started(backend, docker_harness, container_id)
-    assert registry.pulls_started(image.rpartition(":")[2]) == 1
 
 
 async def test_replica_killed_during_pull_causes_no_second_pull(

@@ -63,6 +63,14 @@ class ForkServer:
         self._child = None
         return int(self._responses.readline())
 
+    def is_alive(self) -> bool:
+        """Return whether a replica runs that has not ended."""
+        return (
+            self._child is not None
+            and self._child.is_running()
+            and self._child.status() != psutil.STATUS_ZOMBIE
+        )
+
     def close(self) -> None:
         if self._child is not None:
             self.wait_for_exit(signal.SIGKILL)
@@ -158,13 +166,18 @@ class CrashInstallation:
         # The interpreter may be readable for this user only.
         process = {"command": command, "allow_shared_user": True}
         return {
-            "pools": {POOL_NAME: {"max_size": 1, "stop_grace_s": 1}},
+            "pools": {
+                POOL_NAME: {"max_size": 1, "stop_grace_s": 1, **self.settings.get("pool", {})}
+            },
             "backends": {"process": {**process, **self.settings.get("process", {})}},
         }
 
     def fork_server_options(self) -> Mapping[str, Any]:
         """Return further options for the fork server."""
         return {}
+
+    def is_alive(self) -> bool:
+        return self.fork_server.is_alive()
 
     def _is_healthy(self) -> bool:
         with suppress(httpx.TransportError):
@@ -268,6 +281,6 @@ class CrashInstallation:
 
 def _insert_api_key(database: psycopg.Connection, key: str) -> None:
     database.execute(
-        "INSERT INTO api_keys (name, scope, prefix, key_hash) VALUES ('test', 'user', %s, %s)",
+        "INSERT INTO api_keys (name, scope, prefix, key_hash) VALUES ('test', 'operator', %s, %s)",
         [shown_prefix(key), hash_api_key(key)],
     )

@@ -27,9 +27,12 @@ from typing import Any, Self, TypeVar
 import uvloop
 
 from botpool import app, logs
-from botpool.backends import docker
+from botpool.backends import docker, kubernetes
 from botpool.backends.docker import DockerBackend
 from botpool.backends.docker.daemon import Daemon
+from botpool.backends.kubernetes import KubernetesBackend
+from botpool.backends.kubernetes import backend as kubernetes_backend
+from botpool.backends.kubernetes.api import Api
 from botpool.backends.process import ProcessBackend
 from botpool.backends.process import backend as process_backend
 from botpool.backends.process.launch import launch
@@ -50,6 +53,10 @@ DOCKER_REQUESTS = {
     "remove_container": "remove",
 }
 """Requests of the Docker backend to the daemon, by the name of the step."""
+
+KUBERNETES_REQUESTS = ("create_pod", "delete_pod")
+KUBERNETES_STEPS = {"open_gate": "open_gate", "remove_pod": "discard"}
+"""Functions of the Kubernetes backend that change a Pod with a patch, by the name of the step."""
 
 LEASE_S = 2.0
 """Long enough for two calls, and short enough that a test can wait for its end."""
@@ -171,6 +178,21 @@ def install_trigger(trigger: CrashTrigger) -> None:
     # The requests to the Docker daemon inside `ensure` and `start`.
     for step, request in DOCKER_REQUESTS.items():
         setattr(Daemon, request, trigger.wrap_call(step, getattr(Daemon, request)))
+    _install_kubernetes_trigger(trigger)
+
+
+def _install_kubernetes_trigger(trigger: CrashTrigger) -> None:
+    calls = {
+        name: trigger.wrap_call(name, getattr(KubernetesBackend, name))
+        for name in (*BACKEND_CALLS, "prepare")
+    }
+    tracked = type("TrackedKubernetesBackend", (KubernetesBackend,), calls)
+    vars(kubernetes).update(KubernetesBackend=tracked)
+    for request in KUBERNETES_REQUESTS:
+        setattr(Api, request, trigger.wrap_call(request, getattr(Api, request)))
+    module = vars(kubernetes_backend)
+    for step, function in KUBERNETES_STEPS.items():
+        module[function] = trigger.wrap_call(step, module[function])
 
 
 def serve(request: Mapping[str, Any]) -> None:

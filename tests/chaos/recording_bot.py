@@ -2,7 +2,8 @@
 
 `python recording_bot.py <folder>` is a real client of the agent API. It stays in its meeting until
 `<folder>/meeting-over` exists or it is asked to leave. With `{"failures": n}` in its `botData`, its
-first n starts exit at once without calling Botpool.
+first n starts exit at once without calling Botpool. On standby, it waits for its bot; while
+`<folder>/never-accepts` exists, it polls and never accepts the bot that it gets.
 """
 
 import json
@@ -13,6 +14,7 @@ from pathlib import Path
 
 EVENTS_FILE = "bot-events"
 MEETING_OVER = "meeting-over"
+NEVER_ACCEPTS = "never-accepts"
 
 
 def record_event(folder: Path, event: str, bot_id: int) -> None:
@@ -42,12 +44,30 @@ async def attend(folder: Path) -> None:
         await agent.report("CALL_ENDED")
 
 
-def main(folder: Path) -> int:
-    bot_data = json.loads(os.environ["BOT_DATA"])
-    record_event(folder, "started", bot_data["id"])
-    if starts(folder, bot_data["id"]) <= bot_data["botData"].get("failures", 0):
-        return 1
+async def ignore_bot() -> None:
+    """Wait for a bot as a standby does, and do nothing when it arrives."""
     import asyncio
+
+    from botpool.agent.backoff import Backoff
+    from botpool.agent.standby import wait_for_assignment
+    from botpool.agent.transport import Transport
+
+    url, token = os.environ["BOTPOOL_URL"], os.environ["BOTPOOL_STANDBY_TOKEN"]
+    transport = Transport(url, token, correlation_id=None, timeout_s=40)
+    await wait_for_assignment(transport, "never-accepts", 30, Backoff(first_s=0.05, cap_s=0.1))
+    await asyncio.sleep(3600)
+
+
+def main(folder: Path) -> int:
+    if "BOT_DATA" in os.environ:
+        bot_data = json.loads(os.environ["BOT_DATA"])
+        record_event(folder, "started", bot_data["id"])
+        if starts(folder, bot_data["id"]) <= bot_data["botData"].get("failures", 0):
+            return 1
+    import asyncio
+
+    if "BOTPOOL_STANDBY_TOKEN" in os.environ and (folder / NEVER_ACCEPTS).exists():
+        asyncio.run(ignore_bot())
 
     from botpool.agent import Released
 

@@ -26,13 +26,6 @@ from tests.chaos.crash_scenarios import (
 Settings: TypeAlias = Mapping[str, Any]
 
 
-@pytest.fixture(scope="module")
-def fork_server() -> Iterator[ForkServer]:
-    fork_server = ForkServer()
-    yield fork_server
-    fork_server.close()
-
-
 @pytest.fixture
 def settings() -> Settings:
     return {}

@@ -60,13 +60,6 @@ LONG = [
 
 
 @pytest.fixture(scope="module")
-def fork_server() -> Iterator[ForkServer]:
-    fork_server = ForkServer()
-    yield fork_server
-    fork_server.close()
-
-
-@pytest.fixture(scope="module")
 def image(dockerd: Dockerd) -> str:
     program = Path(__file__).with_name("docker_recording_bot.py").read_bytes()
     dockerd.load(archive([IMAGE], [PYTHON, "/bot/bot.py"], {"/bot/bot.py": program}))

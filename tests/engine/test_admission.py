@@ -55,8 +55,8 @@ async def test_lone_bot_wakes_reconciler_at_once_and_burst_soon(
         await stage.end(replica, bot.id)
     await stage.settle(replica)
     wakeups: list[str] = []
-    monkeypatch.setattr(replica.wakeups, "slots_due", lambda: wakeups.append("now"))
-    monkeypatch.setattr(replica.wakeups, "slots_due_soon", lambda: wakeups.append("soon"))
+    monkeypatch.setattr(replica.wakeups, "wake_reconcilers", lambda: wakeups.append("now"))
+    monkeypatch.setattr(replica.wakeups, "wake_reconcilers_soon", lambda: wakeups.append("soon"))
     await replica.admission.admit(bot_request())
     assert wakeups == ["now"]
     await asyncio.gather(*(replica.admission.admit(bot_request()) for _ in range(3)))

@@ -9,8 +9,8 @@ import pytest
 import structlog
 
 from botpool.domain.bot_ending import BotEnding
+from botpool.domain.bots import AdmissionRequest
 from botpool.domain.ids import AssignmentId, BotId
-from botpool.domain.records import AdmissionRequest
 from botpool.domain.states import BotStatus, SlotStatus
 from botpool.engine.observability import event_log
 from botpool.engine.replica import Replica

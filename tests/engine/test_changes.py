@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager, contextmanager
 import psycopg
 import pytest
 
-from botpool.domain.cursor import Cursor
 from botpool.domain.errors import DatabaseUnavailable, ShuttingDown
-from botpool.domain.records import Change
+from botpool.domain.history import Change
 from botpool.engine.stream.changes import ChangeStream
 from botpool.engine.stream.subscriptions import (
     MAX_MISSED,
@@ -143,7 +142,7 @@ async def test_transaction_open_at_subscription_is_streamed(
     with open_transaction(stage.url) as late:
         write(late, "open")
         subscription = await changes.subscribe(None)
-        resumed = await changes.subscribe(str(Cursor.at(subscription.horizon)))
+        resumed = await changes.subscribe(str(subscription.position))
     happen(stage, "after")
     assert (
         await received(subscription, "after")
@@ -199,13 +198,42 @@ async def test_reader_stops_without_streams(stage: Stage, changes: ChangeStream)
 
 async def test_unknown_cursor_resets_stream(stage: Stage, changes: ChangeStream) -> None:
     happen(stage, "before")
-    for unknown in ("", "7", "x-y-z", "5-4-0", "1-9000000000000000000-1", "1-1-1 ", "٣-٣-٣"):
+    epoch = (await changes.subscribe(None)).epoch
+    rest = ("", "7", "x-y-z", "5-4-0", "1-9000000000000000000-1", "1-1-1 ", "٣-٣-٣")
+    for unknown in ("", "5-4-0", *(f"{epoch}-{each}" for each in rest)):
         subscription = await changes.subscribe(unknown)
         reset = await reset_of(subscription)
         assert "not one of this installation" in reset.reason
     happen(stage, "after")
     assert await received(subscription, "after") == ["after"]
     # A stream that resumes with the id of that reset misses nothing since.
+    resumed = await changes.subscribe(str(reset.cursor))
+    assert await received(resumed, "after") == ["after"]
+
+
+async def test_cursor_of_a_lost_history_resets_stream(stage: Stage, changes: ChangeStream) -> None:
+    """A restored database issues the ids of the lost changes again."""
+    subscription = await changes.subscribe(None)
+    happen(stage, "lost")
+    ((event_id, _),) = await read(subscription, "lost")
+    stage.rows("SELECT botpool_begin_epoch('for a test', 0)")
+    happen(stage, "after")
+    resumed = await changes.subscribe(event_id)
+    reset = await reset_of(resumed)
+    assert "restored" in reset.reason
+    again = await changes.subscribe(str(reset.cursor))
+    happen(stage, "last")
+    assert await received(again, "last") == ["last"]
+
+
+async def test_new_epoch_resets_open_streams(stage: Stage, changes: ChangeStream) -> None:
+    """Evidence of a restore may come from a container, after streams were opened."""
+    subscription = await changes.subscribe(None)
+    stage.rows("SELECT botpool_begin_epoch('for a test', 0)")
+    reset = await reset_of(subscription)
+    assert "restored" in reset.reason
+    happen(stage, "after")
+    assert await received(subscription, "after") == ["after"]
     resumed = await changes.subscribe(str(reset.cursor))
     assert await received(resumed, "after") == ["after"]
 
@@ -225,7 +253,7 @@ async def test_cursor_before_pruned_history_resets_stream(
 
 async def test_cursor_too_far_behind_resets_stream(stage: Stage, changes: ChangeStream) -> None:
     subscription = await changes.subscribe(None)
-    begin = str(Cursor.at(subscription.horizon))
+    begin = str(subscription.position)
     happen(stage, "many", MAX_MISSED - 1)
     happen(stage, "last")
     resumed = await changes.subscribe(begin)

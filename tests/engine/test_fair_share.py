@@ -23,6 +23,29 @@ async def test_one_tenant_has_no_turns(clients: Clients) -> None:
     assert clients.turns() == {}
 
 
+async def test_outdated_hint_delays_a_match_until_the_poll(clients: Clients) -> None:
+    """A replica that does not know of the second tenant must not ignore turns and quotas."""
+    await clients.replica.queue_poller.poll()
+    assert not clients.replica.matcher.is_shared
+    await clients.tenant("a", max_live=1)
+    bots = await clients.post("a", 2)
+    assert clients.stage.statuses(*bots) == ["QUEUED", "QUEUED"]
+    await clients.replica.queue_poller.poll()
+    assert clients.replica.matcher.is_shared
+    assert clients.stage.statuses(*bots) == ["DEPLOYING", "QUEUED"]
+    assert_invariants(clients.stage.url)
+
+
+async def test_installation_with_one_tenant_uses_a_statement_without_tenants(
+    stage: Stage,
+) -> None:
+    replica = await stage.replica(pool(1))
+    await replica.queue_poller.poll()
+    first, second = [(await replica.admission.admit(bot_request())).bot.id for _ in range(2)]
+    assert replica.matcher.prepare_match(MEET).assigned.name == "match_queue"
+    assert stage.statuses(first, second) == ["DEPLOYING", "QUEUED"]
+
+
 async def test_first_bot_of_a_new_tenant_is_next(clients: Clients) -> None:
     await clients.tenant("a")
     await clients.tenant("b")
@@ -37,13 +60,15 @@ async def test_queue_of_a_tenant_keeps_its_own_order(clients: Clients) -> None:
     await clients.tenant("a")
     await clients.tenant("b")
     first, second, *_ = await clients.post("a", 2)
-    usual, _ = await clients.post("b", 2)
+    usual, last = await clients.post("b", 2)
     (urgent,) = await clients.post("b", priority=1)
     await clients.post("a", 2)
     await clients.release(first)
     assert clients.stage.statuses(usual, urgent) == ["QUEUED", "DEPLOYING"]
     await clients.release(second)
     assert clients.used() == {"a": 1, "b": 1}
+    await clients.release(urgent)
+    assert clients.stage.statuses(usual, last) == ["DEPLOYING", "QUEUED"]
 
 
 async def test_tenant_that_filled_the_pool_alone_does_not_keep_its_lead(clients: Clients) -> None:

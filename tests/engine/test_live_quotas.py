@@ -5,9 +5,9 @@ import asyncio
 import psycopg
 import pytest
 
+from botpool.domain.bots import AdmissionRequest
 from botpool.domain.errors import NoFreeSlot
 from botpool.domain.ids import TenantId
-from botpool.domain.records import AdmissionRequest
 from botpool.store.queue import admit_to_idle_slots, new_bots
 from tests.support.invariants import assert_invariants
 from tests.support.replicas import MEET, TEAMS, Stage, bot_request, pool

@@ -289,7 +289,12 @@ def monotonic() -> Iterator[ManualClock]:
 
 async def test_pool_metrics_come_from_the_database(stage: Stage, monotonic: ManualClock) -> None:
     replica = await stage.replica(pool(2), pool(0, TEAMS))
-    export = MetricsExport(replica.database, replica.metrics, monotonic=monotonic)
+    export = MetricsExport(
+        replica.database,
+        replica.metrics,
+        floors=replica.standby_keeper.floors,
+        monotonic=monotonic,
+    )
     await stage.run_bot(replica)
     await replica.admission.admit(bot_request(TEAMS))
     stage.clock.move(30)
@@ -319,23 +324,41 @@ async def test_scrapes_read_the_database_once_in_five_seconds(
     stage: Stage, monotonic: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replica = await stage.replica(pool(1))
-    export = MetricsExport(replica.database, replica.metrics, monotonic=monotonic)
+    export = MetricsExport(
+        replica.database,
+        replica.metrics,
+        floors=replica.standby_keeper.floors,
+        monotonic=monotonic,
+    )
     statements = record_statements(monkeypatch)
     for _ in range(10):
         await export.text()
     monotonic.now += 4.9
     await export.text()
-    assert statements.single == ["measure_pools", "list_egresses", "list_open_transactions"]
+    queries = [
+        "measure_pools",
+        "list_egresses",
+        "list_rollouts",
+        "list_warm_pools",
+        "measure_webhooks",
+        "list_open_transactions",
+    ]
+    assert statements.single == queries
     monotonic.now += 0.1
     await export.text()
-    assert statements.single == ["measure_pools", "list_egresses", "list_open_transactions"] * 2
+    assert statements.single == queries * 2
 
 
 async def test_pool_metrics_are_absent_without_database(
     stage: Stage, monotonic: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replica = await stage.replica(pool(1))
-    export = MetricsExport(replica.database, replica.metrics, monotonic=monotonic)
+    export = MetricsExport(
+        replica.database,
+        replica.metrics,
+        floors=replica.standby_keeper.floors,
+        monotonic=monotonic,
+    )
     assert b'botpool_queue_depth{pool="google-meet"} 0.0' in await export.text()
 
     async def down(*_: Any) -> Any:

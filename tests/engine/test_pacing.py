@@ -9,7 +9,7 @@ import pytest
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.ids import AssignmentId, BotId, PoolName
 from botpool.domain.pacing import Pacing
-from botpool.domain.records import PoolSpec
+from botpool.domain.pools import PoolSpec
 from botpool.domain.states import BotStatus, EndReason, FailureCode
 from botpool.engine.replica import Replica
 from tests.support.invariants import assert_invariants

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from botpool.domain.bots import AdmittedBot
 from botpool.domain.callers import Caller
 from botpool.domain.errors import NoFreeSlot, TenantQueueFull
-from botpool.domain.records import AdmittedBot
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Replica
 from tests.support.replicas import CALLER, MEET, TEAMS, Stage, bot_request, key, pool

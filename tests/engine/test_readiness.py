@@ -35,6 +35,7 @@ async def test_replica_with_a_hanging_loop_is_not_ready(
             await asyncio.sleep(0.02)
         assert state.problem
         assert "loop stuck last finished a round" in state.problem
+        assert not state.is_database_problem
         released.set()
         while not (await replica.readiness.state()).ready:
             await asyncio.sleep(0.02)

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from botpool.domain.errors import BotHasStarted
+from botpool.domain.errors import BotHasStarted, JoinTimeRefused
 from botpool.domain.observation import ContainerState
 from botpool.domain.states import BotStatus
 from botpool.engine.admission.bookings import BotUpdate
@@ -258,6 +258,29 @@ async def test_name_and_priority_change_before_the_bot_has_a_slot(stage: Stage) 
     await due(stage, replica, NOW + HOUR)
     with pytest.raises(BotHasStarted, match="got its slot at"):
         await replica.bookings.update(bot_id, changes, CALLER)
+
+
+async def test_changes_of_a_bot_are_made_together_or_not_at_all(stage: Stage) -> None:
+    """A bot that is moved to now gets its slot at once, and its other changes still apply."""
+    replica = await stage.replica(pool(1, reservable=1.0))
+    bot_id = (await book(replica, NOW + 24 * HOUR)).bot.id
+    changes = BotUpdate(join_at=NOW + MINUTE, bot_display_name="Notes", priority=7)
+    bot = (await replica.bookings.update(bot_id, changes, CALLER)).bot
+    assert (bot.bot_display_name, bot.priority, bot.join_at) == ("Notes", 7, NOW + MINUTE)
+    assert bot.assigned_at is not None
+    late = BotUpdate(join_at=NOW + 2 * HOUR, bot_display_name="Late")
+    with pytest.raises(BotHasStarted, match="got its slot at"):
+        await replica.bookings.update(bot_id, late, CALLER)
+    other = (await book(replica, NOW + 48 * HOUR)).bot.id
+    too_far = BotUpdate(join_at=NOW + 24_000 * HOUR, bot_display_name="Never")
+    with pytest.raises(JoinTimeRefused):
+        await replica.bookings.update(other, too_far, CALLER)
+    kept = [
+        (stage.bot(each)["bot_display_name"], stage.bot(each)["join_at"])
+        for each in (bot_id, other)
+    ]
+    assert kept == [("Notes", NOW + MINUTE), ("Botpool", NOW + 48 * HOUR)]
+    assert_invariants(stage.url)
 
 
 async def test_concurrent_moves_to_the_last_capacity_give_one_reservation(stage: Stage) -> None:

@@ -1,8 +1,7 @@
-"""A million cycles: memory, latency and table sizes stay constant."""
+"""Many cycles, a million with `make soak`: memory, latency and table sizes stay constant."""
 
 import asyncio
 import logging
-import os
 import statistics
 import time
 from collections.abc import Iterator
@@ -17,12 +16,13 @@ from bench.postgres import fill_pool
 from botpool.store.migrator import migrate
 from tests.support.invariants import assert_settled
 from tests.support.postgres import TestPostgres
+from tests.support.run_sizes import long_or_soak
 
-pytestmark = [pytest.mark.long, pytest.mark.alone]
+pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.alone]
 
-CYCLES = int(os.environ.get("SOAK_CYCLES", "1_000_000"))
+CYCLES = long_or_soak(50_000, 1_000_000)
 CALLERS = 64
-PARTS = 10
+PARTS = long_or_soak(5, 10)
 COMPARED = 2_000
 """Cycles on either side when the worn database is compared with a new one."""
 _MEBI = 1024 * 1024
@@ -37,7 +37,7 @@ def no_log_lines() -> Iterator[None]:
 
 
 @pytest.mark.timeout(12 * 3600)
-async def test_a_million_cycles_leave_no_dead_rows(postgres: TestPostgres) -> None:
+async def test_many_cycles_leave_no_dead_rows(postgres: TestPostgres) -> None:
     url, fresh_url = (prepared(postgres) for _ in range(2))
     memory, wear, sizes = [], [], []
     async with Cycles.on(url) as cycles, Cycles.on(fresh_url) as fresh:

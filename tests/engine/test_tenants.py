@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+from botpool.domain.bots import CreatedBy
 from botpool.domain.callers import Caller
 from botpool.domain.ids import TenantId
-from botpool.domain.records import ApiKey, CreatedBy
+from botpool.domain.tenants import ApiKey
 from botpool.engine.replica import Replica
 from tests.support.replicas import Stage, bot_request, pool
 

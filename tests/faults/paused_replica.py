@@ -24,6 +24,9 @@ from tests.support.invariants import assert_settled
 from tests.support.server import FINAL, Server, client, none_left
 
 CALLS = ("ensure", "start", "stop", "delete")
+KUBERNETES_CALLS = ("prepare", "start", "stop")
+"""The create of a Pod, the opening of its gate, and its deletion."""
+STARTS = ("ensure", "prepare", "start")
 SETTINGS = {"pools.google-meet.max_size": "1", "agent.leave_grace_s": "10"}
 BOT = {
     "meetingUrl": "https://meet.google.com/abc-defg-hij",
@@ -55,10 +58,26 @@ class PausedReplica:
         assert (await self._bot(other, bot))["status"] == "IN_CALL", "the late call ended the bot"
         await self._finish(other)
 
+    async def cancel_during(self, call: str) -> int:
+        """Cancel the bot while its start is paused, and run another; returns the cancelled bot."""
+        paused = await self._serve(call)
+        cancelled = await self._post(paused)
+        await wait_for("the pause", lambda: is_stopped(paused), within_s=WAIT_S)
+        other = await self._serve("none")
+        await self._request(other, "DELETE", f"/v1/bots/{cancelled}")
+        following = await self._post(other)
+        await self._wait_for_call(other, following)
+        paused.process.send_signal(signal.SIGCONT)
+        await paused.wait_until_ready()
+        await self._wait_for_heartbeat(other, following, since=datetime.now(UTC))
+        assert (await self._bot(other, cancelled))["status"] == "CANCELLED"
+        assert (await self._bot(other, following))["status"] == "IN_CALL"
+        return cancelled
+
     async def _bring_to(self, call: str, replica: Server) -> int | None:
         """Cause the call; return the bot that must survive it, if there is one already."""
         first = await self._post(replica)
-        if call in ("ensure", "start"):
+        if call in STARTS:
             return first
         await self._wait_for_call(replica, first)
         if call == "stop":

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from botpool import app
+from botpool.backends.kubernetes import KubernetesBackend
 from botpool.cli import main
 from botpool.domain.policy import Policy
 from botpool.engine.observability.instrumented_backend import InstrumentedBackend
@@ -25,14 +26,16 @@ def with_short_leases(settings: Settings) -> Policy:
 
 
 def pause_at(call: str) -> None:
-    original = getattr(InstrumentedBackend, call)
+    # Only Kubernetes prepares a start: it creates the Pod, which `start` allows to run.
+    owner: type = KubernetesBackend if call == "prepare" else InstrumentedBackend
+    original = getattr(owner, call)
 
-    async def paused(backend: InstrumentedBackend, *arguments: Any, **options: Any) -> Any:
-        setattr(InstrumentedBackend, call, original)
+    async def paused(backend: Any, *arguments: Any, **options: Any) -> Any:
+        setattr(owner, call, original)
         os.kill(os.getpid(), signal.SIGSTOP)
         return await original(backend, *arguments, **options)
 
-    setattr(InstrumentedBackend, call, paused)
+    setattr(owner, call, paused)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ Their fences differ from that of local processes (`test_lost_commits.py`): label
 variables of applications remember the assignments of the lost time.
 """
 
+import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -26,28 +27,30 @@ async def restore_while_containers_run(
     installed: FixedPortInstallation,
     postgres: TestPostgres,
     running: Callable[[], Awaitable[int]],
+    seed: int,
 ) -> None:
+    rng = random.Random(seed)
     server = await installed.serve()
-    (kept,) = await installed.send(1, STAY)
-    await installed.wait_for_in_call(kept)
+    kept = await installed.send(rng.randint(1, 2), STAY)
+    await installed.wait_for_in_call(*kept)
     await server.stop()
     backup = postgres.create_database(installed.database_url)
     server = await installed.serve()
-    lost = await installed.send(2, STAY)
+    lost = await installed.send(rng.randint(1, 2), STAY)
     await installed.wait_for_in_call(*lost)
     await server.stop()
     installed.database_url = backup
     try:
         await installed.serve()
-        new = await installed.send(2, STAY)
-        assert {bot["id"] for bot in new}.isdisjoint({kept["id"], *(bot["id"] for bot in lost)})
-        await installed.wait_for_in_call(kept, *new)
+        new = await installed.send(rng.randint(1, 2), STAY)
+        assert {bot["id"] for bot in new}.isdisjoint(bot["id"] for bot in (*kept, *lost))
+        await installed.wait_for_in_call(*kept, *new)
 
         async def only_known_bots_run() -> bool:
-            return await running() == 3
+            return await running() == len(kept) + len(new)
 
         await wait_for("the stop of the lost containers", only_known_bots_run, within_s=WAIT_S)
-        bots = [await installed.bot(bot["id"]) for bot in (kept, *new)]
+        bots = [await installed.bot(bot["id"]) for bot in (*kept, *new)]
         assert {(bot["status"], bot["attempts"]) for bot in bots} == {("IN_CALL", 1)}
         for bot in bots:
             await installed.call("DELETE", f"/v1/bots/{bot['id']}")
@@ -64,7 +67,7 @@ async def restore_while_containers_run(
 
 
 async def test_restored_copy_with_docker(
-    dockerd: Dockerd, postgres: TestPostgres, database_url: str, tmp_path: Path
+    dockerd: Dockerd, postgres: TestPostgres, database_url: str, tmp_path: Path, seed: int
 ) -> None:
     settings = pool("google-meet", load_image(dockerd), 5)
     async with docker_installation(dockerd, database_url, tmp_path, **settings) as installed:
@@ -72,11 +75,11 @@ async def test_restored_copy_with_docker(
         async def running() -> int:
             return len(installed.running())
 
-        await restore_while_containers_run(installed, postgres, running)
+        await restore_while_containers_run(installed, postgres, running, seed)
 
 
 async def test_restored_copy_with_coolify(
-    postgres: TestPostgres, database_url: str, tmp_path: Path
+    postgres: TestPostgres, database_url: str, tmp_path: Path, seed: int
 ) -> None:
     async with (
         Coolify.emulated() as coolify,
@@ -86,4 +89,4 @@ async def test_restored_copy_with_coolify(
         async def running() -> int:
             return int((await coolify.state())["runningContainers"])
 
-        await restore_while_containers_run(installed, postgres, running)
+        await restore_while_containers_run(installed, postgres, running, seed)

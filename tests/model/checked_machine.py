@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from botpool.domain.observation import ContainerState
 from botpool.domain.policy import Policy
+from botpool.domain.warm import Warm
 from botpool.engine.replica import Replica
 from tests.model.crashing_replica import ModelReplica, ReplicaCrashed
 from tests.model.model_database import ModelDatabase, Snapshot
@@ -47,8 +48,12 @@ class CheckedMachine(RuleBasedStateMachine):
         return ModelReplica(self.model.database, self.model.turn, self.backend, POLICY)
 
     async def configure(self, replica: Replica) -> None:
-        maxima = {name: each.maximum for name, each in self.reference.pools.items()}
-        await replica.pools.configure([pool(size, name) for name, size in maxima.items()])
+        await replica.pools.configure(
+            [
+                pool(each.maximum, name, warm=Warm(hot=each.hot))
+                for name, each in self.reference.pools.items()
+            ]
+        )
 
     def do(
         self,
@@ -87,6 +92,9 @@ class CheckedMachine(RuleBasedStateMachine):
         self.snapshot = snapshot = self.model.take_snapshot()
         for transaction in snapshot.transactions:
             self.reference.apply_transaction(transaction)
+        for slot in snapshot.slots:
+            if slot["assigned_bot_id"] is not None:
+                self.reference.bots[slot["assigned_bot_id"]].run = slot["run_id"]
         _compare(self.reference, snapshot)
         assert not snapshot.broken_invariants, snapshot.broken_invariants
         assert not self.backend.violations, self.backend.violations
@@ -101,7 +109,12 @@ class CheckedMachine(RuleBasedStateMachine):
                 started_by_others.discard(container_id)
             if slot["status"] in ("idle", "error") and container:
                 stopped = container.state is not ContainerState.RUNNING
-                assert stopped or container_id in started_by_others, "a free slot's container runs"
+                # A slot in error has its standby until the reset stops it.
+                is_standby = container.assignment_id in self.backend.standby_ids and (
+                    slot["status"] == "error" or container.assignment_id == slot["run_id"]
+                )
+                may_run = is_standby or container_id in started_by_others
+                assert stopped or may_run, "a free slot's container runs"
 
     def advance_clock(self, seconds: float, *, alive: bool) -> None:
         """Advance the time; `alive`: a replica records its liveness meanwhile."""
@@ -118,7 +131,7 @@ class CheckedMachine(RuleBasedStateMachine):
 
     def record_container_end(self, assignment: int | None) -> None:
         for bot in self.reference.bots.values():
-            ended = assignment is not None and bot.assignment == assignment
+            ended = assignment is not None and assignment in (bot.assignment, bot.run)
             bot.container_ended = bot.container_ended or ended
 
     def record_agent_call(self, assignment: int, number: int) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
+from botpool.domain.bots import IdempotencyKey
 from botpool.domain.errors import (
     BackendRefused,
     BackendUnavailable,
@@ -20,9 +21,8 @@ from botpool.domain.errors import (
 )
 from botpool.domain.ids import BotId, ContainerId, TenantId
 from botpool.domain.observation import ContainerState
-from botpool.domain.records import IdempotencyKey
 from botpool.domain.states import BotStatus
-from tests.model.checked_machine import CRASHED, CheckedMachine
+from tests.model.checked_machine import CRASHED
 from tests.model.reference import FINAL, TENANTS, Bot
 from tests.model.replica_operations import (
     loop_work,
@@ -31,6 +31,7 @@ from tests.model.replica_operations import (
     run_until_held,
     wait_for_all,
 )
+from tests.model.standby_machine import HandedOver, StandbyMachine
 from tests.support.replicas import CALLER, MEET, TEAMS, bot_request, key
 
 POOLS = st.sampled_from([MEET, MEET, MEET, TEAMS])
@@ -45,6 +46,7 @@ INDEXES = st.integers(0, 5)
 REPORTS = ["JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "CALL_ENDED", "DONE", "DONE", "FAILED"]
 SLOT_COMMANDS = ["cordon", "uncordon", "release", "recover", "delete", "delete by force"]
 WORK = ["step", "step", "step", "observe", "observe", "poll", "recover", "clean", "describe"]
+WORK += ["keep standbys", "keep standbys"]
 CALLS = ["ensure", "start", "observe", "stop", "delete", "list_owned"]
 PAUSES = [
     ("step", "start"),
@@ -67,7 +69,7 @@ STATES = [ContainerState.RUNNING] * 3 + [
 REFUSALS: dict[str, type[Exception]] = {"drained": PoolDrained, "refused": NoFreeSlot}
 
 
-class Machine(CheckedMachine):
+class Machine(StandbyMachine):
     # Users
 
     @rule(
@@ -161,6 +163,11 @@ class Machine(CheckedMachine):
                 self._report(*run, call)
 
     def _identify(self, assignment: Any, number: Any, container: Any) -> None:
+        if assignment in self.accepted:
+            run, boot = self.accepted[assignment]
+            answer = HandedOver(assignment=assignment, run=run, bot=number, container=container)
+            self.call_accept(answer, boot)
+            return
         is_live = self.record_agent_call(assignment, number)
         response = self.do(lambda r: r.agents.identify(assignment, container), repeat=True)
         assert (response[0].bot.id, response[1]) == (number, not is_live), (
@@ -347,15 +354,6 @@ class Machine(CheckedMachine):
         else:
             self.backend.show(container, ContainerState.EXITED)
 
-    @precondition(lambda self: any(s["status"] == "idle" for s in self.snapshot.slots))
-    @rule(which=INDEXES)
-    def start_idle_container(self, which: int) -> None:
-        idle = [s["container_id"] for s in self.snapshot.slots if s["status"] == "idle"]
-        container = idle[which % len(idle)]
-        if container in self.backend.containers:
-            self.backend.started_by_others.add(container)
-            self.backend.show(container, ContainerState.RUNNING)
-
     # The end of a sequence
 
     def teardown(self) -> None:
@@ -367,11 +365,13 @@ class Machine(CheckedMachine):
         self.backend.clear_faults()
         for each in self.replicas:
             each.crash_plan.crashes_in = None
+        for pool_name in self.reference.pools:
+            self.configure_hot_slots(pool_name, 0)
         for _ in range(40):
             self.advance_clock(61, alive=True)
             self._all_report_done()
             self.settle()
-            for work in ("poll", "recover"):
+            for work in ("poll", "recover", "keep standbys"):
                 self.do(loop_work(work))
             if self._is_settled():
                 break
@@ -390,4 +390,6 @@ class Machine(CheckedMachine):
 
     def _is_settled(self) -> bool:
         ended = all(bot["status"] in FINAL for bot in self.snapshot.bots)
-        return ended and all(slot["status"] == "idle" for slot in self.snapshot.slots)
+        return ended and all(
+            slot["status"] == "idle" and slot["standby"] is None for slot in self.snapshot.slots
+        )

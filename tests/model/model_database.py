@@ -26,13 +26,13 @@ _HISTORY = (
     "SELECT h.id, h.xid, h.kind, h.bot_id, h.slot_name, h.assignment_id, h.from_state, h.to_state, "
     "b.failure_code FROM history h LEFT JOIN bots b ON b.id = h.bot_id "
     "WHERE h.id > %s AND h.kind IN"
-    " ('bot.status', 'slot.status', 'slot.cordon', 'slot.delete_requested') "
+    " ('bot.status', 'slot.status', 'slot.standby', 'slot.cordon', 'slot.delete_requested') "
     "ORDER BY h.id"
 )
 _BOTS = "SELECT id, status, attempts FROM bots ORDER BY id"
 _SLOTS = (
     "SELECT id, slot_name, pool_name, status, cordoned, assigned_bot_id, assignment_id, "
-    "container_id FROM bot_pool_slots ORDER BY id"
+    "container_id, run_id, standby, phase FROM bot_pool_slots ORDER BY id"
 )
 _QUEUE = "SELECT pool_name, bot_id FROM bot_pool_queue ORDER BY pool_name, priority, bot_id"
 

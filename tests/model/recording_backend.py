@@ -2,12 +2,23 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from botpool.backends.protocol import StartRequest
 from botpool.domain.errors import BackendRefused
-from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId
+from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId, SlotId
 from botpool.domain.observation import ContainerState
+from botpool.domain.tokens import standby_of
 from tests.support.scripted_backend import ScriptedBackend
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandbyRun:
+    """A start of a container for a standby."""
+
+    slot_id: SlotId
+    run_id: AssignmentId
+    container_id: ContainerId
 
 
 class RecordingBackend(ScriptedBackend):
@@ -18,6 +29,10 @@ class RecordingBackend(ScriptedBackend):
         self.violations: list[str] = []
         self.started: list[tuple[AssignmentId, BotId, ContainerId]] = []
         """Every run, in order. The agent of a run may call, also long after the run ended."""
+        self.standbys: list[StandbyRun] = []
+        """Every run of a standby, in order."""
+        self.given: dict[AssignmentId, BotId] = {}
+        """The bots that the runs of standbys got."""
         self.started_by_others: set[ContainerId] = set()
         """Containers that the test started, and not Botpool."""
         self.refused: set[object] = set()
@@ -48,14 +63,32 @@ class RecordingBackend(ScriptedBackend):
     ) -> None:
         if request.container_id in running:
             self.violations.append(f"{request.container_id} was started while it ran")
+        if "BOT_DATA" not in request.environment:
+            standby = standby_of(request.environment["BOTPOOL_STANDBY_TOKEN"], (b"",))
+            assert standby is not None
+            slot_id, run_id = standby
+            self.standbys.append(
+                StandbyRun(slot_id=slot_id, run_id=run_id, container_id=request.container_id)
+            )
+            return
         bot = json.loads(request.environment["BOT_DATA"])["id"]
         self.started.append((request.assignment_id, bot, request.container_id))
         for container_id in running.keys() - {request.container_id}:
-            other = json.loads(self.containers[container_id].environment["BOT_DATA"])["id"]
-            if other == bot:
+            if self._bot_in(container_id) == bot:
                 self.violations.append(
                     f"bot {bot} runs in {container_id} and {request.container_id}"
                 )
+
+    @property
+    def standby_ids(self) -> set[AssignmentId]:
+        """The runs of standbys that got no bot: one with a bot serves no other."""
+        return {each.run_id for each in self.standbys} - self.given.keys()
+
+    def _bot_in(self, container_id: ContainerId) -> BotId | None:
+        container = self.containers[container_id]
+        if "BOT_DATA" in container.environment:
+            return BotId(json.loads(container.environment["BOT_DATA"])["id"])
+        return self.given.get(container.assignment_id or AssignmentId(0))
 
     def clear_faults(self) -> None:
         """Make every later call work, and let held calls continue."""

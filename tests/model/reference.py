@@ -15,16 +15,20 @@ RUNNING = ["JOINING_CALL", "IN_WAITING_ROOM", "IN_CALL", "LEAVING", "CALL_ENDED"
 ATTEMPTS = 2
 HEARTBEAT_FRESH_S = 300.0
 MAX_DURATION_S = 6 * 3600.0
+HANDOVER_S = 3.0
+"""No hand-over to a standby is given up as too slow before this time."""
 DEPLOY_STUCK_S = 900.0
 """No deployment is given up as too slow before this time."""
 MIN_RETRY_TIMEOUT_S = 60.0
+FINISH_S = 900.0
+"""No bot fails after its call before this time."""
 
 SLOT_TRANSITIONS = {
     None: {"idle"},
     "idle": {"deploying", "error", "deleting"},
     "deploying": {"busy", "releasing"},
     "busy": {"releasing"},
-    "releasing": {"idle", "error"},
+    "releasing": {"idle", "error", "deploying"},
     "error": {"idle", "deleting"},
     "deleting": {None},
 }
@@ -68,6 +72,13 @@ class Bot:
     attempts: int = 0
     deadline: float | None = None
     assignment: int | None = None
+    run: int | None = None
+    """The run of its container: of its assignment, or of the standby that gets the bot."""
+    from_standby: bool = False
+    """A standby got the bot, and its agent has not accepted it yet."""
+    standby_at: float = 0.0
+    """When the start of that standby began."""
+    call_ended_at: float = 0.0
     stop_requested: bool = False
     operator_intervened: bool = False
     """An operator took the bot's slot."""
@@ -86,11 +97,15 @@ class Slot:
     status: str | None = None
     bot: int | None = None
     cordoned: bool = False
+    standby: str | None = None
+    """`starting` for a standby that may get a bot, `stopping` for one that may not."""
+    standby_at: float = 0.0
 
 
 @dataclass(kw_only=True)
 class Pool:
     maximum: int
+    hot: int = 0
     drained: bool = False
 
 
@@ -125,7 +140,10 @@ class Reference:
         """Return the number of bots that could get a slot now."""
         pool = self.pools[pool_name]
         slots = [slot for slot in self.slots.values() if slot.pool_name == pool_name]
-        idle = sum(slot.status == "idle" and not slot.cordoned for slot in slots)
+        idle = sum(
+            slot.status == "idle" and not slot.cordoned and slot.standby != "stopping"
+            for slot in slots
+        )
         return 0 if pool.drained else idle + max(0, pool.maximum - len(slots))
 
     def admission(self, wanted: Bot) -> str:
@@ -138,8 +156,10 @@ class Reference:
         capacity = self.free_capacity(wanted.pool_name)
         if len(ahead) >= min(capacity, self.quota_room(wanted.tenant)):
             return "QUEUED" if wanted.timeout_s else "refused"
-        # Beside bots of other tenants, the turns decide, perhaps after the response.
-        return "DEPLOYING" if len(own) == len(waiting) else "by turn"
+        # Beside bots of other tenants, also expired ones, the turns decide, perhaps after the
+        # response.
+        others = [n for n in self.queue(wanted.pool_name) if self.bots[n].tenant != wanted.tenant]
+        return "by turn" if others else "DEPLOYING"
 
     def slot_of(self, number: int) -> str | None:
         return next((name for name, slot in self.slots.items() if slot.bot == number), None)
@@ -174,6 +194,8 @@ class Reference:
             assert row.slot or row.kind == "bot.status", row
             if row.kind == "slot.status":
                 self._apply_slot_status(row)
+            elif row.kind == "slot.standby":
+                self._apply_standby(row)
             elif row.kind == "slot.cordon":
                 self.slots[row.slot or ""].cordoned = row.new == "cordoned"
             elif row.kind == "slot.delete_requested":
@@ -221,6 +243,9 @@ class Reference:
             current_index = RUNNING.index(bot.status) if bot.status in RUNNING else -1
             # A request to leave may follow the end of the call; it does not change the status back.
             assert RUNNING.index(row.new) >= current_index, (row, bot)
+            bot.from_standby = False
+            if row.new == "CALL_ENDED":
+                bot.call_ended_at = self.now
             if row.new == "JOINING_CALL":
                 bot.started_at = bot.heartbeat_at = self.now
         bot.status = row.new or ""
@@ -235,6 +260,8 @@ class Reference:
             "container_exited": bot.container_ended and bot.status in RUNNING,
             "max_duration": self.now - bot.started_at >= MAX_DURATION_S and bot.status in RUNNING,
             "meeting_failed": "FAILED" in bot.reported,
+            "finish_timeout": bot.status == "CALL_ENDED"
+            and self.now - bot.call_ended_at >= FINISH_S,
             "operator": bot.operator_intervened,
         }
         if row.new == "FAILED":
@@ -247,9 +274,12 @@ class Reference:
 
     def _deployment_may_be_given_up(self, bot: Bot, row: HistoryRow) -> bool:
         """Return whether a fault of this bot's own deployment justifies giving it up."""
-        refusals = self.refused & {row.slot, row.assignment}
+        refusals = self.refused & {row.slot, row.assignment, bot.run}
         self.refused -= refusals
-        slow = self.now - bot.assigned_at >= DEPLOY_STUCK_S
+        limit_s = HANDOVER_S if bot.from_standby else DEPLOY_STUCK_S
+        # The standby may have come up for long before it got its bot.
+        silent = bot.from_standby and self.now - bot.standby_at >= DEPLOY_STUCK_S
+        slow = self.now - bot.assigned_at >= limit_s or silent
         return bot.container_ended or bot.operator_intervened or slow or bool(refusals)
 
     def _apply_slot_status(self, row: HistoryRow) -> None:
@@ -258,20 +288,46 @@ class Reference:
         slot = self.slots.setdefault(row.slot, Slot(pool_name=pool_name))
         assert row.old == slot.status, (row, slot)
         assert row.new in SLOT_TRANSITIONS[slot.status], (row, slot)
-        if row.new == "deploying":
+        if slot.status == "releasing" and row.new == "deploying":
+            self._apply_cold_start(slot, row)
+        elif row.new == "deploying":
             assert not slot.cordoned, (row, slot)
+            assert slot.standby != "stopping", (row, slot)
             assert not self.pools[pool_name].drained, row
             assert row.bot is not None
             assert self.bots[row.bot].pool_name == pool_name, "a bot in another pool's slot"
             slot.bot = row.bot
+            self.bots[row.bot].from_standby = slot.standby is not None
+            self.bots[row.bot].standby_at = slot.standby_at
+            slot.standby = None
         elif row.new == "releasing":
             bot = self.bots[slot.bot or 0]
             assert bot.status in FINAL or self._deployment_may_be_given_up(bot, row), (row, bot)
         elif row.new in ("idle", "error", "deleting"):
-            slot.bot = None
+            slot.bot = slot.standby = None
         slot.status = row.new
         if row.new is None:
             del self.slots[row.slot]
+
+    def _apply_cold_start(self, slot: Slot, row: HistoryRow) -> None:
+        """After the stop of a standby, its bot starts in the same slot, also in a cordoned one."""
+        bot = self.bots[row.bot or 0]
+        assert slot.bot == row.bot, (row, slot)
+        assert bot.from_standby and bot.status == "DEPLOYING", (row, bot)
+        assert bot.assignment is not None and row.assignment is not None
+        assert row.assignment > bot.assignment, "the backend refuses the old id"
+        bot.assignment, bot.assigned_at = row.assignment, self.now
+        bot.from_standby = bot.container_ended = False
+
+    def _apply_standby(self, row: HistoryRow) -> None:
+        slot = self.slots[row.slot or ""]
+        assert slot.status == "idle", "only an idle slot has a standby of its own"
+        if row.new == "starting":
+            assert slot.standby is None, (row, slot)
+            assert not slot.cordoned and not self.pools[slot.pool_name].drained, (row, slot)
+        else:
+            assert slot.standby == ("stopping" if row.new is None else "starting"), (row, slot)
+        slot.standby, slot.standby_at = row.new, self.now
 
     def _before_deadline(self, numbers: Iterable[int]) -> list[int]:
         """Return the bots whose queue deadline has not passed."""

@@ -20,6 +20,7 @@ def loop_work(work: str) -> Callable[[Replica], Awaitable[Any]] | None:
         "recover": lambda r: r.recovery.recover(),
         "clean": lambda r: r.cleanup.clean(all_strays=False),
         "clean by force": lambda r: r.cleanup.clean(all_strays=True),
+        "keep standbys": lambda r: r.standby_keeper.keep(),
         "describe": lambda r: r.describer.describe_due(),
     }[work]
 

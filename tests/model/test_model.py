@@ -9,12 +9,14 @@ from hypothesis.stateful import run_state_machine_as_test
 from botpool.domain.recovery import RecoveryCase
 from tests.model.machine import Machine
 from tests.model.model_database import ModelDatabase
+from tests.support.run_sizes import long_or_soak
 
 STEPS = 40
 FIXED_SEQUENCES = 22
 """The same sequences in every run."""
-MORE_SEQUENCES = 1_500
+MORE_SEQUENCES = long_or_soak(150, 1_500)
 """Other sequences in every run; Hypothesis prints how to reproduce a failure."""
+SEQUENCES_PER_BUG = 1_500
 
 
 def run_sequences(url: str, sequences: int, *, fixed: bool, phases: tuple[Phase, ...]) -> int:
@@ -41,7 +43,10 @@ def run_sequences(url: str, sequences: int, *, fixed: bool, phases: tuple[Phase,
     "sequences",
     [
         pytest.param(FIXED_SEQUENCES, marks=pytest.mark.timeout(600)),
-        pytest.param(MORE_SEQUENCES, marks=[pytest.mark.long, pytest.mark.timeout(7200)]),
+        pytest.param(
+            MORE_SEQUENCES,
+            marks=[pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(7200)],
+        ),
     ],
 )
 def test_random_operations_keep_every_invariant(
@@ -61,4 +66,4 @@ def test_model_finds_recovery_that_ignores_the_heartbeat_limit(database_url: str
     """An injected bug: the sequences must find it."""
     bug = mock.patch.object(RecoveryCase, "is_silent", new=True)
     with bug, pytest.raises(AssertionError):
-        run_sequences(database_url, MORE_SEQUENCES, fixed=True, phases=(Phase.generate,))
+        run_sequences(database_url, SEQUENCES_PER_BUG, fixed=True, phases=(Phase.generate,))

@@ -20,6 +20,7 @@ from botpool.engine.replica import Replica
 from tests.schedules.end_causes import EndCauses
 from tests.schedules.installation import SHORT_TIMES, Installation, Unreachable
 from tests.schedules.simulated_backend import Run, SimulatedBackend
+from tests.schedules.standby_agent import StandbyAgent
 from tests.schedules.turn_scheduler import TurnScheduler
 from tests.support.fences import ANY_ASSIGNMENT
 from tests.support.replicas import bot_request, key
@@ -42,6 +43,8 @@ class Actors:
         self.violations: list[str] = []
         self.installation: Installation
         self.backend: SimulatedBackend
+        self.posts_within_s = 12.0
+        self._boots = 0
 
     # Agents
 
@@ -51,12 +54,35 @@ class Actors:
         behaviour = self.rng.choice(_AGENT_BEHAVIOURS)
         if behaviour == "mute":
             await asyncio.sleep(3600)
-        me, bot = run.assignment_id, run.bot_id
-        _, released = await self._retry(lambda r: r.agents.identify(me, run.container_id))
-        if not released:
-            self._record_join(run)
+        self._boots += 1
+        boot_id = f"boot-{self._boots}"
+        if run.slot_id is not None:
+            assigned = await self._standby_agent(run, boot_id).wait_for_bot()
+        else:
+            assigned = await self._identify(run, boot_id)
+        if assigned is None and self.rng.random() < 0.3:
+            await asyncio.sleep(3600)  # Agents may wait for SIGTERM instead of an exit.
+        if assigned is not None:
+            me, bot = assigned
+            self._record_join(me, bot)
             await self._attend_call(me, bot, behaviour)
         self.backend.exit(run.container_id, ContainerState.EXITED)
+
+    def _standby_agent(self, run: Run, boot_id: str) -> StandbyAgent:
+        return StandbyAgent(
+            scheduler=self.scheduler,
+            installation=self.installation,
+            retry=self._retry,
+            violations=self.violations,
+            run=run,
+            boot_id=boot_id,
+        )
+
+    async def _identify(self, run: Run, boot_id: str) -> tuple[AssignmentId, BotId] | None:
+        me, bot = run.assignment_id, run.bot_id
+        assert bot is not None
+        _, released = await self._retry(lambda r: r.agents.identify(me, run.container_id, boot_id))
+        return None if released else (me, bot)
 
     async def _attend_call(self, me: AssignmentId, bot: BotId, behaviour: str) -> None:
         ends_at = self.scheduler.now + self.rng.uniform(0.5, 4.0)
@@ -79,16 +105,16 @@ class Actors:
         for _ in range(self.rng.choice((1, 1, 2))):
             await self._retry(lambda r: r.agents.report(me, bot, ending, None))
 
-    def _record_join(self, run: Run) -> None:
-        self.joined[run.bot_id].append(run.assignment_id)
-        if len(self.joined[run.bot_id]) > 1:
-            self.violations.append(f"{self.scheduler.now:.3f} bot {run.bot_id} joined twice")
+    def _record_join(self, me: AssignmentId, bot: BotId) -> None:
+        self.joined[bot].append(me)
+        if len(self.joined[bot]) > 1:
+            self.violations.append(f"{self.scheduler.now:.3f} bot {bot} joined twice")
 
     # Users
 
     async def post_bot(self, number: int) -> None:
         """Request a bot as a client that retries; some clients send the request twice at once."""
-        await asyncio.sleep(self.rng.uniform(0.0, 12.0))
+        await asyncio.sleep(self.rng.uniform(0.0, self.posts_within_s))
         request = bot_request(
             priority=self.rng.choice((50, 100, 100, 100)),
             queue_timeout_ms=self.rng.choice((0, 3_000, 60_000, 60_000, 60_000, 60_000)),
@@ -111,7 +137,7 @@ class Actors:
         if admitted:
             self.accepted.append(admitted[0].bot.id)
             if self.rng.random() < 0.25:
-                await asyncio.sleep(self.rng.uniform(0.0, 12.0))
+                await asyncio.sleep(self.rng.uniform(0.0, self.rng.choice((0.5, 3.0, 12.0))))
                 self.causes.stop_requested.add(admitted[0].bot.id)
                 await self._retry(lambda r: r.bot_stopper.stop(admitted[0].bot.id))
 
@@ -173,10 +199,13 @@ class Actors:
         if not self.backend.containers:
             return
         container_id = self.rng.choice(sorted(self.backend.containers))
-        if self.rng.random() < 0.5:
+        accident = self.rng.choice(("delete", "exit", "restart"))
+        if accident == "delete":
             self.backend.delete(container_id, ANY_ASSIGNMENT)
-        else:
+        elif accident == "exit":
             self.backend.exit(container_id, ContainerState.EXITED)
+        else:
+            self.backend.restart(container_id)
 
     async def _retry(self, work: Callable[[Replica], Awaitable[T]]) -> T:
         """Send a request until a replica responds."""

@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 from botpool.domain.errors import DatabaseUnavailable
 from botpool.domain.policy import Policy
-from botpool.domain.records import PoolSpec
+from botpool.domain.pools import PoolSpec
 from botpool.domain.recovery import RecoveryLimits
 from botpool.engine.replica import Identity, Replica
+from botpool.engine.runtime.handover_push import HandoverPush, channel_of
 from tests.schedules.simulated_backend import BackendConnection, SimulatedBackend
 from tests.schedules.simulated_database import DatabaseFaults, Server, SimulatedDatabase
 from tests.schedules.turn_scheduler import TurnScheduler, VirtualLoop
@@ -135,7 +136,10 @@ class Installation:
         # The number of dead rows depends on earlier schedules in the same database.
         replica._loops = tuple(loop for loop in replica._loops if loop.name != "vacuum")
         target = SimulatedReplica(replica, database, backend)
+        # Notifications arrive, although some get lost: the replica reads as if it listened.
+        replica.wakeups.listening = True
         database.notify = lambda: self._notify_others(target)
+        database.notify_owner = self._notify_owner
         await target.run(self._configure(replica))
         self.replicas.append(target)
         starting = target.run(replica.start())
@@ -164,8 +168,13 @@ class Installation:
             finally:
                 target.crash()
 
-    async def send(self, work: Callable[[Replica], Awaitable[T]]) -> T:
-        """Send a request to a random replica, which completes it even for a cancelled caller."""
+    async def send(
+        self, work: Callable[[Replica], Awaitable[T]], *, ends_with_caller: bool = False
+    ) -> T:
+        """Send a request to a random replica, which completes it even for a cancelled caller.
+
+        `ends_with_caller`: the replica notices that the caller has gone, and ends the request.
+        """
         await self._scheduler.turn("request")
         if not self.replicas:
             raise Unreachable
@@ -181,6 +190,8 @@ class Installation:
         except asyncio.CancelledError:
             if target.crashed and task.done():
                 raise Unreachable from None
+            if ends_with_caller:
+                task.cancel()
             raise
 
     async def _configure(self, replica: Replica) -> None:
@@ -195,3 +206,16 @@ class Installation:
         for target in self.replicas:
             if target is not sender and self._scheduler.rng.random() < 0.8:
                 target.replica.wakeups.slots.set()
+
+    def _notify_owner(self, channel: str, slots: str) -> None:
+        for target in self.replicas:
+            if channel_of(target.replica.identity.owner) != channel:
+                continue
+            if self._scheduler.rng.random() < 0.8:
+
+                async def receive(
+                    push: HandoverPush = target.replica.wakeups.handover_push,
+                ) -> None:
+                    push.receive(slots)
+
+                target.run(receive())

@@ -14,11 +14,11 @@ from botpool.store.readonly_connection import check_statement
 from tests.schedules.actors import Actors
 from tests.schedules.end_causes import ENDS
 from tests.schedules.installation import Installation
-from tests.schedules.simulated_backend import BackendFaults, SimulatedBackend
+from tests.schedules.simulated_backend import BackendFaults, Run, SimulatedBackend
 from tests.schedules.simulated_database import DatabaseFaults, Server
 from tests.schedules.turn_scheduler import TurnScheduler, VirtualLoop
 from tests.support.invariants import ALWAYS
-from tests.support.replicas import pool
+from tests.support.standbys import hot_pool
 
 TROUBLE_S = 25.0
 LIMIT_S = 600.0
@@ -114,6 +114,9 @@ class _ScheduleRun:
             start_fails=rng.choice((0.0, 0.0, 0.2)),
         )
         maximum = rng.choice((1, 1, 2, 3))
+        hot = rng.choice((0, 0, 1, 2))
+        maximum += hot
+        pool_spec = hot_pool(hot, maximum, max_age_s=rng.choice((10.0, 3600.0)))
         backend = SimulatedBackend(
             self._scheduler, backend_faults, actors.run_agent, maximum=maximum
         )
@@ -124,11 +127,14 @@ class _ScheduleRun:
             self._scheduler,
             backend,
             faults,
-            pools=[pool(maximum)],
+            pools=[pool_spec],
             concurrent_starts=rng.choice((None, None, 1)),
         )
         for _ in range(rng.choice((2, 2, 3))):
             await actors.installation.start_replica()
+        if hot:
+            actors.posts_within_s = 20.0  # Standbys come up between the bots.
+            await asyncio.sleep(rng.uniform(0.0, 8.0))
         await self._run_actors(actors, faults, backend_faults)
         self._check_outcome(actors)
 
@@ -177,7 +183,7 @@ class _ScheduleRun:
         known = {slot["container_id"] or slot["slot_name"] for slot in slots}
         return (
             [row["what"] for row in rows]
-            + [f"{container.name} runs" for container in actors.backend.up]
+            + [f"{run.container_id} runs" for run in self._without_standby(actors.backend.running)]
             + [
                 f"{container_id} has no slot"
                 for container_id, container in actors.backend.containers.items()
@@ -196,11 +202,29 @@ class _ScheduleRun:
             "SELECT container_id FROM bot_pool_slots WHERE assigned_bot_id IS NULL"
         )
         free = {row["container_id"] for row in rows}
-        for run in backend.running:
+        for run in self._without_standby(backend.running):
             if run.container_id in free:
                 self._outcome.violations.append(
                     f"{self._scheduler.now:.3f} {run.container_id} belongs to a free slot and runs"
                 )
+
+    def _without_standby(self, runs: list[Run]) -> list[Run]:
+        """Leave out the current standbys of slots, and those that a reset is about to stop.
+
+        A standby that knows a bot serves no other one, so its slot must not keep it.
+        """
+        rows = self._server.rows(
+            "SELECT id, status, run_id FROM bot_pool_slots"
+            " WHERE (status = 'idle' AND standby IS NOT NULL) OR status = 'error'"
+        )
+        standbys = {row["run_id"] for row in rows if row["status"] == "idle"}
+        in_error = {row["id"] for row in rows if row["status"] == "error"}
+        return [
+            run
+            for run in runs
+            if run.bot_id is not None
+            or (run.assignment_id not in standbys and run.slot_id not in in_error)
+        ]
 
     def _check_outcome(self, actors: Actors) -> None:
         outcome = self._outcome

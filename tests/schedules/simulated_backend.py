@@ -28,8 +28,9 @@ from botpool.domain.errors import (
     StartSuperseded,
     StillRunning,
 )
-from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId
+from botpool.domain.ids import AssignmentId, BotId, ContainerId, DeploymentId, SlotId
 from botpool.domain.observation import ContainerState, DeploymentState, ExpectedRun, Observation
+from botpool.domain.tokens import standby_of
 from tests.schedules.turn_scheduler import TurnScheduler
 
 T = TypeVar("T")
@@ -38,11 +39,15 @@ _UP = frozenset({ContainerState.STARTING, ContainerState.RUNNING})
 
 @dataclass
 class Run:
-    """One start of a container for an assignment, and the task of its agent."""
+    """One start of a container for a bot or a standby, and the task of its agent."""
 
     container_id: ContainerId
     assignment_id: AssignmentId
-    bot_id: BotId
+    """The assignment, or the run of a standby: both come from one sequence."""
+    bot_id: BotId | None
+    """The bot that the container knows; a standby knows none before the answer to its poll."""
+    slot_id: SlotId | None = None
+    """The slot in a standby's token."""
     task: "asyncio.Task[None] | None" = None
 
 
@@ -123,7 +128,8 @@ class SimulatedBackend:
             raise StartSuperseded(request.container_id, "it was stopped already")
         if request.assignment_id in container.started:
             return
-        bot_id = json.loads(request.environment["BOT_DATA"])["id"]
+        run = _run_of(request)
+        bot_id = run.bot_id
         if container.state in _UP:
             self._record_violation(
                 f"{container.name} started for {bot_id} while it runs for another"
@@ -132,10 +138,10 @@ class SimulatedBackend:
             self._record_violation(
                 f"{len(self.up)} of {self._maximum} run when {bot_id} is started"
             )
-        if any(other.run and other.run.bot_id == bot_id for other in self.up):
+        if bot_id is not None and any(run.bot_id == bot_id for run in self.running):
             self._record_violation(f"bot {bot_id} started in a second container")
         container.started.add(request.assignment_id)
-        container.run = Run(request.container_id, request.assignment_id, bot_id)
+        container.run = run
         if self.scheduler.rng.random() < self.backend_faults.start_fails:
             container.state = ContainerState.ERROR
             return
@@ -159,12 +165,25 @@ class SimulatedBackend:
     def exit(self, container_id: ContainerId, state: ContainerState) -> None:
         """End the run of a container."""
         container = self.containers[container_id]
-        if container.run is not None:
-            self.down_at.setdefault(container.run.bot_id, self.scheduler.now)
-            if container.run.task is not None:
-                container.run.task.cancel()
+        self._end_boot(container)
         container.state = state
         self._send_hint(container_id)
+
+    def restart(self, container_id: ContainerId) -> None:
+        """End the process in a container and start it again with the same environment."""
+        container = self.containers[container_id]
+        if container.state is ContainerState.RUNNING and container.run is not None:
+            self._end_boot(container)
+            container.run.task = asyncio.ensure_future(self._run_agent(container.run))
+
+    def _end_boot(self, container: Container) -> None:
+        run = container.run
+        if run is None:
+            return
+        if run.bot_id is not None:
+            self.down_at.setdefault(run.bot_id, self.scheduler.now)
+        if run.task is not None:
+            run.task.cancel()
 
     def find(self, container_id: ContainerId) -> Container:
         if container_id not in self.containers:
@@ -217,6 +236,17 @@ class SimulatedBackend:
 
     def _record_violation(self, what: str) -> None:
         self.violations.append(f"{self.scheduler.now:.3f} {what}")
+
+
+def _run_of(request: StartRequest) -> Run:
+    environment = request.environment
+    if "BOT_DATA" in environment:
+        bot_id = json.loads(environment["BOT_DATA"])["id"]
+        return Run(request.container_id, request.assignment_id, bot_id)
+    standby = standby_of(environment["BOTPOOL_STANDBY_TOKEN"], (b"",))
+    assert standby is not None
+    slot_id, run_id = standby
+    return Run(request.container_id, run_id, None, slot_id)
 
 
 class BackendConnection:

@@ -48,7 +48,9 @@ _CONNECTIONS = 4
 _IGNORED_STATEMENTS = frozenset({"record_pool_sample", "prune_history", "prune_idempotency_keys"})
 """Statements for charts and retention, on which no schedule depends."""
 
-_UNORDERED = frozenset({"lease_slots", "list_observed_slots"})
+_UNORDERED = frozenset(
+    {"lease_slots", "list_observed_slots", "list_observed_standbys", "list_handovers"}
+)
 """Statements that return slots in any order."""
 
 
@@ -210,6 +212,7 @@ class SimulatedDatabase(Database):
         self._name = name
         self._crashed = False
         self.notify: Callable[[], None] = lambda: None
+        self.notify_owner: Callable[[str, str], None] = lambda channel, slots: None
 
     def crash(self) -> None:
         self._crashed = True
@@ -229,6 +232,11 @@ class SimulatedDatabase(Database):
         names = [statement.name for statement in statements]
         if names == ["notify_replicas"]:
             self.notify()
+            statements[0].read([])
+            return
+        if names == ["notify_owner"]:
+            parameters = statements[0].parameters
+            self.notify_owner(parameters["channel"], parameters["slots"])
             statements[0].read([])
             return
         if names[0] in _IGNORED_STATEMENTS:

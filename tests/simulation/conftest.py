@@ -19,7 +19,7 @@ def second_database_url(postgres: TestPostgres, template: str) -> Iterator[str]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--simulations", type=int, default=120, help="number of random simulations")
+    parser.addoption("--simulations", type=int, default=40, help="number of random simulations")
     parser.addoption("--simulation-seed", type=int, default=None, help="run only this seed")
 
 

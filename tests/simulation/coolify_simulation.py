@@ -20,7 +20,7 @@ from psycopg.rows import dict_row
 from botpool.backends.coolify import CoolifyBackend, CoolifyConfig
 from botpool.domain.ids import BotId, PoolName
 from botpool.domain.policy import Policy
-from botpool.domain.records import PoolSpec
+from botpool.domain.pools import PoolSpec
 from botpool.domain.recovery import RecoveryLimits
 from botpool.emulators.coolify import (
     EmulatedClock,

@@ -1,7 +1,7 @@
 """Simulations with several random faults at once, and crashing replicas.
 
 The same seed gives the same faults, stops and crashes. `--simulations N` runs N seeds instead of
-120, `--simulation-seed SEED` runs one. Coolify's times are a quarter of the usual ones.
+40, `--simulation-seed SEED` runs one. Coolify's times are a quarter of the usual ones.
 """
 
 import random
@@ -24,11 +24,13 @@ from tests.simulation.outcome_checks import (
 )
 from tests.support.postgres import TestPostgres
 from tests.support.replicas import TEAMS
+from tests.support.run_sizes import long_or_soak
 
 FAULTS_UNTIL_S = 120.0
 SETTLE_WITHIN_S = 4000.0
 SEEDS_PER_TEST = 10
-SIMULATIONS = 120
+SIMULATIONS = 40
+LONG = [pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(6 * 3600)]
 
 
 def random_faults(rng: random.Random) -> dict[str, Any]:
@@ -147,8 +149,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         ]
     seeds = [pytest.param(batch, id=f"{batch.start}-{batch.stop - 1}") for batch in batches]
     if one is None and wanted == SIMULATIONS:
-        more = range(wanted, 5 * wanted)
-        seeds.append(pytest.param(more, id="more seeds", marks=pytest.mark.long))
+        more = range(wanted, long_or_soak(4, 20) * wanted)
+        seeds.append(pytest.param(more, id="more seeds", marks=LONG))
     metafunc.parametrize("seeds", seeds)
 
 

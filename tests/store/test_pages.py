@@ -10,10 +10,14 @@ from typing import Any
 import psycopg
 import pytest
 
+from botpool.domain.ids import TenantId
 from botpool.domain.pages import BotPosition
 from botpool.domain.states import BotStatus
 from botpool.engine.admission.estimates import Estimates
+from botpool.engine.admission.matcher import Matcher
+from botpool.engine.observability.metrics import Metrics
 from botpool.engine.queries import Queries
+from botpool.engine.runtime.wakeups import Wakeups
 from botpool.store.database import Database
 from botpool.store.migrator import migrate
 from botpool.store.sessions import SessionTimeouts
@@ -109,6 +113,8 @@ PART = {"before": 60_001, "since": 50_001}
         (page_of(search="nowhere", statuses=["FAILED"], **PART), PAGE_ROWS),
         (page_of(search="correlation"), PAGE_ROWS),
         (page_of(tenant_id=1), PAGE_ROWS + 2),
+        # The page of a tenant without an index of its own, most of whose range belongs to others.
+        (page_of(tenant_id=TENANT, **PART), 10_000 + PAGE_ROWS),
     ],
     ids=lambda value: (
         " ".join(f"{k}={v}" for k, v in value.items() if v != page_of()[k])
@@ -198,12 +204,18 @@ def test_details_of_a_page_read_few_rows(
 async def queries(full: str) -> AsyncIterator[Queries]:
     database = Database(full)
     await database.open()
-    yield Queries(database=database, backends={}, estimates=Estimates(database))
+    matcher = Matcher(database, Wakeups(database, owner="test"), Metrics())
+    yield Queries(database=database, backends={}, estimates=Estimates(database), matcher=matcher)
     await database.close()
 
 
 async def all_pages(
-    queries: Queries, *, limit: int = 50, search: str | None = None, status: str | None = None
+    queries: Queries,
+    *,
+    limit: int = 50,
+    search: str | None = None,
+    status: str | None = None,
+    tenant_id: int | None = None,
 ) -> list[list[int]]:
     """Return the ids of the bots of every page."""
     pages: list[list[int]] = []
@@ -212,6 +224,7 @@ async def all_pages(
         page = await queries.bots(
             status=BotStatus(status) if status else None,
             pool_name=None,
+            tenant_id=None if tenant_id is None else TenantId(tenant_id),
             search=search,
             before=before,
             limit=limit,
@@ -236,3 +249,14 @@ async def test_search_returns_a_page_after_each_part(
     monkeypatch.setattr("botpool.engine.queries._SEARCHED_IDS", 30_000)
     pages = await all_pages(queries, search="j/9999", limit=6)
     assert pages == [[*range(99_999, 99_993, -1)], [*range(99_993, 99_989, -1)], [], [9_999], []]
+
+
+async def test_default_tenant_beside_others_gets_a_page_for_each_part(
+    queries: Queries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a page would read the bots of all other tenants to find the next of its own."""
+    monkeypatch.setattr("botpool.engine.queries._SEARCHED_IDS", 30_000)
+    pages = await all_pages(queries, status="FAILED", tenant_id=1)
+    assert pages == [[], [], [], [1]]
+    queries.matcher.is_shared = False
+    assert await all_pages(queries, status="FAILED", tenant_id=1) == [[1]]

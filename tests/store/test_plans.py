@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from botpool.domain.bots import AdmissionRequest
 from botpool.domain.ids import AssignmentId, BotId, ContainerId, PoolName, SlotId
-from botpool.domain.records import AdmissionRequest
 from botpool.domain.states import BotStatus
-from botpool.store import assignments, bots, history, pools, queue, slots, token_buckets
+from botpool.store import assignments, bots, history, pools, queue, slots, standbys, token_buckets
 from botpool.store.migrator import migrate
 from botpool.store.query import Statement
 from botpool.store.sessions import SessionTimeouts
@@ -215,6 +215,18 @@ HOT: list[tuple[str, Mapping[str, Any], int]] = [
     (*call(assignments.record_heartbeats.statement(assignment_ids=LAST, bot_ids=LAST)), 10 * BATCH),
     (
         *call(
+            standbys.accept_assignments.statement(
+                assignment_ids=LAST,
+                run_ids=LAST,
+                container_ids=[ContainerId(f"c{each}") for each in LAST],
+                boot_ids=["boot"] * BATCH,
+                max_duration_s=60,
+            )
+        ),
+        10 * BATCH,
+    ),
+    (
+        *call(
             assignments.record_heartbeat_reports.statement(
                 assignment_ids=LAST,
                 bot_ids=LAST,
@@ -230,6 +242,7 @@ HOT: list[tuple[str, Mapping[str, Any], int]] = [
     # That pool has no queue and no surplus slots, so that nothing is counted.
     (*call(pools.shrink_pool.statement(pool_name=MEET)), 10),
     (*call(queue.match_queue.statement(pool_name=MEET)), 10),
+    (*call(queue.match_shared_queue.statement(pool_name=MEET)), 10),
     (*call(pools.grow_pool.statement(pool_name=MEET)), 10),
     # The nested loop may read every row once per item.
     (*call(queue.match_queue.statement(pool_name=ZOOM)), 2 * BATCH * BATCH),

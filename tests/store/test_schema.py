@@ -109,6 +109,10 @@ def test_standby_is_valid_as_in_the_domain(connection: psycopg.Connection) -> No
         (idle, SlotPhase.WAITING_FOR_IMAGE, Standby.STARTING),
         (idle, SlotPhase.WAITING_FOR_START, Standby.STARTING),
         (idle, SlotPhase.STARTING, Standby.STARTING),
+        (idle, SlotPhase.CREATING, Standby.PULLING),
+        (idle, SlotPhase.WAITING_FOR_IMAGE, Standby.PULLING),
+        (idle, SlotPhase.WAITING_FOR_START, Standby.PULLING),
+        (idle, SlotPhase.STARTING, Standby.PULLING),
         (idle, None, Standby.READY),
         (idle, None, Standby.STOPPING),
         (SlotStatus.DEPLOYING, handing_over, Standby.STARTING),
@@ -341,12 +345,14 @@ def test_first_bot_since_finds_first_bot_created_after_time(connection: psycopg.
 def test_assigned_bot_is_written_by_three_statements() -> None:
     """`assigned_bot_id` is the single source of truth."""
     writing = re.compile(r"assigned_bot_id\s*=\s*(\w+(?:\.\w+)?)\s*,")
-    found = {name: writing.findall(statements.statement_text(name)) for name in NAMES}
+    found = {path.stem: writing.findall(path.read_text()) for path in QUERIES.parent.rglob("*.sql")}
     assert {name: values for name, values in found.items() if values} == {
         "admit_to_idle_slots": ["a.bot_id"],
-        "match_queue": ["pair.bot_id"],
+        "assign_heads": ["pair.bot_id"],
         "free_slots": ["NULL"],
     }
+    including = {path.stem for path in QUERIES.iterdir() if "assign_heads" in path.read_text()}
+    assert including == {"match_queue", "match_shared_queue"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,5 +1,7 @@
 """Statements of fair share do constant work, whatever the number of tenants and queued bots."""
 
+from collections import Counter
+
 import psycopg
 
 from botpool.domain.ids import PoolName
@@ -34,8 +36,18 @@ def contended(*, tenants: int) -> str:
     """
 
 
-def rows_of_claim(postgres: TestPostgres, *, tenants: int) -> int:
-    """Count the rows that one claim reads, also those that its functions read."""
+# The turn of a tenant that waits alone, from the time when others waited too.
+ONLY_TURN = f"""
+    INSERT INTO tenant_turns (pool_name, tenant_id, in_use, weight, pass, waits)
+    VALUES ('{WEBEX}', 1, 0, 1, 0, true)
+"""
+
+
+def rows_of_claim(postgres: TestPostgres, *, tenants: int, shared: bool = True) -> Counter[str]:
+    """Count the rows of each table that one claim reads, also those that its functions read.
+
+    `shared` chooses the statement with turns; else the statement of installations with one tenant.
+    """
     url = postgres.create_database()
     migrate(url)
     with psycopg.connect(url, autocommit=True, cursor_factory=psycopg.ClientCursor) as connection:
@@ -43,12 +55,15 @@ def rows_of_claim(postgres: TestPostgres, *, tenants: int) -> int:
             connection.execute(contended(tenants=tenants))
         refresh = turns.refresh_turns.statement(pool_name=WEBEX)
         connection.execute(sent_text(refresh.name), refresh.parameters)
+        if shared and tenants == 1:
+            connection.execute(ONLY_TURN)
         connection.execute("VACUUM ANALYZE")
     # A new session, whose statistics count this transaction alone.
     with psycopg.connect(url, autocommit=True, cursor_factory=psycopg.ClientCursor) as connection:
         prepare = SessionTimeouts.of(30.0).statement()
         connection.execute(sent_text(prepare.name), prepare.parameters)
-        claim = queue.match_queue.statement(pool_name=WEBEX)
+        match = queue.match_shared_queue if shared else queue.match_queue
+        claim = match.statement(pool_name=WEBEX)
         plan(connection, claim.name, claim.parameters)
         with connection.transaction():
             executed = execute_planned(connection, claim.name, claim.parameters)
@@ -58,16 +73,29 @@ def rows_of_claim(postgres: TestPostgres, *, tenants: int) -> int:
                 " FROM pg_stat_xact_user_tables WHERE schemaname = 'public'"
             ).fetchall()
     postgres.drop_database(url)
-    scanned = [table for table, rows, _ in read if rows > 5]
+    scanned = [table for table, rows, _ in read if rows]
     assert not scanned, "a claim scans whole tables"
-    return sum(rows + fetched for _, rows, fetched in read)
+    return +Counter({table: fetched for table, _, fetched in read})
 
 
 def test_claim_reads_as_many_rows_with_a_thousand_tenants_as_with_one(
     postgres: TestPostgres,
 ) -> None:
-    """With turns, a claim adds two index probes: the first turn and the head of its tenant."""
+    """All of them measured with the same statement."""
     one = rows_of_claim(postgres, tenants=1)
     few = rows_of_claim(postgres, tenants=2)
     many = rows_of_claim(postgres, tenants=1_000)
-    assert 0 < many <= few <= one + 20, (one, few, many)
+    assert many == one
+    assert many.total() == 14, many
+    # With two turns, PostgreSQL 15 reads both to update one.
+    assert few - many in (Counter(), Counter(tenant_turns=1))
+    assert not many - few
+
+
+def test_turns_add_five_rows_to_a_claim(postgres: TestPostgres) -> None:
+    """The statement of installations with one tenant reads nine: see decision 0056."""
+    alone = rows_of_claim(postgres, tenants=1, shared=False)
+    assert alone.total() <= 9, alone
+    # The first turn and its update; for the queue row its lock, its own count and the next head.
+    turns_of_one = rows_of_claim(postgres, tenants=1) - alone
+    assert turns_of_one == Counter(tenant_turns=2, bot_pool_queue=3)

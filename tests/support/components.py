@@ -27,6 +27,7 @@ def missing(component: str, reason: str) -> NoReturn:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: takes minutes; run by `make test-long`")
+    config.addinivalue_line("markers", "soak: also worth hours; run by `make soak`")
     config.addinivalue_line("markers", "alone: watches the clock; no other test runs beside it")
 
 

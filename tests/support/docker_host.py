@@ -1,7 +1,7 @@
 """A Docker daemon that has the test image and can run containers."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -51,17 +51,19 @@ def publish(
     *,
     mb: int = 4,
     is_hollow: bool = False,
+    command: Sequence[str] = (PYTHON, "/bot/bot.py"),
 ) -> str:
     """Push an image of that program to the registry and remove it from the daemon.
 
     All tags share the interpreter's layer, which the daemon keeps, so a pull fetches the rest: `mb`
     megabytes. The data of a hollow image compress well: it needs disk space but little bandwidth.
+    The program is `/bot/bot.py` in the image.
     """
     image = f"{registry.address}/bot:{tag}"
     size = mb * 1024 * 1024
     ballast = bytes(size) if is_hollow else os.urandom(size)
     files = {"/bot/bot.py": program.read_bytes(), "/bot/ballast": ballast}
-    daemon.load(archive([image], [PYTHON, "/bot/bot.py"], files))
+    daemon.load(archive([image], command, files))
     daemon.push(image, registry.credentials)
     daemon.remove_image(image)
     return image

@@ -101,6 +101,8 @@ def slot_json(**fields: Any) -> Json:
         "unconfirmedReason": None,
         "unconfirmedNode": None,
         "unconfirmedSince": None,
+        "standby": None,
+        "standbySince": None,
         "cordoned": False,
         "createdAt": "2026-03-01T10:00:00Z",
         **fields,

@@ -82,6 +82,12 @@ class ControlPlane:
         self.hands_over = False
         """Whether the answer to a standby's poll has a bot."""
         self.standby_should_exit = False
+        self.join_in_ms: float | None = None
+        """The time until a scheduled bot joins, in the answer to its identity request."""
+        self.moved_join_in_ms: float | None = None
+        """The time until the bot joins, in the answers to its heartbeats."""
+        self.permissions: deque[dict[str, Any]] = deque()
+        """The answers to reports of JOINING_CALL; the report applies without one."""
         self._tls = tls
         self._port = 0
         self._server: Server | None = None
@@ -184,7 +190,9 @@ class ControlPlane:
         elif call.path == f"/v1/agent/bots/{BOT_ID}/heartbeat":
             _send_json(request, self._instructions(call.body or {}))
         elif call.path.startswith(f"/v1/agent/bots/{BOT_ID}/"):
-            _send_json(request, {"applied": True})
+            asks = call.resource == "status" and call.body["status"] == "JOINING_CALL"
+            answer = self.permissions.popleft() if asks and self.permissions else {"applied": True}
+            _send_json(request, answer)
         else:
             _problem(request, 404, "There is no such container.")
 
@@ -193,6 +201,7 @@ class ControlPlane:
         return {
             "shouldLeave": self.should_leave,
             "shouldExit": self.should_exit,
+            "joinInMs": self.moved_join_in_ms,
             "commands": [each for each in self.commands if each["id"] not in self.acknowledged],
         }
 
@@ -231,6 +240,7 @@ class ControlPlane:
             "botData": self.bot_data,
             "released": self.released,
             "heartbeatIntervalMs": self.heartbeat_interval_ms,
+            "joinInMs": self.join_in_ms,
         }
 
 

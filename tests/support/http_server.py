@@ -26,7 +26,7 @@ from botpool.backends.process import ProcessBackend
 from botpool.domain.ids import AssignmentId
 from botpool.domain.installation_secret import Purpose, derive_key
 from botpool.domain.policy import Policy
-from botpool.domain.records import PoolSpec
+from botpool.domain.pools import PoolSpec
 from botpool.domain.tokens import agent_token
 from botpool.engine.api_keys import ApiKeys
 from botpool.engine.replica import Replica

@@ -14,10 +14,11 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
+from botpool.domain.bots import AdmittedBot, BotRequest, IdempotencyKey
 from botpool.domain.callers import DEFAULT_TENANT, DEFAULT_TENANT_ID, Caller
 from botpool.domain.ids import AssignmentId, BotId, PoolName
 from botpool.domain.policy import Policy
-from botpool.domain.records import AdmittedBot, BotRequest, IdempotencyKey, PoolSpec
+from botpool.domain.pools import PoolSpec
 from botpool.domain.states import BotStatus
 from botpool.engine.replica import Identity, Replica
 from botpool.store.database import Database

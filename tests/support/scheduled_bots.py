@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from botpool.domain.bots import AdmittedBot
 from botpool.domain.ids import AssignmentId, BotId
-from botpool.domain.records import AdmittedBot
 from botpool.engine.admission.bookings import BotUpdate
 from botpool.engine.replica import Replica
 from tests.support.replicas import CALLER, Stage, bot_request, key

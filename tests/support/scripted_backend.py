@@ -6,7 +6,7 @@ test breaks them. The tests of real backends are in `tests/backends`.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -34,6 +34,7 @@ from botpool.domain.observation import (
 @dataclass
 class Container:
     name: str
+    image: str = ""
     state: ContainerState = ContainerState.STOPPED
     assignment_id: AssignmentId | None = None
     stopped_through: int = 0
@@ -59,7 +60,13 @@ class ScriptedBackend:
         self.concurrent_pulls = 1
         self.containers: dict[ContainerId, Container] = {}
         self.calls: list[tuple[str, object]] = []
+        self.protected: list[AssignmentId] = []
+        self.missing_images: set[str] = set()
+        """Like a cluster, more nodes of which lack these images than may pull at once."""
+        self.start_requests: list[StartRequest] = []
         self.state_after_start = ContainerState.RUNNING
+        self.states_of_images: dict[str, ContainerState] = {}
+        """The state after a start by image, where it differs from `state_after_start`."""
         self.stops_work = True
         self.obeys_signals = True
         """Whether a container ends as soon as it gets the stop signal."""
@@ -79,6 +86,17 @@ class ScriptedBackend:
         """The text of every observation of a container that exists."""
         self.output: bytes | None = None
         """The output of every run; None for a line with its assignment."""
+
+    def protect(
+        self, container_id: ContainerId, assignment_id: AssignmentId, deployment_id: DeploymentId
+    ) -> None:
+        self.protected.append(assignment_id)
+
+    async def find_missing_images(
+        self, images: Collection[str], *, timeout_s: float
+    ) -> Collection[str]:
+        await self._called("find_missing_images", sorted(images))
+        return self.missing_images & set(images)
 
     # Scripting.
 
@@ -180,11 +198,13 @@ class ScriptedBackend:
             self._created += 1
             container_id = ContainerId(f"{spec.name}.{self._created}")
             self.containers[container_id] = Container(name=spec.name)
+        self.containers[container_id].image = spec.image
         await self._pass_gate("answer of ensure")
         return container_id
 
     async def start(self, request: StartRequest, *, timeout_s: float) -> DeploymentId | None:
         await self._called("start", request.assignment_id)
+        self.start_requests.append(request)
         container = self._find(request.container_id)
         if request.assignment_id <= container.stopped_through:
             raise StartSuperseded(request.container_id, "it was stopped already")
@@ -195,7 +215,7 @@ class ScriptedBackend:
             container.runs.append(request.assignment_id)
             container.assignment_id = request.assignment_id
             container.environment = request.environment
-            container.state = self.state_after_start
+            container.state = self.states_of_images.get(container.image, self.state_after_start)
             if self.has_deployments:
                 container.state = ContainerState.EXITED
                 container.deployment = DeploymentState.IN_PROGRESS

@@ -24,9 +24,18 @@ class Verdict:
 
 
 def check_model(
-    directory: Path, *, faults: int, standbys: int, broken: str | None = None
+    directory: Path,
+    *,
+    faults: int,
+    standbys: int,
+    broken: str | None = None,
+    find_cycles: bool = False,
 ) -> Verdict:
-    """Check the hand-over model; with a broken guard, find the shortest counterexample."""
+    """Check the hand-over model; with a broken guard, find the shortest counterexample.
+
+    `find_cycles`: search for an execution that does not end. The model labels no step as progress,
+    so every cycle is an error.
+    """
     if not shutil.which("spin"):
         missing("spin", "install the package spin")
     if not shutil.which("gcc"):
@@ -36,11 +45,13 @@ def check_model(
     run(directory, "spin", "-a", *macros, MODEL.name)
     # Breadth-first search finds the shortest counterexample, depth-first search needs less memory.
     search = ["-O0", "-DBFS"] if broken else ["-O2", "-DCOLLAPSE"]
-    run(directory, "gcc", "-w", "-DSAFETY", *search, "-o", "pan", "pan.c")
-    output = run(directory, "./pan", "-m100000", "-w22")
+    kind = "-DNP" if find_cycles else "-DSAFETY"
+    run(directory, "gcc", "-w", kind, *search, "-o", "pan", "pan.c")
+    cycles = ["-l"] if find_cycles else []
+    output = run(directory, "./pan", *cycles, "-m200000", "-w22")
     trail = directory / f"{MODEL.name}.trail"
     steps = run(directory, "spin", "-t", *macros, MODEL.name) if trail.exists() else ""
-    violation = re.search(r"assertion violated (.*) \(at depth", output)
+    violation = re.search(r"pan:\d+: (?:assertion violated )?(.*) \(at depth", output)
     return Verdict(
         complete="Search not completed" not in output
         and "max search depth too small" not in output,

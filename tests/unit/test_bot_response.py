@@ -7,8 +7,8 @@ import pytest
 
 from botpool.api import schemas
 from botpool.api.bot_response import bot_response
+from botpool.domain.bots import AdmittedBot, Bot, CreatedBy
 from botpool.domain.ids import BotId, ContainerId, PoolName
-from botpool.domain.records import AdmittedBot, Bot, CreatedBy
 from botpool.domain.states import BotStatus, EndReason, FailureCode
 
 AT = datetime(2026, 1, 5, 10, 0, 0, 120_000, tzinfo=UTC)

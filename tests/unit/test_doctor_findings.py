@@ -12,15 +12,16 @@ from rich.console import Console
 
 from botpool.backends.protocol import OwnedContainer
 from botpool.cli.doctor import table, verdict
-from botpool.domain.ids import ContainerId
+from botpool.domain.ids import ContainerId, PoolName
 from botpool.domain.states import SlotStatus
 from botpool.engine.maintenance.doctor import ALL_CHECKS, Check, Finding, Result
 from botpool.engine.maintenance.doctor.backends import compare
 from botpool.engine.maintenance.doctor.database import replicas_finding, server_findings
+from botpool.engine.maintenance.doctor.incidents import promoted_finding
 from botpool.engine.maintenance.doctor.invariants import INVARIANTS, finding_of, persistent
 from botpool.engine.maintenance.doctor.listeners import file_limit_finding, listener_finding
 from botpool.store import readonly_connection
-from botpool.store.doctor import ConnectedReplicas, ServerFacts, SlotContainer
+from botpool.store.doctor import ConnectedReplicas, PromotedImage, ServerFacts, SlotContainer
 from botpool.store.liveness import Listener
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "when-something-is-wrong.md"
@@ -267,3 +268,11 @@ def test_verdict_counts_results() -> None:
     assert verdict([CHECK.ok(), CHECK.ok()]) == "2 checks: no problem found."
     summary = verdict([CHECK.ok(), CHECK.warning("x"), CHECK.wrong("y")])
     assert summary == "3 checks: 1 wrong, 1 with a warning."
+
+
+def test_promoted_image_that_overrides_the_settings_is_a_warning() -> None:
+    promoted = PromotedImage(pool_name=PoolName("zoom"), image="bot:2", configured_image="bot:1")
+    finding = promoted_finding([promoted])
+    assert finding.result is Result.WARNING
+    assert finding.found == "zoom has bot:2, the settings name bot:1"
+    assert promoted_finding([]).result is Result.OK

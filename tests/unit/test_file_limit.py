@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from botpool.api.connections import ConnectionLimits
-from botpool.api.file_limit import backlog_of, files_needed, fit_to_files
+from botpool.api.file_limit import backlog_of, files_needed, lowered_to_file_limit
 
 RAISE = """
 import json, resource, sys
@@ -39,7 +39,7 @@ def test_limit_is_raised_as_far_as_necessary_and_possible(
 
 @pytest.mark.parametrize("files", [1024, 2048, 4096, 6143])
 def test_connections_fit_into_the_files_that_are_allowed(files: int) -> None:
-    lowered = fit_to_files(ConnectionLimits(), files)
+    lowered = lowered_to_file_limit(ConnectionLimits(), files)
     assert files_needed(lowered.connections) <= files
     assert files_needed(lowered.connections + 4) > files
     assert 0 < lowered.for_agents < lowered.connections
@@ -47,7 +47,7 @@ def test_connections_fit_into_the_files_that_are_allowed(files: int) -> None:
 
 def test_enough_files_change_nothing() -> None:
     limits = ConnectionLimits()
-    assert fit_to_files(limits, files_needed(limits.connections)) is limits
+    assert lowered_to_file_limit(limits, files_needed(limits.connections)) is limits
 
 
 def test_backlog_is_bounded() -> None:

@@ -14,7 +14,7 @@ import structlog
 from botpool import logs
 from botpool.domain.bot_ending import BotEnding
 from botpool.domain.ids import BotId, ContainerId, SlotId
-from botpool.domain.records import SlotChange
+from botpool.domain.slots import SlotChange
 from botpool.domain.states import BotStatus, SlotStatus
 from botpool.engine.observability import event_log
 

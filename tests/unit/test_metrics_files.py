@@ -65,7 +65,19 @@ def test_dashboard_shows_required_metrics() -> None:
         "Hand-over",
         "Backend calls by outcome",
         "Recoveries by reason",
+        "Oldest pending webhook event",
+        "Warm floors",
     }
+
+
+def test_dashboard_shows_every_metric() -> None:
+    shown = {name for _, text in expressions() for name in re.findall(r"botpool_\w+", text)}
+    missing = {
+        each.name
+        for each in MetricDefinitions().described
+        if not shown & {each.name, f"{each.name}_bucket", f"{each.name}_sum"}
+    }
+    assert missing == set()
 
 
 def test_dashboard_can_be_imported() -> None:
@@ -100,6 +112,18 @@ def test_every_alert_is_defined() -> None:
         "BotpoolBotsFailing",
         "BotpoolMassSilence",
         "BotpoolEgressPaused",
+        "BotpoolWebhooksFailing",
+        "BotpoolWebhookDisabled",
+        "BotpoolWebhookEventsOld",
+        "BotpoolWarmFloorMissed",
+        "BotpoolRolloutRolledBack",
+        "BotpoolHotFallbacks",
+        "BotpoolScheduledBotsLate",
+        "BotpoolScheduledBotsAtRisk",
+        "BotpoolRequestsLimited",
+        "BotpoolLoopLate",
+        "BotpoolHeartbeatsNotWritten",
+        "BotpoolTracesNotSent",
     }
     for rule in RULES.values():
         assert rule["labels"]["severity"] in ("warning", "critical")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from botpool.api import stream
-from botpool.domain.records import Change
+from botpool.domain.history import Change
 from botpool.engine.stream.subscriptions import Batch, Subscription
 
 STREAMS = 50
@@ -38,10 +38,10 @@ async def test_streams_share_serialized_batches(monkeypatch: pytest.MonkeyPatch)
         return write(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(stream, "_encode_event", counted)
-    batch = Batch(since=1, until=9, changes=tuple(map(change, range(1, 4))))
+    batch = Batch(epoch=1, since=1, until=9, changes=tuple(map(change, range(1, 4))))
     sent = []
     for _ in range(STREAMS):
-        subscription = Subscription(9, lambda _: None)
+        subscription = Subscription(9, lambda _: None, epoch=1)
         subscription.put(batch, horizon=9)
         events = stream._stream_events(subscription, still_valid)
         await anext(events)

@@ -18,7 +18,7 @@ async def wakeups() -> AsyncIterator[Wakeups]:
 
 
 async def test_due_slots_wake_the_reconciler_at_once(wakeups: Wakeups) -> None:
-    wakeups.slots_due()
+    wakeups.wake_reconcilers()
     assert wakeups.slots.is_set()
 
 
@@ -26,7 +26,7 @@ async def test_one_delayed_wakeup_covers_several_calls(wakeups: Wakeups) -> None
     loop = asyncio.get_running_loop()
     began = loop.time()
     for _ in range(3):
-        wakeups.slots_due_soon()
+        wakeups.wake_reconcilers_soon()
     assert not wakeups.slots.is_set()
     await wakeups.slots.wait()
     assert loop.time() - began >= 0.019
@@ -37,14 +37,14 @@ async def test_one_delayed_wakeup_covers_several_calls(wakeups: Wakeups) -> None
 
 async def test_wakeup_after_a_delayed_one_is_delayed_again(wakeups: Wakeups) -> None:
     for _ in range(2):
-        wakeups.slots_due_soon()
+        wakeups.wake_reconcilers_soon()
         assert not wakeups.slots.is_set()
         await wakeups.slots.wait()
         wakeups.slots.clear()
 
 
 async def test_stopped_replica_sends_no_delayed_wakeup(wakeups: Wakeups) -> None:
-    wakeups.slots_due_soon()
+    wakeups.wake_reconcilers_soon()
     await wakeups.stop()
     await asyncio.sleep(0.05)
     assert not wakeups.slots.is_set()

@@ -89,6 +89,10 @@ VIOLATIONS: dict[str, tuple[Sequence[str], str]] = {
         (f"UPDATE bot_pool_slots SET tenant_id = 7 WHERE {BUSY_SLOT}",),
         "slot tenant 7, bot tenant 1",
     ),
+    "shared_pools_match_tenants": (
+        ("INSERT INTO tenants (name) VALUES ('acme')",),
+        "pool google-meet, shared False, needed True",
+    ),
     "queue_is_matched": (
         ("UPDATE pools SET max_size = 1 WHERE pool_name = 'teams'",),
         f"next bot {QUEUED}, pool teams",
@@ -211,6 +215,21 @@ def test_status_that_differs_from_history_is_reported(
     report = installation.run_doctor()
     assert report.checks("wrong") == {check}
     assert words in report.findings[check]["found"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("UPDATE pools SET shared = true", "pool google-meet, shared True, needed False"),
+        ("UPDATE bot_pool_queue SET tenant_id = 7", "pool teams, shared False, needed True"),
+        ("UPDATE tenants SET max_live = 9", "pool google-meet, shared False, needed True"),
+    ],
+)
+def test_pools_that_disagree_with_the_tenants_are_reported(
+    installation: CheckedInstallation, statement: str, words: str
+) -> None:
+    installation.corrupt(statement)
+    assert words in installation.run_doctor().findings["shared_pools_match_tenants"]["found"]
 
 
 def test_queue_beside_idle_slot_is_reported(installation: CheckedInstallation) -> None:

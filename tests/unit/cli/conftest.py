@@ -16,4 +16,4 @@ def no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("botpool.client.client._FIRST_PAUSE_S", 0)
+    monkeypatch.setattr("botpool.client.calls._FIRST_PAUSE_S", 0)

@@ -8,7 +8,7 @@ import pytest
 from botpool.cli import main, output
 from botpool.cli.tenants import _table
 from botpool.domain.ids import TenantId
-from botpool.domain.records import Tenant
+from botpool.domain.tenants import Tenant
 from tests.support.fake_api import botpool, fake_api, responses
 
 Captured = pytest.CaptureFixture[str]

@@ -153,7 +153,7 @@ def test_interrupted_wait_says_that_the_bot_goes_on(
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("botpool.client.client.time.sleep", interrupt)
+    monkeypatch.setattr("botpool.client.connection.time.sleep", interrupt)
     with fake_api(lambda _: httpx.Response(201, json={"bot": bot_json()})):
         assert botpool("bot", "create", "https://meet.google.com/a", "--wait") == 130
     out, err = capsys.readouterr()

@@ -75,6 +75,7 @@ def test_other_lists_fit_80_columns_in_one_line_each(part: RenderableType) -> No
 
 def test_states_are_words() -> None:
     assert drawn(tables.pools([pool(drained=True)]))[1].endswith("drained")
+    assert drawn(tables.pools([pool(removed=True)]))[1].endswith("removed")
     assert drawn(tables.pools([pool(backendHealth={"ok": False, "detail": ""})]))[1].endswith(
         "failing"
     )

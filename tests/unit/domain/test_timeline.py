@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from botpool.domain.records import HistoryRow
+from botpool.domain.history import HistoryRow
 from botpool.domain.timeline import timeline
 
 TEN = datetime(2026, 1, 5, 10, tzinfo=UTC)

@@ -22,7 +22,7 @@ NUMBERS_WITHOUT_UNIT = {
 }
 
 HOT = {"pools.google-meet.warm.hot", "pools.google-meet.warm.windows"}
-NOT_WITH_HOT = {("pacing",), ("command",), ("entrypoint",)}
+NOT_WITH_HOT = {("command",), ("entrypoint",)}
 """Settings of a pool whose examples do not work with hot slots; that of `protocol` is another."""
 TOGETHER = {
     each.path: each.example

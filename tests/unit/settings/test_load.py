@@ -58,7 +58,11 @@ def test_defaults_match_the_contract(tmp_path: Path) -> None:
         "max_attempts": 3,
         "stray_share": 0.2,
     }
-    assert settings.agent.model_dump() == {"heartbeat_interval_ms": 10_000, "leave_grace_s": 30}
+    assert settings.agent.model_dump() == {
+        "heartbeat_interval_ms": 10_000,
+        "leave_grace_s": 30,
+        "self_fence_s": 0,
+    }
     assert settings.bots.max_duration_s == 21_600
     assert list(settings.retention.model_dump().values()) == [30, 30, 7, 365, 7]
     coolify = settings.backends.coolify
@@ -177,6 +181,7 @@ def test_variables_of_agents_and_kubernetes_are_ignored(
         ("[queue]\nmax_timeout_ms = 5", "queue.max_timeout_ms: is less than"),
         ("data_dir = 3", "data_dir: should be a path"),
         ("[agent]\nheartbeat_interval_ms = 300000", "recovery.heartbeat_freshness_s: is not above"),
+        ("[agent]\nself_fence_s = 29", "agent.self_fence_s: is less than three times"),
         (
             "[limits]\nconnections = 1000\nconnections_for_agents = 1000",
             "limits.connections_for_agents: is not below limits.connections (1000)",
@@ -363,7 +368,7 @@ def test_warm_floors_that_cannot_work_are_refused(
 def test_warm_windows_are_parsed(write_config: WriteConfig) -> None:
     window = '{days = "Sat-Mon, Wed", from = "22:00", to = "02:00", timezone = "UTC", idle = 3}'
     load = load_settings(write_config(f"[pools.zoom]\nwarm = {{hot = 2, windows = [{window}]}}"))
-    warm = warm_of(load.pools["zoom"].warm)
+    warm = warm_of(load.pools["zoom"])
     assert (warm.hot, warm.highest_hot, warm.highest_idle) == (2, 2, 3)
     assert warm.windows[0].days == (0, 2, 5, 6)
     assert (warm.windows[0].starts, warm.windows[0].ends) == ("22:00", "02:00")
