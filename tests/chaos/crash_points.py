@@ -26,7 +26,7 @@ from typing import Any, Self, TypeVar
 
 import uvloop
 
-from botpool import app, logs
+from botpool import app, configured_backends, logs
 from botpool.backends import docker, kubernetes
 from botpool.backends.docker import DockerBackend
 from botpool.backends.docker.daemon import Daemon
@@ -167,9 +167,9 @@ def tracked_database(trigger: CrashTrigger) -> type[Database]:
 def install_trigger(trigger: CrashTrigger) -> None:
     """Replace the database and the backends that `app` uses with tracked ones."""
     calls = {name: trigger.wrap_call(name, getattr(ProcessBackend, name)) for name in BACKEND_CALLS}
-    vars(app).update(
-        Database=tracked_database(trigger),
-        ProcessBackend=type("TrackedProcessBackend", (ProcessBackend,), calls),
+    vars(app).update(Database=tracked_database(trigger))
+    vars(configured_backends).update(
+        ProcessBackend=type("TrackedProcessBackend", (ProcessBackend,), calls)
     )
     # Inside `start`: the launcher runs, and the backend has not received its response.
     vars(process_backend).update(launch=trigger.wrap_function("launch", launch))

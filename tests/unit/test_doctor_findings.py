@@ -271,7 +271,9 @@ def test_verdict_counts_results() -> None:
 
 
 def test_promoted_image_that_overrides_the_settings_is_a_warning() -> None:
-    promoted = PromotedImage(pool_name=PoolName("zoom"), image="bot:2", configured_image="bot:1")
+    promoted = PromotedImage(
+        pool_name=PoolName("zoom"), rollout_id=7, image="bot:2", configured_image="bot:1"
+    )
     finding = promoted_finding([promoted])
     assert finding.result is Result.WARNING
     assert finding.found == "zoom has bot:2, the settings name bot:1"

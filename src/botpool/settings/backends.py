@@ -126,7 +126,7 @@ class KubernetesSettings(Section):
     pod_template: Path | None = setting(None, example="/etc/botpool/pod.yaml")
     """A YAML file with a Pod that Botpool completes. Botpool does not start if the file sets a
     field that Botpool sets itself."""
-    concurrent_pulls: Annotated[int, Field(ge=1, le=10_000)] = setting(4, example=10)
+    concurrent_pulls: Annotated[int, Field(ge=1, le=10_000)] = setting(4, example=10, unit="nodes")
     """How many nodes may pull one image at once. While more nodes lack an image, at most so many
     Pods with it start at a time."""
     # A start needs two requests and a stop up to five.

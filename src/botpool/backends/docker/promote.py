@@ -15,7 +15,7 @@ async def promote(
     slot again. Docker refuses to remove a running container.
 
     `is_new`: the caller created the container before it read the slot. Then True also follows the
-    rename: nobody starts the container under its temporary name, so it has not run and ended since.
+    rename: no call starts a container under its temporary name, so it has not run and ended since.
     """
     others = [other for other in slot.containers if other is not container]
     if not others and container.name == slot.id:

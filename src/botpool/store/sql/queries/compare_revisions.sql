@@ -35,7 +35,8 @@ WITH rollout AS MATERIALIZED (
     HAVING count(*) >= %(min_starts)s
 ), begun AS MATERIALIZED (
     SELECT
-        n.*, u.is_new IS TRUE AS is_new, b.failure_code, b.in_call_at, b.status, b.ended_at AS bot_ended_at,
+        n.kind, n.assigned_at, n.running_at, n.ended_at, n.failure, n.infrastructure_fault,
+        u.is_new IS TRUE AS is_new, b.failure_code, b.in_call_at, b.status, b.ended_at AS bot_ended_at,
         -- A start is over with the agent's first call, in pools that require agents: an image may run long
         -- before it. An agent without a boot id shows only later that it called.
         CASE
