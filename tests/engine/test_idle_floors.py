@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from botpool.domain.errors import BackendRefused, BackendUnavailable
+from botpool.domain.observation import ContainerState
 from botpool.domain.warm import WarmWindow
 from botpool.engine.replica import Replica
 from tests.support.replicas import Stage, bot_request, pool
@@ -51,6 +52,7 @@ async def test_bot_takes_a_prepared_slot_and_the_floor_is_refilled(stage: Stage)
 
 
 async def test_image_is_pulled_once_by_a_standby_that_ends_then(stage: Stage) -> None:
+    stage.backend.state_after_start = ContainerState.STARTING
     replica = await stage.replica(hot_pool(0, idle=3))
     await keep(stage, replica)
     assert prepared(stage) == 3

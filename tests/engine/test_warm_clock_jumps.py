@@ -57,6 +57,7 @@ async def test_clock_of_the_replica_decides_nothing(
 
 async def test_recovery_leaves_a_standby_alone_that_is_still_starting(stage: Stage) -> None:
     """The first start of an image takes minutes: its deadline is plausible, and no clock jump."""
+    stage.backend.state_after_start = ContainerState.STARTING
     replica = await stage.replica(hot_pool(2))
     await keep(stage, replica)
     before = stage.slots()

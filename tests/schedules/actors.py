@@ -81,8 +81,13 @@ class Actors:
     async def _identify(self, run: Run, boot_id: str) -> tuple[AssignmentId, BotId] | None:
         me, bot = run.assignment_id, run.bot_id
         assert bot is not None
-        _, released = await self._retry(lambda r: r.agents.identify(me, run.container_id, boot_id))
-        return None if released else (me, bot)
+
+        async def identify(replica: Replica) -> bool:
+            self.causes.called.add(bot)
+            _, released = await replica.agents.identify(me, run.container_id, boot_id)
+            return released
+
+        return None if await self._retry(identify) else (me, bot)
 
     async def _attend_call(self, me: AssignmentId, bot: BotId, behaviour: str) -> None:
         ends_at = self.scheduler.now + self.rng.uniform(0.5, 4.0)

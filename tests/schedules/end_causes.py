@@ -30,6 +30,8 @@ class EndCauses:
         self._policy = policy
         self.reported: dict[BotId, set[BotStatus]] = defaultdict(set)
         """The final statuses that the bot's agent reported, or tried to report."""
+        self.called: set[BotId] = set()
+        """Bots whose agents called a replica: a container that ends then is not started again."""
         self.stop_requested: set[BotId] = set()
         self.operator_intervened = False
         """An operator took some slot from its bot."""
@@ -51,7 +53,7 @@ class EndCauses:
             "DONE": BotStatus.DONE in self.reported[bot],
             "CANCELLED": bot in self.stop_requested,
             "queue_timeout": end["age_s"] + _SAME_S >= end["queue_timeout_s"],
-            "deploy_failed": end["attempts"] == policy.deploy_attempts,
+            "deploy_failed": end["attempts"] == policy.deploy_attempts or bot in self.called,
             "heartbeat_lost": silence_s > policy.recovery.heartbeat_freshness_s,
             "container_exited": down_at.get(bot, ended_at + 1) <= ended_at,
             "max_duration": (end["ran_s"] or 0.0) >= policy.max_duration_s,
