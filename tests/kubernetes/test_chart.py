@@ -143,7 +143,7 @@ def check_permissions(release: ChartRelease) -> None:
         "patch pods": True,
         "get pods/log": True,
         "get nodes": True,
-        "list nodes": False,
+        "list nodes": True,
         "get secrets": False,
         "create pods/exec": False,
         "delete nodes": False,
