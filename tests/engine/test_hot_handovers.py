@@ -8,7 +8,9 @@ import pytest
 from botpool.domain.ids import AssignmentId, BotId, ContainerId
 from botpool.domain.observation import ContainerState
 from botpool.domain.states import BotStatus
+from botpool.engine.agents import standby_polls
 from botpool.engine.replica import Replica
+from botpool.store.standbys import PolledSlot, open_poll
 from tests.support.replaced_statements import changed
 from tests.support.replicas import Stage, bot_request
 from tests.support.standbys import StandbyAgent, hot_pool, keep, ready_standby
@@ -323,6 +325,25 @@ async def test_heartbeat_or_report_before_the_accept_changes_nothing(stage: Stag
     await replica.agents.heartbeat(assignment, bot)
     assert not await replica.agents.report(assignment, bot, BotStatus.IN_CALL, None)
     assert the_slot(stage)["phase"] == "handing_over"
+
+
+async def test_bot_that_is_claimed_while_the_poll_is_recorded_is_handed_over(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await stage.replica(hot_pool(1, max_size=1))
+    await keep(stage, replica)
+    agent = StandbyAgent(replica, the_slot(stage))
+    bots: list[BotId] = []
+
+    async def open_and_claim(*arguments: Any, **parameters: Any) -> PolledSlot | None:
+        slot = await open_poll(*arguments, **parameters)
+        bots.append(await admit(replica))
+        return slot
+
+    monkeypatch.setattr(standby_polls, "open_poll", open_and_claim)
+    await agent.open(stage)
+    answer = await agent.answer()
+    assert answer.handover is not None and [answer.handover.bot_id] == bots
 
 
 async def test_standby_that_returns_to_a_replica_gets_its_bot_there(stage: Stage) -> None:

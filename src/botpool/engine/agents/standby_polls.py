@@ -109,8 +109,8 @@ class StandbyPolls(Service):
             if (former := self.polls.get(slot_id)) is not None:
                 _resolve(former, _POLL_AGAIN)  # Its agent has gone.
             poll = self.polls[slot_id] = _Poll(run_id)
-            if slot is not None and slot.phase is SlotPhase.HANDING_OVER:
-                self.pushed([slot_id])
+            # A claim may name this replica since the statement: its push did not find this poll.
+            self.pushed([slot_id])
         return await self._wait(slot_id, poll, wait_s)
 
     def pushed(self, slot_ids: Sequence[SlotId]) -> None:
