@@ -144,6 +144,7 @@ def check_permissions(release: ChartRelease) -> None:
         "get pods/log": True,
         "get nodes": True,
         "list nodes": True,
+        "watch nodes": False,
         "get secrets": False,
         "create pods/exec": False,
         "delete nodes": False,

@@ -129,7 +129,12 @@ async def test_bot_of_a_standby_that_does_not_accept_starts_cold(
         rows = installed.rows("SELECT id, run_id FROM assignments ORDER BY id")
         cold, run_id = rows[-1]
         assert (run_id, str(cold) > run) == (None, True), "a new assignment in a Pod of its own"
-        assert pods_by_run(installed)[str(cold)]["status"]["phase"] == "Running"
+
+        async def cold_pod_runs() -> bool:
+            # The kubelet writes the phase up to a second after the container has started.
+            return bool(pods_by_run(installed)[str(cold)]["status"]["phase"] == "Running")
+
+        await wait_for("the phase of the bot's own Pod", cold_pod_runs)
 
         async def former_pod_is_gone() -> bool:
             return run not in pods_by_run(installed)
