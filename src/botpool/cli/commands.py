@@ -1,10 +1,11 @@
 """The tree of all commands."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from botpool import __version__
 from botpool.cli import (
     audit,
     bot_data,
@@ -36,6 +37,24 @@ def _print_help_without_subcommand(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"botpool {__version__}")
+        raise typer.Exit
+
+
+def _take_root_options(
+    context: typer.Context,
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    _print_help_without_subcommand(context)
 
 
 def _group(help_text: str, **commands: Callable[..., None]) -> typer.Typer:
@@ -70,6 +89,7 @@ app = _group(
     audit=audit.audit,
     mcp=mcp,
 )
+app.callback(invoke_without_command=True)(_take_root_options)
 _GROUPS = {
     "bot": _group(
         "Bots: send them into meetings, show them, stop them.",

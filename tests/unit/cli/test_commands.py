@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from botpool import __version__
 from botpool.cli import main
 from tests.support.fake_api import bot_json, botpool, fake_api, responses, slot_json
 
@@ -152,6 +153,11 @@ def test_help_imports_nothing_heavy() -> None:
     assert "demo" in done.stdout
 
 
+def test_version_is_printed(capsys: Captured) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"botpool {__version__}\n"
+
+
 def test_server_imports_no_client_of_an_unused_backend() -> None:
     program = (
         "import sys; import botpool.cli.serve_replica; "
@@ -178,6 +184,7 @@ def test_database_starts_before_the_server_is_imported() -> None:
         *(["pool", verb] for verb in ("list", "show", "drain", "undrain")),
         *(["key", verb] for verb in ("create", "list", "revoke")),
         ["queue"],
+        ["mcp"],
     ],
 )
 def test_help_has_an_example(command: list[str], capsys: Captured) -> None:

@@ -28,7 +28,7 @@ def mcp(
     BOTPOOL_API_KEY. With --http, each request carries its own key as 'Authorization: Bearer KEY',
     and the tools use that key alone.
 
-    \\b
+    \b
     botpool mcp
     botpool mcp --http --port 8750
     """
