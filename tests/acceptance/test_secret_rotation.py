@@ -1,4 +1,4 @@
-"""A rotation of the installation's secret under a live bot, replica by replica."""
+"""Rotations of the installation's secret and of a key under a live bot."""
 
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from botpool.domain.ids import AssignmentId
 from botpool.domain.installation_secret import Purpose, derive_key, new_secret
 from botpool.domain.tokens import agent_token
 from tests.support.postgres import TestPostgres
-from tests.support.server import Installation, installation, none_left
+from tests.support.server import Installation, client, installation, none_left
 
 LINK = "https://meet.google.com/abc-defg-hij"
 LONG_CALL = {"joinSeconds": 0, "staySeconds": 3600}
@@ -68,3 +68,19 @@ async def test_live_bots_survive_a_rotation_of_the_secret(installed: Installatio
                 f"/v1/agent/bots/{after}/heartbeat", headers={"Authorization": f"Bearer {token}"}
             )
             assert answer.status_code == status, answer.text
+
+
+async def test_live_bot_and_its_user_survive_a_rotation_of_the_key(installed: Installation) -> None:
+    """The user changes to the new key some time after the rotation."""
+    server = await installed.serve()
+    async with installed.client(server) as admin:
+        created = (await admin.post("/v1/keys", json={"name": "team"})).json()
+        async with client(server.url, created["secret"]) as user:
+            bot_id = await start_bot(user)
+            path = f"/v1/keys/{created['key']['id']}/rotate"
+            rotated = (await admin.post(path, json={"overlapMs": 3_600_000})).json()
+            assert (await user.get(f"/v1/bots/{bot_id}")).json()["bot"]["status"] == "IN_CALL"
+        async with client(server.url, rotated["secret"]) as user:
+            assert (await user.get(f"/v1/bots/{bot_id}")).json()["bot"]["status"] == "IN_CALL"
+            assert (await user.delete(f"/v1/bots/{bot_id}")).status_code == 202
+            await wait_for(user, bot_id, status="DONE")
